@@ -134,8 +134,8 @@ func recordOrReadChoice[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Futur
 
 // AllOrCancel waits for every branch and returns their values, in the order of the futures, as [All] does, but stops at the first
 // failure. Then it records the failed branch as the choice with the given name, ends the other branches as [CancelLosers] does,
-// and returns the error of the failed branch. A replay ends the same branches and returns the same error. If no branch fails,
-// nothing is recorded. The choice itself returns the same errors as [Quorum].
+// and returns an error that wraps the one of the failed branch. A replay ends the same branches and returns the same error. If the run
+// fails with an error that wraps it, a repair makes the choice again. If no branch fails, nothing is recorded. The choice itself returns the same errors as [Quorum].
 func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error) {
 	spec, err := newChoiceSpec(c, name, callSite(0), 0, CancelLosers, futures)
 	if err != nil {
@@ -158,11 +158,20 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 	if err != nil {
 		return nil, err
 	}
+	branch := spec.Branches[deciders[0]].Name()
 	if _, err = futures[deciders[0]].Wait(); err == nil {
-		return nil, c.scope.ReportDivergence(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q failed, and now it did not", ErrDiverged, name, c.ID(), spec.Branches[deciders[0]].Name()))
+		return nil, c.scope.ReportDivergence(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q failed, and now it did not", ErrDiverged, name, c.ID(), branch))
 	}
-	return nil, err
+	return nil, &decisiveError{err, branch}
 }
+
+// decisiveError is the error of a branch whose failure decided a choice. If the run fails with it, a repair makes the choice again.
+type decisiveError struct {
+	error
+	branch string // as people see it
+}
+
+func (e *decisiveError) Unwrap() error { return e.error }
 
 // awaitFirstFailure waits until a branch has failed, and returns its index. If all branches succeed, it returns -1.
 func awaitFirstFailure[T any](futures []*Future[T]) (int, error) {

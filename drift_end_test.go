@@ -114,8 +114,8 @@ func TestBranchThatReturnsTooEarlyHoldsTheRun(t *testing.T) {
 	})
 }
 
-func waitsAs(name string, fn func(c *durable.Ctx) error) *durable.Workflow[int, int] {
-	return durable.Define(name, func(c *durable.Ctx, _ int) (int, error) { return 0, fn(c) })
+func waitsAs(name string, fn func(c *durable.Ctx) error, opts ...durable.WorkflowOption) *durable.Workflow[int, int] {
+	return durable.Define(name, func(c *durable.Ctx, _ int) (int, error) { return 0, fn(c) }, opts...)
 }
 
 // A run that continues as new before it has made its recorded calls is held, too.

@@ -247,11 +247,11 @@ func (e *permanentError) Unwrap() error { return e.error }
 
 // toRecordedFailure converts an error of user code to its recorded form.
 func toRecordedFailure(err error) *record.Failure {
-	f := &record.Failure{Message: err.Error(), Type: fmt.Sprintf("%T", err), Suspended: errors.Is(err, ErrSuspended)}
+	f := &record.Failure{Message: err.Error(), Type: typeNameOf(err), Suspended: errors.Is(err, ErrSuspended)}
 	var permanent *permanentError
 	if errors.As(err, &permanent) {
 		f.Permanent = true
-		f.Type = fmt.Sprintf("%T", permanent.error)
+		f.Type = typeNameOf(permanent.error)
 	}
 	var step *StepError
 	if errors.As(err, &step) {
@@ -282,6 +282,14 @@ func toRecordedFailure(err error) *record.Failure {
 	return f
 }
 
+// typeNameOf returns the Go type of an error of user code.
+func typeNameOf(err error) string {
+	for d, is := err.(*decisiveError); is; d, is = err.(*decisiveError) {
+		err = d.error
+	}
+	return fmt.Sprintf("%T", err)
+}
+
 // permanentFailure returns the recorded form of an error that is not retried, because further attempts would return it again.
 func permanentFailure(err error) *record.Failure {
 	f := toRecordedFailure(err)
@@ -290,32 +298,44 @@ func permanentFailure(err error) *record.Failure {
 }
 
 // toRecordedRunFailure converts the error of a workflow function to its recorded form. The failure is permanent if the error wraps one of
-// a step or child that is. It names all steps whose errors it wraps, because a retry of the run executes them again.
+// a step or child that is. It names all steps whose errors it wraps, because a retry of the run executes them again, and all branches whose
+// failures decided a choice, because it makes these choices again.
 func toRecordedRunFailure(err error) *record.Failure {
 	f := toRecordedFailure(err)
-	eachCallError(err, func(names []string, permanent bool) {
+	addCalls := func(names []string, permanent bool) {
 		f.Permanent = f.Permanent || permanent
 		for _, name := range names {
 			f.AddStep(name)
 		}
+	}
+	eachError(err, func(err error) (wrapsMore bool) {
+		switch e := err.(type) {
+		case *StepError:
+			addCalls(append([]string{e.Step}, e.otherItems...), e.isPermanent)
+			return false
+		case *RunError:
+			addCalls([]string{e.Name}, e.isPermanent)
+			return false
+		case *decisiveError:
+			f.AddBranch(e.branch)
+		}
+		return true
 	})
 	return f
 }
 
-// eachCallError calls f for each *StepError and *RunError that err wraps, with the names of its durable calls.
-func eachCallError(err error, f func(names []string, permanent bool)) {
+// eachError calls f for err and for all errors that it wraps, apart from those within an error for which f returns false.
+func eachError(err error, f func(err error) bool) {
+	if err == nil || !f(err) {
+		return
+	}
 	switch e := err.(type) {
-	case nil:
-	case *StepError:
-		f(append([]string{e.Step}, e.otherItems...), e.isPermanent)
-	case *RunError:
-		f([]string{e.Name}, e.isPermanent)
 	case interface{ Unwrap() []error }:
 		for _, each := range e.Unwrap() {
-			eachCallError(each, f)
+			eachError(each, f)
 		}
 	case interface{ Unwrap() error }:
-		eachCallError(e.Unwrap(), f)
+		eachError(e.Unwrap(), f)
 	}
 }
 

@@ -50,7 +50,7 @@ func (x *graphRun) failRun(c *Ctx, n, culprit *graphNode, cause error) error {
 	if _, err := c.scope.Deciders(spec, res.Output); err != nil {
 		return err
 	}
-	return &graphFailure{cause}
+	return &graphFailure{&decisiveError{cause, spec.Branches[0].Name()}}
 }
 
 // rootCauseNode returns the node that led to it that a need of the node is not met, or the node itself.

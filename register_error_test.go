@@ -2,6 +2,7 @@ package durable
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,6 +41,14 @@ func TestRegistrationsThatCannotWorkAreRefused(t *testing.T) {
 	}
 	if f := toRecordedFailure(errors.Join(uncomparable{}, sentinel)); len(f.Codes) != 0 {
 		t.Errorf("refused registrations are recorded: %q", f.Codes)
+	}
+}
+
+// The error of a branch that decided a choice is recorded as that error, with the branch.
+func TestRecordedFailureOfAChoice(t *testing.T) {
+	f := toRecordedRunFailure(&decisiveError{&decisiveError{errors.New("no luck"), "a/b"}, "a"})
+	if f.Message != "no luck" || f.Type != "*errors.errorString" || !slices.Equal(f.Branches, []string{"a", "a/b"}) {
+		t.Errorf("%+v", f)
 	}
 }
 

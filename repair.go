@@ -149,7 +149,7 @@ func From(step string) ControlOption {
 
 // FromEnd makes a repair keep all checkpoints, except one that the repair itself changes, so that the run continues after its last
 // recorded call. With [Engine.Retry] it is for runs whose function failed by itself, for example by a panic, and whose code was
-// corrected since.
+// corrected since. A choice that a failed branch decided is made again if the run failed with the error of the branch; see [AllOrCancel].
 func FromEnd() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionFrom, "FromEnd")

@@ -36,10 +36,11 @@ const (
 // Failure is the recorded form of an error. The first execution and every replay see the same Failure.
 type Failure struct {
 	Message   string   `json:"message"`
-	Type      string   `json:"type,omitempty"`  // Go type of the error, for display and metrics
-	Codes     []string `json:"codes,omitempty"` // of the registered sentinel errors that it matches
-	Step      string   `json:"step,omitempty"`  // for a run: the step whose error the run returned
-	Steps     []string `json:"steps,omitempty"` // for a run: the others, if the error wraps those of several; see AddStep
+	Type      string   `json:"type,omitempty"`     // Go type of the error, for display and metrics
+	Codes     []string `json:"codes,omitempty"`    // of the registered sentinel errors that it matches
+	Step      string   `json:"step,omitempty"`     // for a run: the step whose error the run returned
+	Steps     []string `json:"steps,omitempty"`    // for a run: the others, if the error wraps those of several; see AddStep
+	Branches  []string `json:"branches,omitempty"` // for a run: the branches whose failures decided choices that made it fail
 	Attempts  int32    `json:"attempts,omitzero"`
 	Stack     string   `json:"stack,omitempty"` // of a panic
 	Permanent bool     `json:"permanent,omitzero"`
@@ -66,8 +67,8 @@ type FailedState struct {
 	Detail string `json:"detail"`
 }
 
-// maxStepsSize bounds the names in Failure.Steps, in bytes.
-const maxStepsSize = 64 << 10
+// maxNamesSize bounds the names in Failure.Steps, and those in Failure.Branches, in bytes.
+const maxNamesSize = 64 << 10
 
 // AddStep adds a step whose error the run returned. Step is the first of them. Those for which there is no place are left out: a
 // retry then comes to them after the others.
@@ -75,16 +76,27 @@ func (f *Failure) AddStep(name string) {
 	if f.Step == "" {
 		f.Step = name
 	}
-	if name == "" || name == f.Step || slices.Contains(f.Steps, name) {
-		return
+	if name != f.Step {
+		f.Steps = addName(f.Steps, name)
+	}
+}
+
+// AddBranch adds a branch whose failure decided a choice that made the run fail.
+func (f *Failure) AddBranch(name string) { f.Branches = addName(f.Branches, name) }
+
+// addName adds a name unless the names contain it or there is no place for it.
+func addName(names []string, name string) []string {
+	if name == "" || slices.Contains(names, name) {
+		return names
 	}
 	size := len(name)
-	for _, s := range f.Steps {
+	for _, s := range names {
 		size += len(s)
 	}
-	if size <= maxStepsSize {
-		f.Steps = append(f.Steps, name)
+	if size > maxNamesSize {
+		return names
 	}
+	return append(names, name)
 }
 
 // Encode returns the stored form. It replaces text that is not valid UTF-8, because the message of an

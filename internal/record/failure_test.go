@@ -64,7 +64,7 @@ func TestFailureSteps(t *testing.T) {
 	for i := range 1000 {
 		f.AddStep(fmt.Sprint(i, strings.Repeat("x", 500)))
 	}
-	if n := len(f.Encode()); n < maxStepsSize/2 || n > 2*maxStepsSize {
+	if n := len(f.Encode()); n < maxNamesSize/2 || n > 2*maxNamesSize {
 		t.Errorf("the failure takes %d bytes", n)
 	}
 }

@@ -11,10 +11,22 @@ import (
 
 // dropChoicesDecidedBy drops the choices that the failure of the call, or of a branch around it, has decided.
 func (p *plan) dropChoicesDecidedBy(failed *store.Step) {
+	p.dropChoicesDecidedBelow(failed.Name)
+}
+
+// dropChoicesOfFailure drops the choices that made the run fail, although the branches that decided them may have failed by themselves.
+func (p *plan) dropChoicesOfFailure() {
+	for _, branch := range record.DecodeFailure(p.Run.Error).Branches {
+		p.dropChoicesDecidedBelow(branchPrefix(branch))
+	}
+}
+
+// dropChoicesDecidedBelow drops the choices that the failure of a branch whose prefix the name has decided.
+func (p *plan) dropChoicesDecidedBelow(name string) {
 	for i := range p.History {
 		row := &p.History[i]
 		if c := record.DecodeChoiceStep(row); c != nil && slices.ContainsFunc(c.Failed, func(i int) bool {
-			return i >= 0 && i < len(c.Of) && strings.HasPrefix(failed.Name, branchPrefix(c.Of[i]))
+			return i >= 0 && i < len(c.Of) && strings.HasPrefix(name, branchPrefix(c.Of[i]))
 		}) {
 			p.dropCheckpoint(row)
 		}

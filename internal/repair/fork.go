@@ -76,6 +76,8 @@ func newForkPlan(s *RunToRepair, q *Request, values map[string][]byte) (*plan, e
 		}
 	case !q.FromEnd:
 		return nil, fmt.Errorf("%w: %w", ErrFromRequired, errForkFrom)
+	default:
+		p.dropChoicesOfFailure()
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		row, err := p.findCall(name)

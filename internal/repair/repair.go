@@ -90,7 +90,7 @@ type Result struct {
 }
 
 // PlanRetry decides how a run that failed or expired is executed anew. Without From and FromEnd it drops the failed
-// checkpoints that the run's failure names.
+// checkpoints that the run's failure names. Unless there is From, the choices that made the run fail are made again.
 func PlanRetry(s *RunToRepair, q *Request) (*Result, error) {
 	p := newPlan(s, q)
 	switch {
@@ -99,10 +99,12 @@ func PlanRetry(s *RunToRepair, q *Request) (*Result, error) {
 			return nil, err
 		}
 	case q.FromEnd:
+		p.dropChoicesOfFailure()
 	default:
 		if err := p.dropStepsOfFailure(); err != nil {
 			return nil, err
 		}
+		p.dropChoicesOfFailure()
 	}
 	return p.finishPlan(), nil
 }

@@ -55,9 +55,6 @@ func PlanSkip(s *RunToRepair, q *Request, step string, value []byte) (*Result, e
 	if row.Status == store.StepCompleted {
 		return nil, stateError("its step %q has succeeded: use Override", row)
 	}
-	if row.Status == store.StepFailed {
-		p.dropChoicesDecidedBy(row)
-	}
 	if err := p.setValue(row, value); err != nil {
 		return nil, err
 	}
@@ -107,6 +104,9 @@ func (p *plan) setValue(row *store.Step, value []byte) error {
 	case store.KindStep, store.KindTx, store.KindReceive, store.KindChild:
 	default:
 		return fmt.Errorf("%w: %q is a %s, whose value cannot be set", ErrNoStep, naming.Display(row.Name), row.Kind)
+	}
+	if row.Status == store.StepFailed {
+		p.dropChoicesDecidedBy(row)
 	}
 	set := *row
 	set.Status, set.Output, set.Error, set.EndedAt, set.NextAt = store.StepCompleted, value, nil, p.request.Now, time.Time{}

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json/jsontext"
 	"errors"
@@ -93,37 +94,15 @@ func pathAfterAct(f actForm, done *actOutcome) string {
 	return runPath(done.Target) + "&" + notice.Encode()
 }
 
-// The fields that name the target of an act. One of them is given.
-const (
-	paramTargetRun      = "run"
-	paramTargetQueue    = "queue_name"
-	paramTargetLimit    = "limit_name"
-	paramTargetSchedule = "schedule"
-	paramTargetWorker   = "worker"
-)
-
 // perform performs an act for the request, if it is permitted.
 func (v *requestView) perform(f actForm) (*actOutcome, error) {
 	verb := f.Get("verb")
-	done := &actOutcome{Verb: verb, DryRun: f.Has("dry_run")}
-	var acts map[string]actFunc
-	action := Action{Verb: Verb(verb)}
-	switch {
-	case f.Has(paramTargetQueue):
-		acts, done.Target = queueActs, f.Get(paramTargetQueue)
-		action.Queue = done.Target
-	case f.Has(paramTargetLimit):
-		acts, done.Target = limitActs, f.Get(paramTargetLimit)
-		action.Limit = done.Target
-	case f.Has(paramTargetSchedule):
-		acts, done.Target = scheduleActs, f.Get(paramTargetSchedule)
-		action.Schedule = done.Target
-	case f.Has(paramTargetWorker):
-		acts, done.Target = workerActs, f.Get(paramTargetWorker)
-		action.Worker = done.Target
-	default:
-		acts, done.Target = runActs, f.Get(paramTargetRun)
+	acts, action, err := f.target()
+	if err != nil {
+		return nil, err
 	}
+	action.Verb = Verb(verb)
+	done := &actOutcome{Verb: verb, DryRun: f.Has("dry_run"), Target: cmp.Or(action.Run, action.Queue, action.Limit, action.Schedule, action.Worker)}
 	if acts[verb] == nil {
 		return nil, &statusError{http.StatusBadRequest, fmt.Sprintf("There is no act %q for this.", verb)}
 	}
@@ -138,12 +117,13 @@ func (v *requestView) perform(f actForm) (*actOutcome, error) {
 		return nil, err
 	}
 	var run *visibleRun
+	target := done.Target
 	if f.Has(paramTargetRun) {
-		var err error
 		if run, err = v.findRun(done.Target); err != nil {
 			return nil, err
 		}
-		action, done.run = run.action(action.Verb), run.RunInfo
+		// The act is on the run that Authorize decides on, also if another one takes over the ID.
+		action, done.run, target = run.action(action.Verb), run.RunInfo, run.RunID
 	}
 	actor, err := v.authorizeAction(v.request, action)
 	if err != nil {
@@ -156,7 +136,7 @@ func (v *requestView) perform(f actForm) (*actOutcome, error) {
 	if done.DryRun {
 		opts = append(opts, durable.DryRun())
 	}
-	if done.Done, err = acts[verb](v.ctx(), v.engine, done.Target, f, opts); err != nil {
+	if done.Done, err = acts[verb](v.ctx(), v.engine, target, f, opts); err != nil {
 		if run != nil && v.isBounded() && errors.Is(err, durable.ErrState) { // its text may name the parent or a child
 			return nil, &statusError{http.StatusConflict, fmt.Sprintf("The run is %s: it, its parent or its children do not allow this now.", run.Status)}
 		}

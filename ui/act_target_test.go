@@ -121,3 +121,36 @@ func TestLinksOfFailuresHaveThePeriod(t *testing.T) {
 		}
 	})
 }
+
+// An act with two targets would be authorized for one of them and performed on the other, so it is refused, and so is one without.
+func TestAnActHasOneTarget(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		h := ui.Handler(e, ui.Authorize(func(_ *http.Request, a ui.Action) (string, error) {
+			if a.Changes() && a.Workflow != "approval" {
+				return "", errors.New("only approval")
+			}
+			return "ann", nil
+		}))
+		start(t, e, approval, "mail", "in")
+		if err := e.SetQueue(within(t), "mail", durable.QueueSettings{MaxExecuting: 1}); err != nil {
+			t.Fatal(err)
+		}
+		post(t, h, http.StatusForbidden, "verb", "pause", "queue_name", "mail")
+		for _, field := range []string{"queue_name", "limit_name", "schedule", "worker"} {
+			post(t, h, http.StatusBadRequest, "verb", "pause", field, "mail", "run", "mail")
+			post(t, h, http.StatusBadRequest, "verb", "pause", field, "mail", "run", "")
+		}
+		post(t, h, http.StatusBadRequest, "verb", "reset", "queue_name", "mail", "limit_name", "mail")
+		post(t, h, http.StatusBadRequest, "verb", "pause")
+		if got := send(h, "/act", url.Values{"verb": {"pause"}, "run": {"mail", "mail"}}, "Sec-Fetch-Site", "same-origin"); got.Code != http.StatusBadRequest {
+			t.Errorf("two runs give %d: %s", got.Code, got.Body)
+		}
+		if all, err := e.Queues(within(t)); err != nil || len(all) != 1 || !all[0].PausedAt.IsZero() {
+			t.Errorf("the queue is %+v, %v", all, err)
+		}
+		if run, err := e.Get(within(t), "mail"); err != nil || run.Status != durable.StatusWaiting {
+			t.Errorf("the run is %+v, %v", run, err)
+		}
+		post(t, h, http.StatusSeeOther, "verb", "pause", "run", "mail")
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/wording"
@@ -17,7 +18,13 @@ import (
 // actForm is what an act is given: the fields of a form, or of a JSON object.
 type actForm struct {
 	url.Values
-	hidesOtherRuns bool // the reply must not name other runs, because some may be hidden
+	hidesOtherRuns bool           // the reply must not name other runs, because some may be hidden
+	zone           *time.Location // of times without a zone
+}
+
+// actForm returns the form with these fields.
+func (v *requestView) actForm(fields url.Values) actForm {
+	return actForm{fields, v.isBounded(), v.at.Location()}
 }
 
 // text returns a field that a person wrote, such as a duration or a reason, without the spaces around it. Identifiers are read with Get: spaces
@@ -62,7 +69,7 @@ func (s *dashboard) performForm(w http.ResponseWriter, r *http.Request, v *reque
 	if err := r.ParseForm(); err != nil {
 		return &statusError{http.StatusBadRequest, "The form was not understood: " + err.Error()}
 	}
-	f := actForm{r.PostForm, v.isBounded()}
+	f := v.actForm(r.PostForm)
 	done, err := v.perform(f)
 	if err != nil {
 		return err

@@ -87,6 +87,7 @@ var scheduleActs = map[string]actFunc{
 		if err != nil {
 			return "", err
 		}
+		now = now.In(f.zone)
 		var times [2]time.Time
 		for i, field := range []string{"after", "before"} {
 			var err error

@@ -193,7 +193,7 @@ func apiAct(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	if err != nil {
 		return &statusError{http.StatusBadRequest, "the body is no JSON object: " + err.Error()}
 	}
-	f := actForm{make(url.Values), v.isBounded()}
+	f := v.actForm(make(url.Values))
 	for name, value := range fields {
 		var text string
 		// Payloads stay JSON; of the other fields, false is as if it were missing.

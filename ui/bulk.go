@@ -122,6 +122,7 @@ func (v *requestView) freezeFilter(b *bulkAct) error {
 	if err != nil {
 		return err
 	}
+	now = now.In(v.at.Location()) // as the list reads them
 	if b.filter, err = parseFilter(b.filterParams, now); err != nil {
 		return err
 	}
@@ -134,9 +135,10 @@ func (v *requestView) freezeFilter(b *bulkAct) error {
 	}
 	b.filter.OlderThan = 0
 	b.filterParams.Del(paramOlder)
-	b.filterParams.Set(paramBefore, b.filter.CreatedBefore.UTC().Format(time.RFC3339Nano))
-	if !b.filter.CreatedAfter.IsZero() {
-		b.filterParams.Set(paramAfter, b.filter.CreatedAfter.UTC().Format(time.RFC3339Nano))
+	for name, t := range filterTimes(&b.filter) {
+		if !t.IsZero() {
+			b.filterParams.Set(name, t.UTC().Format(time.RFC3339Nano))
+		}
 	}
 	return nil
 }
@@ -242,7 +244,7 @@ func (p *portionResult) performOnPage(v *requestView, b *bulkAct, page durable.R
 			return
 		}
 		if b.verb.needsNoAct == nil || !b.verb.needsNoAct(run) {
-			_, err := v.perform(actForm{url.Values{paramVerb: {b.verb.Name}, paramTargetRun: {run.RunID}, paramReason: {reason}}, v.isBounded()})
+			_, err := v.perform(v.actForm(url.Values{paramVerb: {b.verb.Name}, paramTargetRun: {run.RunID}, paramReason: {reason}}))
 			status, text := 0, ""
 			if err != nil {
 				status, text = httpStatus(err)

@@ -98,7 +98,7 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 			return wrong("%v", err)
 		}
 	}
-	for name, t := range map[string]*time.Time{paramAfter: &f.CreatedAfter, paramBefore: &f.CreatedBefore, paramEndedAfter: &f.EndedAfter, paramEndedBefore: &f.EndedBefore} {
+	for name, t := range filterTimes(&f) {
 		if text := q.Get(name); text != "" {
 			if *t, err = wording.ParseTime(text, now); err != nil {
 				return wrong("%v", err)
@@ -106,6 +106,11 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 		}
 	}
 	return f, nil
+}
+
+// filterTimes returns the times of a filter by their parameters.
+func filterTimes(f *durable.Filter) map[string]*time.Time {
+	return map[string]*time.Time{paramAfter: &f.CreatedAfter, paramBefore: &f.CreatedBefore, paramEndedAfter: &f.EndedAfter, paramEndedBefore: &f.EndedBefore}
 }
 
 // searchTime bounds by default the search of one page for runs to which no index leads.

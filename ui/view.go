@@ -31,6 +31,9 @@ func (s *dashboard) measureClock(ctx context.Context) {
 	}
 }
 
+// Zone returns the zone of the times that people write without one, which is that of this process.
+func (v *requestView) Zone() string { return v.at.Format("UTC-07:00") }
+
 func (v *requestView) ctx() context.Context { return v.request.Context() }
 
 // mayRead returns the error of a refusal to read what belongs to no single run.

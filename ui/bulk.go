@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,6 +25,9 @@ const (
 	paramDone    = "done"
 	paramRefused = "refused"
 )
+
+// bulkParams are the parameters of a bulk act besides those of its filter.
+var bulkParams = []string{paramVerb, paramCursor, paramReason, paramDone, paramRefused}
 
 // bulkVerb is an act on many runs.
 type bulkVerb struct {
@@ -95,6 +99,11 @@ func (v *requestView) parseBulk(q url.Values) (*bulkAct, error) {
 	if !v.Acts() {
 		_, err := v.authorizeAction(v.request, Action{Verb: Verb(b.verb.Name)})
 		return nil, err
+	}
+	for name := range q {
+		if !slices.Contains(filterParams, name) && !slices.Contains(bulkParams, name) {
+			return nil, &statusError{http.StatusBadRequest, fmt.Sprintf("There is no condition %q of a filter: docs/dashboard.md names them.", name)}
+		}
 	}
 	chooses := slices.ContainsFunc(filterParams, func(name string) bool { return name != paramRoots && b.filterParams.Get(name) != "" })
 	if !chooses {

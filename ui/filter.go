@@ -45,7 +45,7 @@ func filterParamsIn(q url.Values) url.Values {
 	kept := make(url.Values)
 	for _, name := range filterParams {
 		for _, value := range q[name] {
-			if value != "" || name == paramFailureStep || name == paramFailureType {
+			if value != "" {
 				kept.Add(name, value)
 			}
 		}
@@ -58,22 +58,28 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 	wrong := func(format string, args ...any) (durable.Filter, error) {
 		return durable.Filter{}, &statusError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 	}
-	tag, value, _ := strings.Cut(q.Get(paramTag), "=")
+	q = filterParamsIn(q)
+	for name, values := range q {
+		if len(values) > 1 && name != paramStatus && name != paramPriority && name != paramParent {
+			return wrong("The filter has the condition %q %d times: give it once.", name, len(values))
+		}
+	}
+	tag, value, hasValue := strings.Cut(q.Get(paramTag), "=")
+	if hasValue && (tag == "" || value == "") {
+		return wrong("The tag %q is incomplete: write key or key=value.", q.Get(paramTag))
+	}
 	f := durable.Filter{
 		Workflow: q.Get(paramWorkflow), Queue: q.Get(paramQueue), GroupKey: q.Get(paramKey), Tag: tag, TagValue: value,
-		IDPrefix: q.Get(paramPrefix), Roots: q.Get(paramRoots) != "", Version: q.Get(paramVersion), Owner: q.Get(paramWorker), Held: q.Get(paramHeld) != "",
+		IDPrefix: q.Get(paramPrefix), Roots: q.Get(paramRoots) != "", Version: q.Get(paramVersion), Owner: q.Get(paramWorker), Held: q.Get(paramHeld) != "", Parent: q[paramParent],
 	}
 	if q.Has(paramFailureStep) || q.Has(paramFailureType) {
-		f.Failure = durable.FailureKey{Workflow: f.Workflow, Step: q.Get(paramFailureStep), Type: q.Get(paramFailureType)}
-	}
-	for _, id := range q[paramParent] {
-		if id != "" {
-			f.Parent = append(f.Parent, id)
+		if !q.Has(paramWorkflow) || !q.Has(paramFailureType) {
+			return wrong("A group of failures has a workflow and a type of error: give %s and %s too.", paramWorkflow, paramFailureType)
 		}
+		f.Failure = durable.FailureKey{Workflow: f.Workflow, Step: q.Get(paramFailureStep), Type: q.Get(paramFailureType)}
 	}
 	for _, s := range q[paramStatus] {
 		switch group := wording.StatusGroups[s]; {
-		case s == "":
 		case group != nil:
 			f.Status = append(f.Status, group...)
 		case slices.Contains(wording.Statuses, durable.Status(s)):
@@ -83,9 +89,6 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 		}
 	}
 	for _, text := range q[paramPriority] {
-		if text == "" {
-			continue
-		}
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			return wrong("The priority %q is no number: use -2 to 2.", text)

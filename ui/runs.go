@@ -16,8 +16,9 @@ type runsData struct {
 	Next       string // the address of the next page; empty: this is the last
 	First      string // the address of the first page; empty: this is it
 	Statuses   []statusChoice
-	Command    string     // the same list in a shell
-	Fields     []keyValue // the filter, for the form of a bulk act
+	Command    string      // the same list in a shell
+	Fields     []keyValue  // the filter, for the form of a bulk act
+	More       []moreField // of the form of the filter: the conditions that have a field only if they are given
 	Filtered   bool
 	SearchedTo time.Time // not zero: the search stopped there
 }
@@ -26,6 +27,20 @@ type runsData struct {
 type statusChoice struct {
 	Status string
 	Chosen bool
+}
+
+// moreField is a condition with its label.
+type moreField struct{ Label, Name, Value string }
+
+// moreFields are the labels of the conditions that have a field only if they are given.
+var moreFields = []keyValue{
+	{"Group key", paramKey},
+	{"Priority", paramPriority},
+	{"Started longer ago than", paramOlder},
+	{"Executed by worker", paramWorker},
+	{"Failed with", paramFailureType},
+	{"Failed step", paramFailureStep},
+	{"Child of", paramParent},
 }
 
 // pageSize is how many runs a page lists.
@@ -51,6 +66,11 @@ func (s *dashboard) runsPage(w http.ResponseWriter, r *http.Request, v *requestV
 	for _, name := range filterParams {
 		for _, value := range d.Query[name] {
 			d.Fields = append(d.Fields, keyValue{name, value})
+		}
+	}
+	for _, field := range moreFields {
+		for _, value := range d.Query[field.Value] {
+			d.More = append(d.More, moreField{field.Key, field.Value, value})
 		}
 	}
 	if found.Next != "" {

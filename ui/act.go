@@ -103,6 +103,9 @@ func pathAfterAct(f actForm, done *actOutcome) string {
 
 // perform performs an act for the request, if it is permitted.
 func (v *requestView) perform(f actForm) (*actOutcome, error) {
+	if err := f.normalizeFlags(); err != nil {
+		return nil, err
+	}
 	verb := f.Get("verb")
 	acts, action, err := f.target()
 	if err != nil {

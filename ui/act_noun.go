@@ -41,8 +41,8 @@ var queueActs = map[string]actFunc{
 				return "", err
 			}
 		}
-		if f.Has("closed") {
-			settings.Closed = f.text("closed") == "yes"
+		if f.Has(paramClosed) {
+			settings.Closed = f.Get(paramClosed) == "yes"
 		}
 		if err := f.setRate("rate", &settings.Rate.Count, &settings.Rate.Period, &settings.Rate.Burst); err != nil {
 			return "", err

@@ -2,8 +2,6 @@ package ui
 
 import (
 	"context"
-	"encoding/json/jsontext"
-	"encoding/json/v2"
 	"errors"
 	"io"
 	"net/http"
@@ -186,25 +184,14 @@ func apiAct(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	if errors.As(err, &tooLong) {
 		return &statusError{http.StatusRequestEntityTooLarge, "the body is too long"}
 	}
-	var fields map[string]jsontext.Value
-	if err == nil {
-		err = json.Unmarshal(body, &fields)
-	}
 	if err != nil {
-		return &statusError{http.StatusBadRequest, "the body is no JSON object: " + err.Error()}
+		return &statusError{http.StatusBadRequest, "the body was not read: " + err.Error()}
 	}
-	f := v.actForm(make(url.Values))
-	for name, value := range fields {
-		var text string
-		// Payloads stay JSON; of the other fields, false is as if it were missing.
-		if isPayload := name == "value" || name == "payload"; isPayload || json.Unmarshal(value, &text) != nil {
-			text = string(value)
-		}
-		if text != "false" || name == "value" || name == "payload" {
-			f.Set(name, text)
-		}
+	fields, err := parseActFields(body)
+	if err != nil {
+		return err
 	}
-	done, err := v.perform(f)
+	done, err := v.perform(v.actForm(fields))
 	if err != nil {
 		return err
 	}

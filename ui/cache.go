@@ -2,14 +2,18 @@ package ui
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
+
+	"github.com/seed8ec063be/durable"
 )
 
 // cache keeps what pages of many people have in common, so that they cost the database as much as one.
 type cache struct {
-	mu      sync.Mutex
-	entries map[string]*cacheEntry
+	mu       sync.Mutex
+	entries  map[string]*cacheEntry
+	sweeping bool // removeOld will be called
 }
 
 // cacheEntry is the value of a key. The mutex of its cache guards it.
@@ -17,6 +21,7 @@ type cacheEntry struct {
 	value     any
 	readAt    time.Time     // when it was read; zero: there is no value
 	readEnded chan struct{} // closed when the read that is under way has ended; nil: there is none
+	size      int           // of the value's payloads, in bytes
 }
 
 func newCache() *cache { return &cache{entries: make(map[string]*cacheEntry)} }
@@ -24,14 +29,11 @@ func newCache() *cache { return &cache{entries: make(map[string]*cacheEntry)} }
 // mostCached bounds the entries: with Visible, each person may have keys of their own.
 const mostCached = 256
 
-// maxStaleAge is how old a value may be that is returned while one caller reads it again.
+// mostCachedBytes bounds the payloads of the entries.
+const mostCachedBytes = 64 << 20
+
+// maxStaleAge is how old a value may be that is returned while one caller reads it again. Older values are removed.
 const maxStaleAge = 10 * time.Second
-
-// turnHeader is the header by which a page that loads itself again names the turn of its stream.
-const turnHeader = "Durable-Turn"
-
-// turnPeriod is for how long the reads of a turn are shared.
-const turnPeriod = 5 * time.Second
 
 // clear removes all values. Reads that are under way do not bring theirs back.
 func (c *cache) clear() {
@@ -43,7 +45,7 @@ func (c *cache) clear() {
 // readOncePerTurn reads a value once for all pages that are loaded in the same turn of their streams, and in no turn for each request. Callers must
 // not change the value.
 func readOncePerTurn[T any](v *requestView, key string, read func(context.Context) (T, error)) (T, error) {
-	turn := v.request.Header.Get(turnHeader)
+	turn := v.turn()
 	if turn == "" {
 		return read(v.ctx())
 	}
@@ -53,7 +55,7 @@ func readOncePerTurn[T any](v *requestView, key string, read func(context.Contex
 
 // readOncePerTurnOrPeriod is shared for a value that is read in no turn at most once in a period. A turn tells of a change, so the value is read in the turn.
 func readOncePerTurnOrPeriod[T any](v *requestView, key string, period time.Duration, read func(context.Context) (T, error)) (T, time.Time, error) {
-	if turn := v.request.Header.Get(turnHeader); turn != "" {
+	if turn := v.turn(); turn != "" {
 		return cachedRead(v.ctx(), v.turnCache, turn+" "+key, turnPeriod, read)
 	}
 	return cachedRead(v.ctx(), v.periodCache, key, period, read)
@@ -71,6 +73,7 @@ func cachedRead[T any](ctx context.Context, c *cache, key string, period time.Du
 			}
 			e = new(cacheEntry)
 			c.entries[key] = e
+			c.sweepLater()
 		}
 		value, _ = e.value.(T)
 		at, reading := e.readAt, e.readEnded
@@ -99,7 +102,8 @@ func refreshEntry[T any](ctx context.Context, c *cache, e *cacheEntry, read func
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !at.IsZero() {
-			e.value, e.readAt = value, at
+			e.value, e.readAt, e.size = value, at, payloadSize(value)
+			c.makeRoom(e)
 		}
 		close(e.readEnded)
 		e.readEnded = nil
@@ -109,4 +113,53 @@ func refreshEntry[T any](ctx context.Context, c *cache, e *cacheEntry, read func
 		return value, time.Time{}, err
 	}
 	return value, began, nil
+}
+
+// sweepLater removes old values in a while, also if nobody uses the cache then. The caller holds the mutex.
+func (c *cache) sweepLater() {
+	if !c.sweeping {
+		c.sweeping = true
+		time.AfterFunc(maxStaleAge, c.removeOld)
+	}
+}
+
+// removeOld removes the entries whose values are too old, or were not read.
+func (c *cache) removeOld() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.entries, func(_ string, e *cacheEntry) bool { return e.readEnded == nil && time.Since(e.readAt) >= maxStaleAge })
+	if c.sweeping = false; len(c.entries) > 0 {
+		c.sweepLater()
+	}
+}
+
+// makeRoom removes the other values if the payloads of all are too large. The caller holds the mutex.
+func (c *cache) makeRoom(kept *cacheEntry) {
+	total := 0
+	for _, e := range c.entries {
+		total += e.size
+	}
+	if total > mostCachedBytes {
+		maps.DeleteFunc(c.entries, func(_ string, e *cacheEntry) bool { return e != kept && e.readEnded == nil })
+	}
+}
+
+// payloadSize returns the size of the payloads of a value, in bytes.
+func payloadSize(value any) (size int) {
+	switch value := value.(type) {
+	case *durable.RunInfo:
+		size = len(value.Input) + len(value.Output)
+	case []durable.Generation:
+		for i := range value {
+			size += len(value[i].Input) + len(value[i].Output)
+		}
+	case *durable.HistoryPage:
+		for i := range value.Outline {
+			size += len(value.Outline[i].Output)
+		}
+		for i := range value.Calls {
+			size += len(value.Calls[i].Output)
+		}
+	}
+	return size
 }

@@ -3,9 +3,12 @@ package ui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed8ec063be/durable"
 )
 
 // While one caller reads an expired value again, the others get the value before, unless it is too old: then they wait.
@@ -87,6 +90,34 @@ func TestExpiredValuesAreServedWhileOneReads(t *testing.T) {
 		<-after
 		if n := <-got(t.Context()); n != 6 {
 			t.Errorf("after an act, a read from before it is served: %d", n)
+		}
+	})
+}
+
+// The cache keeps no payloads for longer than it serves them, also if nobody uses it, and never more of them than its bound.
+func TestCachedPayloadsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache()
+		size := func() (size int) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for _, e := range c.entries {
+				size += len(e.value.(*durable.RunInfo).Input)
+			}
+			return size
+		}
+		payload := make([]byte, 4<<20)
+		for i := range 200 {
+			_, _, err := cachedRead(t.Context(), c, fmt.Sprint("run ", i), turnPeriod, func(context.Context) (*durable.RunInfo, error) { return &durable.RunInfo{Input: payload}, nil })
+			if n := size(); err != nil || n > mostCachedBytes || n == 0 {
+				t.Fatalf("after %d reads the cache has %d bytes, %v", i+1, n, err)
+			}
+		}
+		time.Sleep(2 * maxStaleAge) // of the bubble: it takes no time
+		synctest.Wait()
+		if n := size(); n != 0 || len(c.entries) != 0 || c.sweeping {
+			t.Errorf("when nobody uses it any more, the cache has %d bytes in %d entries", n, len(c.entries))
 		}
 	})
 }

@@ -38,7 +38,7 @@ type streamHub struct {
 	servers       map[*http.Server]bool // whose shutdown ends the streams
 	closedServers map[*http.Server]bool
 	pageStates    map[livePage]*pageState // of the watchers
-	turn          int                     // the number of the last one
+	turns         *turns
 }
 
 // livePage is what several people may look at.
@@ -63,7 +63,7 @@ type pageState struct {
 // streamWatcher is one stream.
 type streamWatcher struct {
 	livePage
-	turns     chan int // the number of the turn in which it is to load its page
+	turns     chan string // the turn in which it is to load its page
 	server    *http.Server
 	endStream context.CancelFunc
 }
@@ -71,7 +71,7 @@ type streamWatcher struct {
 func newHub(e *durable.Engine, reading readSlots) *streamHub {
 	return &streamHub{
 		engine: e, readSlots: reading, watchers: make(map[*streamWatcher]bool), servers: make(map[*http.Server]bool), closedServers: make(map[*http.Server]bool),
-		pageStates: make(map[livePage]*pageState),
+		pageStates: make(map[livePage]*pageState), turns: newTurns(),
 	}
 }
 
@@ -220,7 +220,10 @@ func (h *streamHub) giveTurns(events []durable.Event, marks map[string]string, r
 		}
 		return a.loadedAt.Compare(b.loadedAt)
 	})
-	h.turn++
+	if len(due) == 0 {
+		return
+	}
+	turn := h.turns.give()
 	for _, p := range due[:min(len(due), turnsPerTick)] {
 		p.hasChanged, p.loadedAt = false, now
 		for w := range h.watchers {
@@ -231,7 +234,7 @@ func (h *streamHub) giveTurns(events []durable.Event, marks map[string]string, r
 			case <-w.turns: // it was told before, and has not written it yet
 			default:
 			}
-			w.turns <- h.turn // only tell sends
+			w.turns <- turn // only this function sends
 		}
 	}
 }
@@ -253,7 +256,7 @@ func (s *dashboard) findFollowedRun(ctx context.Context, v *requestView) (*visib
 // streamTurns is the stream of a page. It says only that the page is to be loaded again: what the request may see is decided then.
 func (s *dashboard) streamTurns(w http.ResponseWriter, r *http.Request) {
 	v := s.newRequestView(r)
-	me := &streamWatcher{livePage: livePage{address: r.URL.Query().Get("page")}, turns: make(chan int, 1)}
+	me := &streamWatcher{livePage: livePage{address: r.URL.Query().Get("page")}, turns: make(chan string, 1)}
 	path, _, _ := strings.Cut(me.address, "?")
 	me.isOverview = path == "/" // the prefix is stripped
 	if v.isBounded() {
@@ -293,7 +296,7 @@ func (s *dashboard) streamTurns(w http.ResponseWriter, r *http.Request) {
 		case <-ctx.Done():
 			return
 		case turn := <-me.turns:
-			ok = say(fmt.Sprintf("data: %d\n\n", turn))
+			ok = say("data: " + turn + "\n\n")
 		case <-alive.C:
 			ok = say(": alive\n\n")
 		}

@@ -115,7 +115,7 @@ func TestStatementsOfWatchersAreBounded(t *testing.T) {
 		for _, path := range paths {
 			send(h, path, nil) // what is read once
 			before := count.sent.Load()
-			if got := send(h, path, nil, "Durable-Turn", "before "+path); got.Code != http.StatusOK && got.Code != http.StatusForbidden {
+			if got := send(h, path, nil, "Durable-Turn", ui.GiveTurn(h)); got.Code != http.StatusOK && got.Code != http.StatusForbidden {
 				t.Fatalf("%s gives %d: %s", path, got.Code, got.Body)
 			}
 			n := count.sent.Load() - before

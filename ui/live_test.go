@@ -45,17 +45,20 @@ func TestTurnIsShared(t *testing.T) {
 		start(t, e, approval, "waits", "in", durable.Tag("team.owner", "ann"))
 		h := ui.Handler(e, ui.Authorize(anyone), ui.Redact(func(f ui.Field) string { return f.Value + "!" }))
 		fresh := send(h, runPage("waits"), nil).Body.String()
-		first := send(h, runPage("waits"), nil, "Durable-Turn", "1").Body.String()
+		turn := ui.GiveTurn(h)
+		first := send(h, runPage("waits"), nil, "Durable-Turn", turn).Body.String()
+		send(h, runPage("waits"), nil, "Durable-Turn", "1")
+		send(h, runPage("waits"), nil, "Durable-Turn", ui.GiveTurn(ui.Handler(e)))
 		if withoutTimes(first) != withoutTimes(fresh) || !strings.Contains(first, "ann!") || strings.Contains(first, "ann!!") {
 			t.Errorf("in a turn the page is\n%s\nand otherwise\n%s", first, fresh)
 		}
 		if _, err := e.Cancel(within(t), "waits"); err != nil {
 			t.Fatal(err)
 		}
-		if again := send(h, runPage("waits"), nil, "Durable-Turn", "1").Body.String(); withoutTimes(again) != withoutTimes(first) {
+		if again := send(h, runPage("waits"), nil, "Durable-Turn", turn).Body.String(); withoutTimes(again) != withoutTimes(first) {
 			t.Errorf("the same turn reads twice: %s", again)
 		}
-		for _, turn := range []string{"2", ""} {
+		for _, turn := range []string{ui.GiveTurn(h), "", "1", ui.GiveTurn(ui.Handler(e))} { // one that nobody gave, and one that another process gave, are ignored
 			if body := send(h, runPage("waits"), nil, "Durable-Turn", turn).Body.String(); !strings.Contains(body, "cancel") || withoutTimes(body) == withoutTimes(first) {
 				t.Errorf("turn %q shows what was before: %s", turn, body)
 			}

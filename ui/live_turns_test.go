@@ -16,7 +16,7 @@ func TestTurnsAreBounded(t *testing.T) {
 	now := time.Now()
 	runs := make(map[string]*streamWatcher)
 	for i, run := range []string{"", "", "", "", "", "", "a", "b", "c", "d", "e", "f"} {
-		w := &streamWatcher{livePage: livePage{run: run, address: fmt.Sprint(i)}, turns: make(chan int, 1)}
+		w := &streamWatcher{livePage: livePage{run: run, address: fmt.Sprint(i)}, turns: make(chan string, 1)}
 		h.watchers[w], runs[run] = true, w
 		h.pageStates[w.livePage] = &pageState{watchers: 1, loadedAt: now}
 	}
@@ -27,8 +27,8 @@ func TestTurnsAreBounded(t *testing.T) {
 		for w := range h.watchers {
 			select {
 			case turn := <-w.turns:
-				if turn != h.turn {
-					t.Errorf("turn %d is told as %d", h.turn, turn)
+				if want := fmt.Sprintf("%s-%d", h.turns.process, h.turns.last); turn != want {
+					t.Errorf("turn %s is told as %s", want, turn)
 				}
 				told = append(told, w)
 			default:
@@ -72,7 +72,7 @@ func TestTurnsAreBounded(t *testing.T) {
 	if told := told(true); len(told) != 0 {
 		t.Errorf("%d streams are told twice in a moment", len(told))
 	}
-	second := &streamWatcher{livePage: runs["a"].livePage, turns: make(chan int, 1)}
+	second := &streamWatcher{livePage: runs["a"].livePage, turns: make(chan string, 1)}
 	h.watchers[second] = true
 	marks["a"] = "1"
 	if told := told(true); len(told) != 2 || told[0].run != "a" || told[1].run != "a" {
@@ -88,7 +88,7 @@ func TestListsHaveTurnsEveryFiveSeconds(t *testing.T) {
 	turns := make(map[string]int)
 	pages := map[string]*streamWatcher{"/": {livePage: livePage{address: "/", isOverview: true}}, "/runs": {livePage: livePage{address: "/runs"}}}
 	for _, w := range pages {
-		w.turns = make(chan int, 1)
+		w.turns = make(chan string, 1)
 		h.watchers[w] = true
 		h.pageStates[w.livePage] = &pageState{watchers: 1, loadedAt: now}
 	}

@@ -1,0 +1,54 @@
+package ui
+
+import (
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// turnHeader is the header by which a page that loads itself again names the turn of its stream.
+const turnHeader = "Durable-Turn"
+
+// turnPeriod is for how long the reads of a turn are shared.
+const turnPeriod = 5 * time.Second
+
+// turns are the turns that a hub gave last. Only these are shared: a header that a client has made up, or that another process has given, is ignored.
+type turns struct {
+	mu      sync.Mutex
+	process string // distinguishes the turns of this process from those of others behind the same address
+	last    int
+	givenAt map[string]time.Time
+}
+
+func newTurns() *turns { return &turns{process: rand.Text(), givenAt: make(map[string]time.Time)} }
+
+// give returns a new turn.
+func (t *turns) give() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.givenAt, func(_ string, at time.Time) bool { return time.Since(at) >= turnPeriod })
+	t.last++
+	turn := fmt.Sprintf("%s-%d", t.process, t.last)
+	t.givenAt[turn] = time.Now()
+	return turn
+}
+
+// isShared reports whether the reads of a turn are shared.
+func (t *turns) isShared(turn string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at, given := t.givenAt[turn]
+	return given && time.Since(at) < turnPeriod
+}
+
+// turn returns the turn in which the request loads its page; empty: it reads for itself, as every act does.
+func (v *requestView) turn() string {
+	turn := v.request.Header.Get(turnHeader)
+	if v.request.Method != http.MethodGet || turn == "" || !v.hub.turns.isShared(turn) {
+		return ""
+	}
+	return turn
+}

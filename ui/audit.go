@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"sort"
+	"time"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/wording"
@@ -17,9 +19,9 @@ type auditData struct {
 }
 
 const (
-	auditSize          = 50   // about how many acts on runs a page lists
-	eventsPerAuditRead = 500  // how many events are read at once
-	mostEvents         = 5000 // how many events a page reads at most
+	auditSize          = 50  // by default, how many acts on runs a page lists at most
+	eventsPerAuditRead = 500 // how many events are read at once
+	mostAuditReads     = 4   // how often a page reads events at most
 )
 
 // auditPage lists what was done, by whom and why, the latest first.
@@ -32,17 +34,19 @@ func (s *dashboard) auditPage(w http.ResponseWriter, r *http.Request, v *request
 }
 
 func (v *requestView) auditData(q url.Values) (*auditData, error) {
-	p, err := v.parsePage(q, eventsPerAuditRead)
+	p, err := v.parsePage(q, auditSize)
 	if err != nil {
 		return nil, err
 	}
+	size := p.Limit
+	p.Limit = eventsPerAuditRead
 	d := new(auditData)
 	if p.Cursor == "" {
 		if d.Last, err = v.lastActs(); err != nil {
 			return nil, err
 		}
 	}
-	for read := 0; read < mostEvents && len(d.Runs) < auditSize; read += p.Limit {
+	for reads, began := 0, time.Now(); reads < mostAuditReads && (reads == 0 || time.Since(began) < v.searchTime); reads++ {
 		events, next, err := v.eventList(p, v.engine.LatestEvents)
 		if err != nil {
 			return nil, err
@@ -53,8 +57,13 @@ func (v *requestView) auditData(q url.Values) (*auditData, error) {
 				return nil, err
 			}
 		}
-		d.Runs = append(d.Runs, wording.ActsOnRuns(events, runs.Runs)...)
-		if p.Cursor = next; next == "" {
+		acts, room := wording.ActsOnRuns(events, runs.Runs), size-len(d.Runs)
+		if len(acts) >= room { // the page ends with the event of its last act
+			last := sort.Search(len(events), func(i int) bool { return len(wording.ActsOnRuns(events[:i+1], runs.Runs)) >= room })
+			acts, next = acts[:room], events[last].Cursor
+		}
+		d.Runs = append(d.Runs, acts...)
+		if p.Cursor = next; next == "" || len(d.Runs) == size {
 			break
 		}
 	}

@@ -27,8 +27,7 @@ func (s *dashboard) registerAPIRoutes() {
 			if err != nil {
 				return nil, err
 			}
-			all, _, err := v.eventList(p, v.engine.LatestEvents)
-			return all, err
+			return v.latestEvents(p)
 		},
 		"failures":       apiFailures,
 		"health":         func(v *requestView, _ url.Values) (any, error) { return v.healthData() },
@@ -96,8 +95,8 @@ func apiEvents(v *requestView, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, _, err := v.eventList(p, v.engine.Events)
-	return all, err
+	page, _, err := v.eventList(p, v.engine.Events)
+	return page, err
 }
 
 // apiFailures returns the groups of failures of the filter; without a time, of the last seven days.

@@ -47,10 +47,11 @@ func (v *requestView) auditData(q url.Values) (*auditData, error) {
 		}
 	}
 	for reads, began := 0, time.Now(); reads < mostAuditReads && (reads == 0 || time.Since(began) < v.searchTime); reads++ {
-		events, next, err := v.eventList(p, v.engine.LatestEvents)
+		page, err := v.latestEvents(p)
 		if err != nil {
 			return nil, err
 		}
+		events, next := page.Events, page.Next
 		var runs durable.RunPage
 		if ids := wording.RunIDsForActs(events); len(ids) > 0 {
 			if runs, err = v.listRuns(durable.Filter{RunID: ids}, durable.Page{Limit: len(ids)}); err != nil {

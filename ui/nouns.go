@@ -122,13 +122,13 @@ func (s *dashboard) eventsPage(w http.ResponseWriter, r *http.Request, v *reques
 	if err != nil {
 		return err
 	}
-	all, next, err := v.eventList(p, v.engine.LatestEvents)
+	page, err := v.latestEvents(p)
 	if err != nil {
 		return err
 	}
-	d := &eventsData{Events: all}
-	if next != "" {
-		d.Next = "/events?cursor=" + next
+	d := &eventsData{Events: page.Events}
+	if page.Next != "" {
+		d.Next = "/events?cursor=" + page.Next
 	}
 	return v.writePage(w, "events", http.StatusOK, pageFrame{Title: "Events", Section: "/events", Data: d})
 }

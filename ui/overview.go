@@ -113,6 +113,10 @@ func (v *requestView) failureGroups(f durable.Filter) (rows []*failureRow, err e
 	if err := v.mayRead(Action{Workflow: f.Workflow}); err != nil {
 		return nil, err
 	}
+	f, second := v.splitSecondTag(f)
+	if second != nil {
+		return nil, errSecondTag
+	}
 	f, some := v.visibleAmong(f)
 	if !some {
 		return nil, nil

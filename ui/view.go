@@ -96,11 +96,18 @@ func (v *requestView) listRuns(f durable.Filter, p durable.Page) (durable.RunPag
 	if err := v.mayRead(Action{Workflow: f.Workflow, Queue: f.Queue}); err != nil {
 		return durable.RunPage{}, err
 	}
+	f, second := v.splitSecondTag(f)
 	f, some := v.visibleAmong(f)
 	if !some {
 		return durable.RunPage{}, nil
 	}
-	page, err := v.listSharedRuns(f, p)
+	read := v.listSharedRuns
+	if second != nil {
+		read = func(f durable.Filter, p durable.Page) (durable.RunPage, error) {
+			return v.listWithSecondTag(f, *second, p)
+		}
+	}
+	page, err := read(f, p)
 	for i := range page.Runs {
 		v.hideListed(&page.Runs[i])
 	}
@@ -120,22 +127,6 @@ func (v *requestView) listSharedRuns(f durable.Filter, p durable.Page) (durable.
 // hideListed redacts a run of a list or a tree, which has no payloads.
 func (v *requestView) hideListed(r *durable.RunInfo) {
 	(&redactor{redact: v.redact, workflow: r.Workflow}).redactRun(r)
-}
-
-// eventList returns the events of a page that read returns and that are visible, and the cursor of the next page; empty: this is the last.
-func (v *requestView) eventList(p durable.Page, read func(context.Context, durable.Page) ([]durable.Event, error)) (visible []durable.Event, next string, err error) {
-	if err := v.mayRead(Action{}); err != nil {
-		return nil, "", err
-	}
-	all, err := read(v.ctx(), p)
-	if err != nil {
-		return nil, "", err
-	}
-	if len(all) == p.Limit {
-		next = all[len(all)-1].Cursor
-	}
-	visible, err = v.visibleEvents(all)
-	return visible, next, err
 }
 
 // redactedHistory returns a history without what the request may not see.

@@ -135,7 +135,8 @@ func (v *requestView) perform(f actForm) (*actOutcome, error) {
 		// The act is on the run that Authorize decides on, also if another one takes over the ID.
 		action, done.run, target = run.action(action.Verb), run.RunInfo, run.RunID
 	}
-	actor, err := v.authorizeAction(v.request, action)
+	action.Fields = f.actionFields()
+	actor, err := v.authorizeAct(action)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,11 @@
 package ui
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+
+	"github.com/seed8ec063be/durable"
+)
 
 // The fields that name the target of an act. An act has one of them.
 const (
@@ -35,4 +40,46 @@ func (f actForm) target() (acts map[string]actFunc, a Action, err error) {
 		return nil, a, &statusError{http.StatusBadRequest, "An act has one target: give one of the fields run, queue_name, limit_name, schedule and worker, once."}
 	}
 	return acts, a, nil
+}
+
+// actionFields returns [Action.Fields].
+func (f actForm) actionFields() map[string]string {
+	fields := make(map[string]string)
+	for name := range f.Values {
+		if !payloadFields[name] && !slices.Contains(notActionFields, name) {
+			fields[name] = f.Get(name)
+		}
+	}
+	return fields
+}
+
+// notActionFields are the fields of an act that an [Action] has elsewhere.
+var notActionFields = []string{"verb", paramTargetRun, paramTargetQueue, paramTargetLimit, paramTargetSchedule, paramTargetWorker}
+
+// authorizeAct returns the actor of an act, or the error of a refusal. An act on a schedule is decided by what the schedule starts, and a reset also by what
+// it will start then.
+func (v *requestView) authorizeAct(a Action) (string, error) {
+	if a.Schedule == "" {
+		return v.authorizeAction(v.request, a)
+	}
+	all, err := v.engine.Schedules(v.ctx())
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(all, func(i durable.ScheduleInfo) bool { return i.Name == a.Schedule })
+	if at < 0 {
+		return v.authorizeAction(v.request, a)
+	}
+	applies := []*durable.Schedule{&all[at].Schedule}
+	if declared := all[at].Declared; declared != nil && a.Verb == "reset" {
+		applies = append(applies, declared)
+	}
+	var actor string
+	for _, s := range applies {
+		a.Workflow, a.Queue, a.Tags = s.Workflow, s.Queue, s.Tags
+		if actor, err = v.authorizeAction(v.request, a); err != nil {
+			return "", err
+		}
+	}
+	return actor, nil
 }

@@ -21,12 +21,15 @@ const (
 type Action struct {
 	Verb     Verb
 	Run      string // the ID that addresses the run
-	Workflow string
-	Queue    string // of the run, or the queue that is changed
+	Workflow string // of the run, or of the runs of the schedule
+	Queue    string // likewise; or the queue that is changed
 	Limit    string
 	Schedule string
 	Worker   string // the ID of the worker that is changed
 	Tags     map[string]string
+	// Fields are the other fields of an act, by the names that docs/dashboard.md lists: the reason, and what the act leads to, such as to_queue, new_id,
+	// tag_key and tag_value. The JSON of value and payload is not among them.
+	Fields map[string]string
 }
 
 // Changes reports whether the action changes something.

@@ -182,6 +182,9 @@ func repairAct(call func(ctx context.Context, e *durable.Engine, id string, f ac
 			opts = append(opts, durable.InterruptSteps())
 		}
 		repaired, err := call(ctx, e, id, f, opts)
+		if ctx.Err() != nil && errors.Is(err, durable.ErrState) { // a running step has not finished in time
+			return "", &statusError{http.StatusConflict, fmt.Sprintf("%v. The dashboard waits for at most %s: tick \"interrupt running steps\", which is the field interrupt_steps.", err, wording.RoughDuration(readTimeout))}
+		}
 		if err != nil {
 			return "", err
 		}

@@ -3,8 +3,10 @@ package ui_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/ui"
@@ -61,6 +63,47 @@ func TestFieldsOfJSONActs(t *testing.T) {
 		postJSON(t, h, http.StatusOK, `{"verb": "signal", "run": "waits", "name": "approve", "payload": null}`)
 		if run, err := e.Get(within(t), "waits"); err != nil || run.Status == durable.StatusCancelled {
 			t.Errorf("the run is %+v, %v", run, err)
+		}
+	})
+}
+
+// The form of a queue has all its bounds, and sets what it shows.
+func TestTheFormOfAQueueHasAllBounds(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		h := ui.Handler(e, ui.Authorize(anyone))
+		want := durable.QueueSettings{
+			MaxExecuting: 1, MaxExecutingPerWorker: 1, MaxInProgress: 9, MaxExecutingPerKey: 1, MaxInProgressPerKey: 4, Depth: 50, Closed: true,
+			Rate: durable.QueueRate{Count: 10, Period: time.Second, Burst: 3}, RatePerKey: durable.QueueRate{Count: 5, Period: time.Minute, Burst: 2},
+		}
+		if err := e.SetQueue(within(t), "mail", want); err != nil {
+			t.Fatal(err)
+		}
+		_, form, _ := strings.Cut(send(h, "/queues", nil).Body.String(), `<input type="hidden" name="verb" value="set">`)
+		form, _, _ = strings.Cut(form, "</form>")
+		fields := []string{"verb", "set", "queue_name", "mail"}
+		for _, m := range regexp.MustCompile(`<input name="([a-z_]+)"[^>]*? value="([^"]*)"|<select name="([a-z_]+)">.*?<option value="([a-z]+)" selected>`).FindAllStringSubmatch(form, -1) {
+			fields = append(fields, m[1]+m[3], m[2]+m[4])
+		}
+		for _, name := range []string{"rate", "rate_per_key", "closed"} {
+			if !strings.Contains(form, ` name="`+name+`"`) {
+				t.Errorf("the form has no %s: %s", name, form)
+			}
+		}
+		if err := e.SetQueue(within(t), "mail", durable.QueueSettings{Rate: want.Rate, RatePerKey: want.RatePerKey}); err != nil {
+			t.Fatal(err)
+		}
+		post(t, h, http.StatusSeeOther, fields...)
+		if all, err := e.Queues(within(t)); err != nil || all[0].Settings != want {
+			t.Errorf("after %v the queue is %+v, %v", fields, all[0].Settings, err)
+		}
+		postJSON(t, h, http.StatusOK, `{"verb": "set", "queue_name": "mail", "rate_per_key": "7/h", "burst_per_key": 4, "burst": 2, "closed": false}`)
+		want.Closed, want.Rate.Burst, want.RatePerKey = false, 2, durable.QueueRate{Count: 7, Period: time.Hour, Burst: 4}
+		if all, err := e.Queues(within(t)); err != nil || all[0].Settings != want {
+			t.Errorf("the queue is %+v, %v", all[0].Settings, err)
+		}
+		postJSON(t, h, http.StatusOK, `{"verb": "set", "limit_name": "api", "concurrent": 2, "rate": "7/h", "burst": 4}`)
+		if all, err := e.Limits(within(t)); err != nil || all[0].LimitBounds != (durable.LimitBounds{Concurrent: 2, Rate: 7, Period: time.Hour, Burst: 4}) {
+			t.Errorf("the limit is %+v, %v", all, err)
 		}
 	})
 }

@@ -44,7 +44,10 @@ var queueActs = map[string]actFunc{
 		if f.Has(paramClosed) {
 			settings.Closed = f.Get(paramClosed) == "yes"
 		}
-		if err := f.setRate("rate", &settings.Rate.Count, &settings.Rate.Period, &settings.Rate.Burst); err != nil {
+		if err := f.setRate("rate", "burst", &settings.Rate.Count, &settings.Rate.Period, &settings.Rate.Burst); err != nil {
+			return "", err
+		}
+		if err := f.setRate("rate_per_key", "burst_per_key", &settings.RatePerKey.Count, &settings.RatePerKey.Period, &settings.RatePerKey.Burst); err != nil {
 			return "", err
 		}
 		return "the queue is set", e.SetQueue(ctx, name, settings, opts...)
@@ -67,7 +70,7 @@ var limitActs = map[string]actFunc{
 		if err := f.setNumber("concurrent", &bounds.Concurrent); err != nil {
 			return "", err
 		}
-		if err := f.setRate("rate", &bounds.Rate, &bounds.Period, &bounds.Burst); err != nil {
+		if err := f.setRate("rate", "burst", &bounds.Rate, &bounds.Period, &bounds.Burst); err != nil {
 			return "", err
 		}
 		return "the limit is set", e.SetLimit(ctx, name, bounds, opts...)
@@ -119,18 +122,16 @@ func (f actForm) setNumber(name string, to *int) error {
 	return nil
 }
 
-// setRate sets a rate if the form has the field with a value: 10/s, 600/1h, or 0 for none.
-func (f actForm) setRate(name string, n *int, per *time.Duration, burst *int) error {
-	text := f.text(name)
-	if text == "" {
-		return nil
+// setRate sets a rate if the form has the field with a value, 10/s, 600/1h, or 0 for none, and its burst if the form has that.
+func (f actForm) setRate(name, burstName string, n *int, per *time.Duration, burst *int) error {
+	if text := f.text(name); text != "" {
+		count, period, err := wording.ParseRate(text)
+		if err != nil {
+			return &statusError{http.StatusBadRequest, err.Error()}
+		}
+		if *n, *per = count, period; count == 0 {
+			*burst = 0
+		}
 	}
-	count, period, err := wording.ParseRate(text)
-	if err != nil {
-		return &statusError{http.StatusBadRequest, err.Error()}
-	}
-	if *n, *per = count, period; count == 0 {
-		*burst = 0
-	}
-	return nil
+	return f.setNumber(burstName, burst)
 }

@@ -2,6 +2,7 @@ package durablecli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -40,16 +41,17 @@ func uiCommand(f *globalFlags) []*cobra.Command {
 		if actor == "" {
 			actor = userName()
 		}
-		opts := []ui.Option{ui.Authorize(func(*http.Request, ui.Action) (string, error) { return actor, nil })}
+		prefix := "/" + rand.Text()
+		opts := []ui.Option{ui.Prefix(prefix), ui.Authorize(func(*http.Request, ui.Action) (string, error) { return actor, nil })}
 		if readOnly {
 			opts = append(opts, ui.ReadOnly())
 		}
-		return s.serveUI(ctx, listen, hosts, ui.Handler(s.engine, opts...))
+		return s.serveUI(ctx, listen, hosts, prefix, ui.Handler(s.engine, opts...))
 	})}
 }
 
-// serveUI serves the dashboard behind a guard until ctx ends.
-func (s *session) serveUI(ctx context.Context, listen string, hosts []string, dashboard http.Handler) error {
+// serveUI serves the dashboard, which has the prefix, behind a guard until ctx ends.
+func (s *session) serveUI(ctx context.Context, listen string, hosts []string, prefix string, dashboard http.Handler) error {
 	if err := requireLoopback(listen); err != nil {
 		return err
 	}
@@ -57,7 +59,7 @@ func (s *session) serveUI(ctx context.Context, listen string, hosts []string, da
 	if err != nil {
 		return fmt.Errorf("the dashboard cannot listen on %s: %w; name another port with --listen, or 127.0.0.1:0 for any that is free", listen, err)
 	}
-	guard := newGuard(listener.Addr(), hosts, dashboard)
+	guard := newGuard(listener.Addr(), hosts, prefix, dashboard)
 	server := &http.Server{Handler: guard, ReadHeaderTimeout: headerTimeout}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()

@@ -14,18 +14,20 @@ import (
 // guard permits requests of browsers that were opened with the address that the command wrote.
 //
 // Each process of the machine and each page in the browser can reach a port on 127.0.0.1. So the address contains a token, which is
-// exchanged for a cookie that only this server's own pages send. A page of another site whose name was made to point to 127.0.0.1
+// exchanged for a cookie that only this server's own pages send. Browsers send a cookie to all ports of its host, but only below its path: the path is
+// random too, so that other servers of the machine do not get the cookie. A page of another site whose name was made to point to 127.0.0.1
 // (DNS rebinding) counts as the same site for the browser, but sends its own name as the Host, which is refused.
 type guard struct {
 	next          http.Handler
 	hosts         []string // without ports: a forwarded port has another number
 	token, secret string   // the address contains the token, and the cookie the secret
-	cookie        string   // its name: cookies of all ports of a host are sent to each
+	path          string   // of the dashboard and of the cookie, with a slash at its end
 }
 
-func newGuard(addr net.Addr, hosts []string, next http.Handler) *guard {
-	_, port, _ := net.SplitHostPort(addr.String()) // the address of a TCP listener has a port
-	g := &guard{next: next, hosts: []string{"localhost", "127.0.0.1", "::1"}, token: rand.Text(), secret: rand.Text(), cookie: "durable-ui-" + port}
+const cookieName = "durable-ui"
+
+func newGuard(addr net.Addr, hosts []string, prefix string, next http.Handler) *guard {
+	g := &guard{next: next, hosts: []string{"localhost", "127.0.0.1", "::1"}, token: rand.Text(), secret: rand.Text(), path: prefix + "/"}
 	if tcp, ok := addr.(*net.TCPAddr); ok {
 		g.hosts = append(g.hosts, tcp.IP.String())
 	}
@@ -36,21 +38,21 @@ func newGuard(addr net.Addr, hosts []string, next http.Handler) *guard {
 }
 
 // entrancePath is the path and query that exchanges the token for the cookie.
-func (g *guard) entrancePath() string { return "/?" + url.Values{"token": {g.token}}.Encode() }
+func (g *guard) entrancePath() string { return g.path + "?" + url.Values{"token": {g.token}}.Encode() }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !g.isOwnHost(r.Host) {
 		writeRefusal(w, http.StatusForbidden, "The dashboard is not served under the name "+r.Host+". Use the address that durable ui wrote, or permit the name with --allow-host.")
 		return
 	}
-	if given := r.URL.Query().Get("token"); given != "" && r.URL.Path == "/" && secretsEqual(given, g.token) {
-		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	if given := r.URL.Query().Get("token"); given != "" && r.URL.Path == g.path && secretsEqual(given, g.token) {
+		http.SetCookie(w, &http.Cookie{Name: cookieName, Value: g.secret, Path: g.path, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Referrer-Policy", "no-referrer")
-		http.Redirect(w, r, "/", http.StatusSeeOther) // the token does not stay in the address
+		http.Redirect(w, r, g.path, http.StatusSeeOther) // the token does not stay in the address
 		return
 	}
-	if cookie, err := r.Cookie(g.cookie); err != nil || !secretsEqual(cookie.Value, g.secret) {
+	if cookie, err := r.Cookie(cookieName); err != nil || !secretsEqual(cookie.Value, g.secret) {
 		writeRefusal(w, http.StatusUnauthorized, "Open the whole address that durable ui wrote when it was started. An older address is void.")
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -68,6 +69,9 @@ func browser(t *testing.T) *http.Client {
 // ask sends a request to a path of the dashboard. A form makes it a POST.
 func (d *dashboard) ask(t *testing.T, client *http.Client, path string, form url.Values, change func(*http.Request)) (status int, body string) {
 	t.Helper()
+	if strings.HasPrefix(path, "/") {
+		path = strings.TrimSuffix(d.address.Path, "/") + path
+	}
 	address, err := d.address.Parse(path)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +157,7 @@ func TestUIRefusesStrangers(t *testing.T) {
 	if cookies := reply.Cookies(); len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || strings.Contains(d.address.RawQuery, cookies[0].Value) {
 		t.Errorf("the cookies are %v", cookies)
 	}
-	if to := reply.Header.Get("Location"); to != "/" {
+	if to := reply.Header.Get("Location"); to != d.address.Path {
 		t.Errorf("the token leads to %q", to)
 	}
 	client.Jar = nil // it keeps the cookies of each Host apart
@@ -178,6 +182,32 @@ func TestUIRefusesStrangers(t *testing.T) {
 	}
 	if run, err := e.Get(within(t), "waits"); err != nil || !run.EndedAt.IsZero() {
 		t.Errorf("the run is %+v, %v", run, err)
+	}
+}
+
+// A browser that has opened the dashboard sends its cookie to no other server of the machine: cookies of a host are sent to all its ports.
+func TestTheCookieOfUIIsSentToNoOtherPort(t *testing.T) {
+	t.Parallel()
+	d := serveUI(t, onFile(t).client(t))
+	client := browser(t)
+	if status, body := d.ask(t, client, d.address.String(), nil, nil); status != http.StatusOK {
+		t.Fatalf("the address gives %d: %s", status, body)
+	}
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if cookies := r.Cookies(); len(cookies) > 0 {
+			t.Errorf("another server gets %v at %s", cookies, r.URL)
+		}
+	}))
+	defer other.Close()
+	for _, path := range []string{"/", "/runs", "/api/v1/runs"} {
+		reply, err := client.Get(other.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+	}
+	if status, _ := d.ask(t, client, "/runs", nil, nil); status != http.StatusOK {
+		t.Errorf("the list gives %d", status)
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *dashboard) registerAPIRoutes() {
 			return v.engine.Divergences(v.ctx(), run.RunID)
 		}),
 		"generations": withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.redactedGenerations(run) }),
-		"tree":        withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.redactedTree(run) }),
+		"tree":        withVisibleRun(apiTree),
 		"graph":       withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.redactedGraph(run) }),
 		"tree_counts": withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.treeCounts(run) }),
 		"stats": func(v *requestView, _ url.Values) (any, error) {
@@ -142,6 +142,39 @@ func apiHistory(v *requestView, run *visibleRun, q url.Values) (any, error) {
 		return nil, &statusError{http.StatusBadRequest, "the generation is no number"}
 	}
 	return v.redactedHistory(run, durable.InGeneration(n))
+}
+
+// apiTreeLevels bounds the levels of a tree: each is a statement.
+const apiTreeLevels = 20
+
+// runTree is a run with its descendants.
+type runTree struct {
+	durable.RunNode
+	More bool // of the first run: some descendants are left out
+}
+
+// apiTree returns the first levels of the tree of a run, with the newest runs of each.
+func apiTree(v *requestView, run *visibleRun, q url.Values) (any, error) {
+	p, err := v.parsePage(q, 1000)
+	if err != nil {
+		return nil, err
+	}
+	top, err := v.readTopLevels(run, apiTreeLevels, p.Limit)
+	if err != nil {
+		return nil, err
+	}
+	tree := &runTree{*top.node(), top.More}
+	tree.Input, tree.Output = nil, nil // as of the others
+	return tree, nil
+}
+
+// node returns the run with its descendants.
+func (t *treeRow) node() *durable.RunNode {
+	n := &durable.RunNode{RunInfo: *t.RunInfo}
+	for _, child := range t.Children {
+		n.Children = append(n.Children, child.node())
+	}
+	return n
 }
 
 func (v *requestView) redactedGraph(run *visibleRun) (*durable.GraphInfo, error) {

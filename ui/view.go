@@ -129,8 +129,25 @@ func (v *requestView) hideListed(r *durable.RunInfo) {
 	(&redactor{redact: v.redact, workflow: r.Workflow}).redactRun(r)
 }
 
-// redactedHistory returns a history without what the request may not see.
+// What the JSON of a whole history has at most: calls, and bytes of their results. A process has it in memory several times.
+const (
+	mostHistoryCalls = 1000
+	mostHistoryBytes = 16 << 20
+)
+
+// redactedHistory returns a history without what the request may not see, unless the history is too large.
 func (v *requestView) redactedHistory(run *visibleRun, opts ...durable.HistoryOption) ([]durable.Checkpoint, error) {
+	sizes, err := v.engine.HistoryPage(v.ctx(), run.RunID, durable.HistoryPart{Limit: mostHistoryCalls, MaxOutput: -1}, opts...)
+	if err != nil {
+		return nil, err
+	}
+	total := 0
+	for i := range sizes.Calls {
+		total += sizes.Calls[i].OutputSize
+	}
+	if len(sizes.Outline) > mostHistoryCalls || total > mostHistoryBytes {
+		return nil, &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("The history has %d calls, and the results of the first %d have %d bytes: read it in parts from history_page.", len(sizes.Outline), len(sizes.Calls), total)}
+	}
 	all, err := v.engine.History(v.ctx(), run.RunID, opts...)
 	for i := range all {
 		v.hideChild(&all[i])
@@ -174,19 +191,6 @@ func (v *requestView) redactedGenerations(run *visibleRun) ([]durable.Generation
 	all = slices.Clone(all)
 	run.redactor.redactGenerations(all)
 	return all, err
-}
-
-func (v *requestView) redactedTree(run *visibleRun) (*durable.RunNode, error) {
-	root, err := v.engine.Tree(v.ctx(), run.RunID)
-	if err != nil {
-		return nil, err
-	}
-	if err := v.removeHiddenRuns(root); err != nil {
-		return nil, err
-	}
-	root.Parent, root.Name = run.Parent, run.Name // which are empty if the parent is hidden
-	eachNode(root, func(n *durable.RunNode) { v.hideListed(&n.RunInfo) })
-	return root, nil
 }
 
 // treeCounts counts the runs of a tree, unless some of them may be hidden.

@@ -161,28 +161,6 @@ func (v *requestView) visibleEvents(all []durable.Event) ([]durable.Event, error
 	return all, nil
 }
 
-// removeHiddenRuns removes from the tree all runs that the request may not see, with their descendants.
-func (v *requestView) removeHiddenRuns(root *durable.RunNode) error {
-	if !v.isBounded() {
-		return nil
-	}
-	var ids []string
-	eachNode(root, func(n *durable.RunNode) { ids = append(ids, n.RunID) })
-	visible, err := v.findVisible(ids)
-	eachNode(root, func(n *durable.RunNode) {
-		n.Children = slices.DeleteFunc(n.Children, func(c *durable.RunNode) bool { _, sees := visible[c.RunID]; return !sees })
-	})
-	return err
-}
-
-// eachNode calls the function for a run and its descendants, parents first.
-func eachNode(n *durable.RunNode, f func(*durable.RunNode)) {
-	f(n)
-	for _, child := range n.Children {
-		eachNode(child, f)
-	}
-}
-
 // visibleQueues returns the queue to which the runs are bounded. Its keys are those of other runs too if there are more conditions.
 func (v *requestView) visibleQueues(all []durable.QueueInfo) ([]durable.QueueInfo, error) {
 	if !v.isBounded() {

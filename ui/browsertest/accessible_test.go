@@ -41,7 +41,7 @@ func TestAccessible(t *testing.T) {
 				rules, least = `{ runOnly: { type: "rule", values: ["color-contrast", "link-in-text-block"] } }`, 1
 			}
 			ctx := browser(t, s, 1280, 800, dark)
-			until(t, ctx, `fetch("/api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
+			until(t, ctx, `fetch("api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
 			for name, path := range pages {
 				do(t, ctx, chromedp.Navigate(s.url(path)), chromedp.WaitVisible("main"),
 					chromedp.Evaluate(`for (const part of document.querySelectorAll("details")) part.open = true`, nil),

@@ -67,7 +67,7 @@ func TestNoLayoutShift(t *testing.T) {
 	t.Parallel()
 	s := startShop(t, "127.0.0.1:0")
 	ctx := browser(t, s, 1280, 800, false)
-	until(t, ctx, `fetch("/api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
+	until(t, ctx, `fetch("api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
 	const observe = `window.shifts = []; new PerformanceObserver(list => { for (const e of list.getEntries()) shifts.push(e.value + " " + e.sources.map(s => s.node?.outerHTML?.slice(0, 80))) }).observe({ type: "layout-shift", buffered: true });`
 	do(t, ctx, chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := page.AddScriptToEvaluateOnNewDocument(observe).Do(ctx)

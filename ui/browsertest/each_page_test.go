@@ -16,7 +16,7 @@ func TestKeyboardOnEachPage(t *testing.T) {
 	t.Parallel()
 	s := startShop(t, "127.0.0.1:0")
 	ctx := browser(t, s, 1280, 800, false)
-	until(t, ctx, `fetch("/api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
+	until(t, ctx, `fetch("api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
 	for name, path := range pages {
 		do(t, ctx, chromedp.Navigate(s.url(path)), chromedp.WaitVisible("main"), chromedp.Evaluate(`
 			stream?.close(); // so that the page does not load itself again meanwhile
@@ -45,7 +45,7 @@ func TestPhoneOnEachPage(t *testing.T) {
 	t.Parallel()
 	s := startShop(t, "127.0.0.1:0")
 	ctx := browser(t, s, 375, 720, false)
-	until(t, ctx, `fetch("/api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
+	until(t, ctx, `fetch("api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
 	for name, path := range pages {
 		do(t, ctx, chromedp.Navigate(s.url(path)), chromedp.WaitVisible("main"))
 		if w := eval[int](t, ctx, `document.scrollingElement.scrollWidth`); w > 375 {

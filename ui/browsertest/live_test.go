@@ -118,7 +118,7 @@ func TestLiveInTheBrowser(t *testing.T) {
 	if err := e.Signal(within, "live", "approve", "yes"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, ctx, `fetch("/api/v1/run?id=live").then(r => r.json()).then(r => r.status == "completed")`)
+	until(t, ctx, `fetch("api/v1/run?id=live").then(r => r.json()).then(r => r.status == "completed")`)
 	until(t, ctx, `new Promise(r => setTimeout(() => r(document.querySelector("details.act[open] input[name=reason]").value == "typed"), 3000))`)
 	do(t, ctx, chromedp.Evaluate(`document.querySelector("details.act[open]").open = false; document.activeElement.blur()`, nil))
 	until(t, ctx, `document.querySelector("h1 .status").textContent == "completed"`)
@@ -145,7 +145,7 @@ func TestHostileTextInTheBrowser(t *testing.T) {
 	}
 	run := "/run?id=" + url.QueryEscape(id)
 	ctx := browser(t, &shop{address: &url.URL{Scheme: "http", Host: address, Path: "/"}}, 1280, 800, false)
-	until(t, ctx, `fetch("/api/v1`+"/run?id=\" + encodeURIComponent("+"`"+id+"`"+`)).then(r => r.json()).then(r => r.status == "failed")`)
+	until(t, ctx, `fetch("api/v1`+"/run?id=\" + encodeURIComponent("+"`"+id+"`"+`)).then(r => r.json()).then(r => r.status == "failed")`)
 	for _, path := range []string{run, "/", "/runs", "/events"} {
 		do(t, ctx, chromedp.Navigate("http://"+address+path), chromedp.WaitVisible("main"))
 		until(t, ctx, `document.body.textContent.includes("onerror=")`)

@@ -83,7 +83,10 @@ func startShop(t *testing.T, listen string) *shop {
 	return s
 }
 
-func (s *shop) url(path string) string { return s.address.Scheme + "://" + s.address.Host + path }
+// url returns the address of a page of the shop, whose address ends with a slash.
+func (s *shop) url(path string) string {
+	return s.address.Scheme + "://" + s.address.Host + strings.TrimSuffix(s.address.Path, "/") + path
+}
 
 // browser opens the dashboard in a Chromium of its own.
 func browser(t *testing.T, s *shop, width, height int, dark bool) context.Context {

@@ -16,7 +16,7 @@ func TestActInTheBrowser(t *testing.T) {
 	t.Parallel()
 	s := startShop(t, "127.0.0.1:0")
 	ctx := browser(t, s, 1280, 800, false)
-	until(t, ctx, `fetch("/api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
+	until(t, ctx, `fetch("api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
 	do(t, ctx, chromedp.Navigate(s.url("/run?id=order-declined")), chromedp.WaitVisible("main"))
 	open := `[...document.querySelectorAll("details.act")].find(d => d.querySelector("input[name=verb][value=retry]"))`
 	if !eval[bool](t, ctx, open+` !== undefined`) {
@@ -26,7 +26,7 @@ func TestActInTheBrowser(t *testing.T) {
 		chromedp.Evaluate(open+`.querySelector("input[name=reason]").value = "the bank has changed its mind"`, nil),
 		chromedp.Evaluate(open+`.querySelector("button:not(.quiet)[type=submit], .buttons button").click()`, nil))
 	until(t, ctx, `document.querySelector(".notice")?.textContent.includes("Retried")`)
-	until(t, ctx, `fetch("/api/v1/generations?id=order-declined").then(r => r.json()).then(g => g.length == 2 && g[1].reason == "the bank has changed its mind")`)
+	until(t, ctx, `fetch("api/v1/generations?id=order-declined").then(r => r.json()).then(g => g.length == 2 && g[1].reason == "the bank has changed its mind")`)
 }
 
 // A bulk act reaches more runs than a portion has: the page sends the portions by itself, up to the end.
@@ -58,7 +58,7 @@ func TestPhone(t *testing.T) {
 	s := startShop(t, "127.0.0.1:0")
 	for _, dark := range []bool{false, true} {
 		ctx := browser(t, s, 375, 720, dark)
-		until(t, ctx, `fetch("/api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
+		until(t, ctx, `fetch("api/v1/run?id=order-declined").then(r => r.json()).then(r => r.status == "failed")`)
 		for name, path := range pages {
 			do(t, ctx, chromedp.Navigate(s.url(path)), chromedp.WaitVisible("main"))
 			if width := eval[int](t, ctx, `document.documentElement.scrollWidth`); width > 375 {

@@ -28,8 +28,8 @@ func TestShots(t *testing.T) {
 	} {
 		ctx := open()
 		do(t, ctx, chromedp.Navigate(s.url("/run?id=catalogue")))
-		until(t, ctx, `fetch("/api/v1/run?id=catalogue").then(r => r.json()).then(r => r.status == "completed")`)
-		until(t, ctx, `fetch("/api/v1/run?id=order-3").then(r => r.json()).then(r => r.status == "completed")`)
+		until(t, ctx, `fetch("api/v1/run?id=catalogue").then(r => r.json()).then(r => r.status == "completed")`)
+		until(t, ctx, `fetch("api/v1/run?id=order-3").then(r => r.json()).then(r => r.status == "completed")`)
 		for name, path := range pages {
 			var picture []byte
 			do(t, ctx, chromedp.Navigate(s.url(path)), chromedp.WaitVisible("main"), chromedp.FullScreenshot(&picture, 100))

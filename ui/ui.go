@@ -26,7 +26,7 @@ import (
 //
 // Handler panics if an option is invalid, as http.ServeMux does for patterns, because that is a fault of the program.
 func Handler(e *durable.Engine, opts ...Option) http.Handler {
-	s := &dashboard{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, periodCache: newCache(), turnCache: newCache(), readSlots: make(readSlots, maxConcurrentReads), searchTime: searchTime, portionTime: portionTime, cursors: newEventCursors()}
+	s := &dashboard{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, periodCache: newCache(), turnCache: newCache(), readSlots: make(readSlots, maxConcurrentReads), searchTime: searchTime, portionTime: portionTime, cursors: newHidingCursors()}
 	s.hub = newHub(e, s.readSlots)
 	for _, opt := range opts {
 		if err := opt(s); err != nil {
@@ -71,7 +71,7 @@ type dashboard struct {
 	turnCache   *cache // of loads in a turn
 	readSlots   readSlots
 	hub         *streamHub
-	cursors     eventCursors
+	cursors     hidingCursors
 	prefix      string
 	readOnly    bool
 	authorize   func(*http.Request, Action) (string, error)

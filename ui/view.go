@@ -101,6 +101,10 @@ func (v *requestView) listRuns(f durable.Filter, p durable.Page) (durable.RunPag
 	if !some {
 		return durable.RunPage{}, nil
 	}
+	lastVisible := p.Cursor
+	if v.isBounded() {
+		lastVisible, p.Cursor = v.cursors.open(p.Cursor)
+	}
 	read := v.listSharedRuns
 	if second != nil {
 		read = func(f durable.Filter, p durable.Page) (durable.RunPage, error) {
@@ -110,6 +114,10 @@ func (v *requestView) listRuns(f durable.Filter, p durable.Page) (durable.RunPag
 	page, err := read(f, p)
 	for i := range page.Runs {
 		v.hideListed(&page.Runs[i])
+		lastVisible = page.Runs[i].RunID
+	}
+	if v.isBounded() && !page.SearchedTo.IsZero() && page.Next != "" { // the search has stopped at any run
+		page.Next = v.cursors.seal(lastVisible, page.Next)
 	}
 	if err != nil {
 		return page, err

@@ -112,3 +112,44 @@ func TestASecondTagIsAnotherCondition(t *testing.T) {
 		}
 	})
 }
+
+// A page whose search stopped has a cursor that names no hidden run, and with which another process continues too.
+func TestCursorsOfSearchesNameNoHiddenRun(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		startMany(t, e)
+		oldest, err := e.Get(within(t), "oldest")
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler := func() http.Handler {
+			return ui.Handler(e, ui.SearchFor(1), ui.Visible(func(*http.Request) durable.Filter { return durable.Filter{Workflow: "approval"} }))
+		}
+		h, cursor, found := handler(), "", ""
+		for pages := 0; found == ""; pages++ {
+			var page struct {
+				Runs []struct{ ID string }
+				Next string
+			}
+			got := send(h, "/api/v1/runs?cursor="+url.QueryEscape(cursor), nil)
+			if err := json.Unmarshal(got.Body.Bytes(), &page, json.MatchCaseInsensitiveNames(true)); err != nil || got.Code != http.StatusOK || pages > 100 {
+				t.Fatalf("page %d gives %d, %v: %s", pages, got.Code, err, got.Body)
+			}
+			if cursor = page.Next; len(page.Runs) > 0 {
+				found = page.Runs[0].ID
+			} else if len(cursor) < 50 || !strings.HasPrefix(cursor, ".") {
+				t.Errorf("page %d ends with the cursor %q", pages, cursor)
+			}
+			if got := send(handler(), "/api/v1/runs?cursor="+url.QueryEscape(cursor), nil); got.Code != http.StatusOK {
+				t.Errorf("another process gives %d: %s", got.Code, got.Body)
+			}
+		}
+		if found != oldest.ID {
+			t.Errorf("the search finds %q", found)
+		}
+		for _, cursor := range []string{"x", "x.y", oldest.RunID + "x.y"} {
+			if got := send(h, "/api/v1/runs?cursor="+cursor, nil); got.Code != http.StatusBadRequest {
+				t.Errorf("the cursor %q gives %d: %s", cursor, got.Code, got.Body)
+			}
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package ui
+
+import (
+	"context"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// eventPage is a page of the events that a request may see.
+type eventPage struct {
+	Events []durable.Event
+	Next   string // the cursor of the next page
+}
+
+// eventList returns the events of a page that read returns and that are visible, the cursor at which the events after them begin, and whether the page was
+// full, hidden events included, so that there may be more.
+func (v *requestView) eventList(p durable.Page, read func(context.Context, durable.Page) ([]durable.Event, error)) (page eventPage, isFull bool, err error) {
+	if err := v.mayRead(Action{}); err != nil {
+		return page, false, err
+	}
+	lastVisible := p.Cursor
+	page.Next = p.Cursor
+	if v.isBounded() {
+		lastVisible, p.Cursor = v.cursors.open(p.Cursor)
+	}
+	all, err := read(v.ctx(), p)
+	if err != nil || len(all) == 0 {
+		return page, false, err
+	}
+	isFull, page.Next = len(all) == p.Limit, all[len(all)-1].Cursor
+	if page.Events, err = v.visibleEvents(all); err != nil || !v.isBounded() {
+		return page, isFull, err
+	}
+	if n := len(page.Events); n > 0 {
+		lastVisible = page.Events[n-1].Cursor
+	}
+	if lastVisible != page.Next {
+		page.Next = v.cursors.seal(lastVisible, page.Next)
+	}
+	return page, isFull, nil
+}
+
+// latestEvents returns a page of the newest events before the cursor; Next is empty if there are none before.
+func (v *requestView) latestEvents(p durable.Page) (eventPage, error) {
+	page, isFull, err := v.eventList(p, v.engine.LatestEvents)
+	if !isFull {
+		page.Next = ""
+	}
+	return page, err
+}

@@ -1,13 +1,16 @@
 package ui_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/sqlite"
 	"github.com/seed8ec063be/durable/ui"
 )
 
@@ -74,4 +77,46 @@ func TestAuthorizeSeesWhatAnActLeadsTo(t *testing.T) {
 			t.Errorf("the runs are %+v, %v", page.Runs, err)
 		}
 	})
+}
+
+// A reset of a schedule is decided by what the schedule starts before and after it.
+func TestAuthorizeSeesWhatAResetLeadsTo(t *testing.T) {
+	t.Parallel()
+	s, err := sqlite.Open(filepath.Join(t.TempDir(), "ui.db"), sqlite.Synchronous(sqlite.Normal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := durable.Schedule{Name: "yearly", Workflow: "approval", Cron: "@yearly", Input: "in"}
+	e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{order, approval}, Schedules: []durable.Schedule{declared}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := errors.Join(<-done, s.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	until(t, func() bool {
+		all, err := e.Schedules(within(t))
+		return err == nil && len(all) == 1
+	})
+	if err := e.SetSchedule(within(t), durable.Schedule{Name: "yearly", Workflow: "order", Cron: "@yearly", Input: "in"}); err != nil {
+		t.Fatal(err)
+	}
+	only := func(workflow string) http.Handler {
+		return ui.Handler(e, ui.Authorize(func(_ *http.Request, a ui.Action) (string, error) {
+			if a.Changes() && a.Workflow != workflow {
+				return "", errors.New("it is not yours")
+			}
+			return "ann", nil
+		}))
+	}
+	post(t, only("approval"), http.StatusForbidden, "verb", "reset", "schedule", "yearly")
+	post(t, only("order"), http.StatusForbidden, "verb", "reset", "schedule", "yearly")
+	post(t, only("order"), http.StatusSeeOther, "verb", "pause", "schedule", "yearly")
+	post(t, ui.Handler(e, ui.Authorize(anyone)), http.StatusSeeOther, "verb", "reset", "schedule", "yearly")
 }

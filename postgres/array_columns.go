@@ -78,6 +78,15 @@ func (c timeArray) orNull() any {
 	return nil
 }
 
+func (c int8Array) orNull() any {
+	for i := range c.length {
+		if c.valueAt(i) != 0 {
+			return c
+		}
+	}
+	return nil
+}
+
 // orNull returns NULL if each value is false. It is for conditions, in which NULL counts as false.
 func (c boolArray) orNull() any {
 	for i := range c.length {

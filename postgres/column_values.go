@@ -85,6 +85,13 @@ func timeOrNull(v *time.Time) any {
 	return (*timeValue)(v)
 }
 
+func timeoutOrNull(d time.Duration) any {
+	if d == 0 {
+		return nil
+	}
+	return d.Microseconds()
+}
+
 func pgUUID(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
 func pgNullUUID(id uuid.NullUUID) pgtype.UUID { return pgtype.UUID{Bytes: id.UUID, Valid: id.Valid} }

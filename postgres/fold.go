@@ -222,7 +222,7 @@ func (s *database) releaseFoldedRun(ask roundTripFunc, r *store.FoldRelease) err
 	n := 0
 	err := ask("release a run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.startFoldRunRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input, r.Queue, r.Priority,
-			pgTime(r.StartBy))
+			pgTime(r.StartBy), timeoutOrNull(r.Timeout))
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
 		n = 0

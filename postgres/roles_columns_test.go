@@ -15,14 +15,14 @@ import (
 var columnRights = map[schema.Role]map[string]string{
 	schema.Operator: {
 		"run UPDATE": "cancel_reason cancelled_at cancelled_by control crashes deadline_at detached ended_at error lane owner" +
-			" paused_at paused_by priority queue reason status wake_at woken",
+			" paused_at paused_by priority queue reason status timeout wake_at woken",
 		"place UPDATE":  "arrived_at begun priority queue state turn",
 		"step UPDATE":   "next_at started_at",
 		"worker UPDATE": "last_change quiet",
 	},
 	schema.Starter: {
 		"run INSERT": "control created_at deadline_at detached epoch id input lane name owner parent_id priority queue shard started_at status" +
-			" trace version wake_at workflow",
+			" timeout trace version wake_at workflow",
 		"step SELECT": "run_id shard status",
 	},
 	schema.Reader: {},

@@ -35,8 +35,9 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 		}
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var worker pgtype.UUID
-			err := rows.Scan((*timeValue)(&o.LastLeaseLoss.At), &worker)
-			o.LastLeaseLoss.Worker = worker.Bytes
+			var timeout int64
+			err := rows.Scan((*timeValue)(&o.LastLeaseLoss.At), &worker, &timeout)
+			o.LastLeaseLoss.Worker, o.Timeout = worker.Bytes, time.Duration(timeout)*time.Microsecond
 			return err
 		})
 		if err != nil {

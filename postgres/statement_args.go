@@ -11,7 +11,7 @@ import (
 // startArgs returns the parameters of run_insert.sql, which are the first ones of run_insert_any.sql.
 func startArgs(items []*store.StartWrite) []any {
 	n := len(items)
-	return append(make([]any, 0, 24),
+	return append(make([]any, 0, 25),
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
 		uuidArray{n, func(i int) *uuid.UUID { return &items[i].Run.UUID }},
 		textArray{n, func(i int) *string { return &items[i].Run.Name }},
@@ -30,6 +30,7 @@ func startArgs(items []*store.StartWrite) []any {
 		boolArray{n, func(i int) bool { return items[i].Run.Detached }},
 		int8Array{n, func(i int) int64 { return int64(items[i].Run.ClaimLane()) }},
 		int2Array{n, func(i int) int16 { return items[i].Run.Priority }},
+		int8Array{n, func(i int) int64 { return items[i].Timeout.Microseconds() }}.orNull(),
 	)
 }
 
@@ -40,7 +41,7 @@ func startValues(w *store.StartWrite) []any {
 		store.ShardOf(r.UUID), (*uuidValue)(&r.UUID), (*nullableText)(&r.Name), (*nullableText)(&r.Workflow), (*nullableText)(&r.Version),
 		(*nullableText)(&r.Queue), int16(r.Status), r.Epoch.Number(), pgNullUUID(r.Owner), payloadOrNull(&r.Input), (*nullableText)(&r.Trace),
 		timeOrNull(&r.CreatedAt), timeOrNull(&r.StartedAt), timeOrNull(&r.WakeAt), timeOrNull(&r.Deadline),
-		r.Detached, int64(r.ClaimLane()), r.Priority,
+		r.Detached, int64(r.ClaimLane()), r.Priority, timeoutOrNull(w.Timeout),
 	}
 }
 

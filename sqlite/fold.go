@@ -96,7 +96,7 @@ func changeFold(x *writeTx, c *store.FoldChangeRequest) error {
 	}
 	if r := w.Release; r != nil {
 		n, err := x.exec(qStartFoldRunRelease, int64(r.Lane), bindTime(r.WakeAt), bindTime(r.Deadline), bindBytes(r.Input), bindShard(r.Run), bindUUID(r.Run),
-			r.Queue, int64(r.Priority))
+			r.Queue, int64(r.Priority), r.Timeout.Microseconds())
 		if err != nil || n != 1 {
 			return checkOneRow("releasing run", r.Run, n, err)
 		}

@@ -10,7 +10,7 @@ import (
 func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeRequest) error {
 	return s.writeAndNotify(ctx, "set a deadline", func(x *writeTx) (err error) {
 		d.Outcome, d.RunState = store.Written, store.RunState{}
-		status, err := queryStatus(x, qRunDeadlineSet, bindTime(d.At), bindTime(d.Now), bindShard(d.Run), bindUUID(d.Run))
+		status, err := queryStatus(x, qRunDeadlineSet, bindTime(d.At), bindTime(d.Now), bindShard(d.Run), bindUUID(d.Run), d.Timeout.Microseconds())
 		switch {
 		case err != nil:
 			return err

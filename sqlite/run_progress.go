@@ -30,6 +30,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 		err = x.query(qRunLastLeaseLoss, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			o.LastLeaseLoss = store.LeaseLoss{At: c.time(), Worker: c.uuid()}
+			o.Timeout = time.Duration(c.int()) * time.Microsecond
 			return c.err
 		}, bindShard(run), bindUUID(run))
 		if err != nil {

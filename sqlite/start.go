@@ -33,7 +33,7 @@ func insertRun(x executor, w *store.StartWrite) (int64, error) {
 		return x.exec(
 			qRunInsert, bindShard(r.UUID), bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue, int64(r.Priority), int64(r.ClaimLane()),
 			int64(r.Status), r.Epoch.Number(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
-			bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline),
+			bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline), w.Timeout.Microseconds(),
 		)
 	}
 	if store.ShardOf(r.UUID) != store.ShardOf(r.Parent.UUID) {
@@ -42,7 +42,7 @@ func insertRun(x executor, w *store.StartWrite) (int64, error) {
 	return x.exec(
 		qRunInsertChild, bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue, int64(r.Priority), int64(r.ClaimLane()),
 		int64(r.Status), r.Epoch.Number(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
-		bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline),
+		bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline), w.Timeout.Microseconds(),
 		bindShard(r.Parent.UUID), bindUUID(r.Parent.UUID), w.ParentEpoch.Number(),
 	)
 }

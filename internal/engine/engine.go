@@ -301,7 +301,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 			Input: q.Input, Trace: trace, Detached: q.Detached, CreatedAt: now, WakeAt: now.Add(max(0, q.Delay)),
 		}
 		if q.Timeout > 0 {
-			rows[i].Run.Deadline = rows[i].Run.WakeAt.Add(q.Timeout)
+			rows[i].Run.Deadline, rows[i].Timeout = rows[i].Run.WakeAt.Add(q.Timeout), q.Timeout
 		}
 		rows[i].Tags = q.Tags
 		q.setQueuePlace(&rows[i])

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/payload"
-	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -47,7 +46,7 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*R
 	if err != nil {
 		return nil, err
 	}
-	start, err := e.forkRequest(ctx, row, history, q)
+	start, err := e.forkRequest(ctx, row, q)
 	if err != nil {
 		return nil, err
 	}
@@ -99,14 +98,13 @@ func copyProblem(row *store.Run, steps []store.Step) error {
 
 // forkRequest returns the request to start the run that a fork makes. It has the queue, priority, timeout and tags of the
 // forked run.
-func (e *Engine) forkRequest(ctx context.Context, row *store.Run, history []store.Step, q *RepairRequest) ([]StartRequest, error) {
-	renewal, _ := record.FindRenewal(history) // the copy does not need it; without it, the timeout counts from the start
+func (e *Engine) forkRequest(ctx context.Context, row *store.Run, q *RepairRequest) ([]StartRequest, error) {
 	details, err := e.store.RunProgress(ctx, row.UUID, e.clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	all := []StartRequest{{
-		Name: q.NewID, Workflow: row.Workflow, Queue: row.Queue, Priority: &row.Priority, Input: row.Input, Timeout: repair.RunTimeout(row, &renewal), Tags: details.Tags,
+		Name: q.NewID, Workflow: row.Workflow, Queue: row.Queue, Priority: &row.Priority, Input: row.Input, Timeout: details.Timeout, Tags: details.Tags,
 	}}
 	wrong, err := e.CheckNamesAgainstUUIDs(ctx, all)
 	if err == nil {

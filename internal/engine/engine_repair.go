@@ -308,6 +308,13 @@ func (p *repairPlanner) readSubject(ctx context.Context, row *store.Run) (s *rep
 	if s.History, err = p.e.store.History(ctx, row.UUID); err != nil {
 		return nil, err
 	}
+	if row.Status.IsTerminal() && !row.Deadline.IsZero() {
+		details, err := p.e.store.RunProgress(ctx, row.UUID, p.storeRequest.Now)
+		if err != nil {
+			return nil, err
+		}
+		s.Timeout = details.Timeout
+	}
 	tree, err := p.e.store.Tree(ctx, row.UUID)
 	if err != nil {
 		return nil, err

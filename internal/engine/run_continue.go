@@ -166,7 +166,7 @@ func (r *run) planNextGeneration(input []byte) (*store.RepairRequest, store.Run)
 		row.Status, row.WakeAt, row.Owner = store.Pending, now, uuid.NullUUID{}
 	}
 	number := r.keyRenewals.currentGeneration()
-	renewal := record.Renewal{Generation: number + 1, All: number + 1, FirstInput: r.keyRenewals.FirstInput, TimeoutFrom: r.keyRenewals.TimeoutFrom}
+	renewal := record.Renewal{Generation: number + 1, All: number + 1, FirstInput: r.keyRenewals.FirstInput}
 	if renewal.FirstInput == nil {
 		sum := sha256.Sum256(r.row.Input)
 		renewal.FirstInput = sum[:]

@@ -151,7 +151,7 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 	// end it.
 	change := &store.DeadlineChangeRequest{Run: row.UUID, Now: now.Add(e.clock.MaxError())}
 	if d > 0 {
-		change.At = now.Add(d)
+		change.At, change.Timeout = now.Add(d), d
 	}
 	if err := e.store.SetDeadline(ctx, change); err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", ref, err)

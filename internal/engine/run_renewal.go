@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/naming"
@@ -14,7 +13,7 @@ import (
 // history is read.
 type idempotencyKeyRenewals struct {
 	record.Renewal                 // zero: the run is in its first generation
-	keyNames       map[string]bool // the stored names of Renewal.SameKey, and of the scopes around them
+	keyNames       map[string]bool // the stored names of Renewal.SameKey
 	retryDueAt     time.Time       // when a run that retries itself continues; zero: at once
 	decodeError    error           // the record does not decode, so the run must not be executed
 }
@@ -28,11 +27,7 @@ func (n *idempotencyKeyRenewals) readRecord(row *store.Step) {
 	n.Renewal, n.retryDueAt = r, row.NextAt
 	n.keyNames = make(map[string]bool, len(r.SameKey))
 	for _, name := range r.SameKey {
-		name = naming.ParseDisplay(name)
-		n.keyNames[name] = true
-		for scope := range naming.Scopes(name) {
-			n.keyNames[strings.TrimSuffix(scope, naming.Separator)] = true
-		}
+		n.keyNames[naming.ParseDisplay(name)] = true
 	}
 }
 

@@ -193,7 +193,8 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 		Priority: s.Priority, Input: s.Input, CreatedAt: now, WakeAt: now,
 	}}
 	if s.Timeout > 0 {
-		start.Run.Deadline = now.Add(time.Duration(s.Timeout))
+		start.Timeout = time.Duration(s.Timeout)
+		start.Run.Deadline = now.Add(start.Timeout)
 	}
 	for key, value := range s.Tags {
 		start.Tags = append(start.Tags, store.Tag{Key: key, Value: value})

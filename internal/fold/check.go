@@ -116,7 +116,8 @@ func (l *Check) release(at store.FoldState, s *state, input []byte) *store.FoldR
 		r.WakeAt = l.Now
 	}
 	if r.Deadline.IsZero() && s.Timeout > 0 { // else SetTimeout has set one
-		r.Deadline = r.WakeAt.Add(time.Duration(s.Timeout) * time.Microsecond)
+		r.Timeout = time.Duration(s.Timeout) * time.Microsecond
+		r.Deadline = r.WakeAt.Add(r.Timeout)
 	}
 	if s.StartBy > 0 {
 		r.StartBy = r.WakeAt.Add(time.Duration(s.StartBy) * time.Microsecond)

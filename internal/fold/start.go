@@ -139,24 +139,16 @@ func (p *Start) create(released bool, s *state) *store.StartWrite {
 	own := p.Run // a copy, because Plan may be called again
 	own.Outcome, own.Existing = 0, nil
 	if !released {
-		s.Due, s.Timeout = micros(own.Run.WakeAt), timeout(&own.Run)
+		s.Due, s.Timeout = micros(own.Run.WakeAt), own.Timeout.Microseconds()
 		if s.StartBy = 0; own.Place != nil && !own.Place.StartBy.IsZero() {
 			place := *own.Place
 			s.StartBy, place.StartBy = place.StartBy.Sub(own.Run.WakeAt).Microseconds(), time.Time{}
 			own.Place = &place
 		}
-		own.Run.Unreleased, own.Run.WakeAt, own.Run.Deadline = true, time.Time{}, time.Time{}
+		own.Run.Unreleased, own.Run.WakeAt, own.Run.Deadline, own.Timeout = true, time.Time{}, time.Time{}, 0
 	}
 	p.Created, p.Result, p.Name = &own, own.Run.UUID, own.Run.Name
 	return &own
-}
-
-// timeout returns the time from the run's wake time to its deadline, in microseconds. Zero means that the run has no deadline.
-func timeout(run *store.Run) int64 {
-	if run.Deadline.IsZero() {
-		return 0
-	}
-	return run.Deadline.Sub(run.WakeAt).Microseconds()
 }
 
 // newest returns the run of the newest start.
@@ -223,7 +215,7 @@ func (p *Start) planDebounce(at store.FoldState, s *state, now time.Time, repeat
 	if isLiveAndUnstarted(at, s.Waiting) {
 		p.join(at, s.Waiting)
 		input = p.Run.Run.Input
-		s.Timeout = timeout(&p.Run.Run)
+		s.Timeout = p.Run.Timeout.Microseconds()
 	} else {
 		own = p.create(false, s)
 		s.Waiting, s.First = own.Run.UUID, micros(now)

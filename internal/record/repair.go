@@ -21,8 +21,9 @@ type Renewal struct {
 	// Since has the steps that had completed before a repair made the run execute them anew, by their names as people see
 	// them, with the numbers of the generations since which each has a new key.
 	Since map[string]int32 `json:"since,omitempty"`
-	// SameKey has the dropped calls that keep their idempotency keys, by their names as people see them, in their order. A key contains the name,
-	// so if the code calls such a call otherwise now, it keeps the name. For items it has their Map.
+	// SameKey has the dropped calls that keep their idempotency keys, or the tokens of their callbacks, by their names as people see them, in the
+	// order of the names. Keys and tokens contain the name, so if the code calls such a call otherwise now, it keeps the name. For items
+	// it has their Map.
 	SameKey []string `json:"same_key,omitempty"`
 	// All is the number of the generation since which all steps have new keys, because the run continued as new. Zero: the run
 	// never did.
@@ -31,8 +32,6 @@ type Renewal struct {
 	Retries int32 `json:"retries,omitzero"`
 	// FirstInput is the SHA-256 hash of the input with which the run was started, if it ever continued as new.
 	FirstInput []byte `json:"first_input,omitempty"`
-	// TimeoutFrom is when a repair of the ended run has begun its timeout anew. Zero: no repair has.
-	TimeoutFrom time.Time `json:"timeout_from,omitzero"`
 }
 
 // NewStep returns the checkpoint that holds the record.

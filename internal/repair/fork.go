@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
@@ -89,16 +88,4 @@ func newForkPlan(s *RunToRepair, q *Request, values map[string][]byte) (*plan, e
 		}
 	}
 	return p, nil
-}
-
-// RunTimeout returns the duration of the run's timeout, or zero. It counts from the last repair that has begun it anew.
-func RunTimeout(r *store.Run, renewal *record.Renewal) time.Duration {
-	if r.Deadline.IsZero() {
-		return 0
-	}
-	from := r.CreatedAt
-	if !renewal.TimeoutFrom.IsZero() {
-		from = renewal.TimeoutFrom
-	}
-	return max(r.Deadline.Sub(from), time.Microsecond)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/naming"
-	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -61,15 +60,5 @@ func TestACopyHasOnlyOutcomes(t *testing.T) {
 	want(t, "corrected", d.Corrected, "go")
 	if d.Kept != 4 {
 		t.Errorf("%d are kept", d.Kept)
-	}
-}
-
-func TestTheTimeoutOfARun(t *testing.T) {
-	r := &store.Run{CreatedAt: start}
-	if d := RunTimeout(r, new(record.Renewal)); d != 0 {
-		t.Errorf("without a deadline: %v", d)
-	}
-	if r.Deadline = start.Add(time.Minute); RunTimeout(r, new(record.Renewal)) != time.Minute {
-		t.Errorf("%v", RunTimeout(r, new(record.Renewal)))
 	}
 }

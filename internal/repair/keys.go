@@ -26,10 +26,11 @@ func hasIdempotencyKey(k store.Kind) bool {
 	return k == store.KindStep || k == store.KindTx || k == store.KindCompensation || k == store.KindSignal || k == store.KindStart
 }
 
-// noteNameOfKey notes the name of a dropped call that keeps its key. For an item of a Map it notes the name of the Map, because the items are
+// noteNameOfKey notes the name of a dropped call that keeps its key, or the token of its callback. For an item of a Map it notes the name of the Map, because the items are
 // not renamed.
 func (p *plan) noteNameOfKey(renewal *record.Renewal, row *store.Step) {
-	if p.renewedKeys[row.Name] || row.Kind == store.KindCompensation || !hasIdempotencyKey(row.Kind) {
+	keepsKey := hasIdempotencyKey(row.Kind) && row.Kind != store.KindCompensation && !p.renewedKeys[row.Name]
+	if !keepsKey && row.Kind != store.KindReceive {
 		return
 	}
 	name := row.Name

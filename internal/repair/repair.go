@@ -56,10 +56,11 @@ func (e *StateError) Error() string { return e.Detail }
 
 // RunToRepair is a run that is repaired. Nothing of it changes until the repair is applied.
 type RunToRepair struct {
-	Run        *store.Run   // with its error
-	History    []store.Step // in the order in which the calls began
-	Children   []*store.Run // whose parent is the run
-	Generation int32        // the number of the present generation
+	Run        *store.Run    // with its error
+	History    []store.Step  // in the order in which the calls began
+	Children   []*store.Run  // whose parent is the run
+	Generation int32         // the number of the present generation
+	Timeout    time.Duration // of a run that has ended; zero: none
 }
 
 // Request is what a repair wants of one run.
@@ -290,8 +291,8 @@ func (p *plan) buildResult() *Result {
 		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, store.PausedByAncestor
 	}
 	renewal, _ := record.FindRenewal(p.History) // one that does not decode was refused before
-	if d := RunTimeout(run, &renewal); run.Status.IsTerminal() && d > 0 {
-		r.Deadline, renewal.TimeoutFrom = p.request.due().Add(d), p.request.due()
+	if run.Status.IsTerminal() && p.Timeout > 0 {
+		r.Deadline = p.request.due().Add(p.Timeout)
 	}
 	r.FirstChange = p.firstChange()
 	for i := range p.History {

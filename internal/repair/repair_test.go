@@ -27,7 +27,7 @@ type history struct {
 
 func failedRun(t *testing.T, failedStep string, calls ...string) *history {
 	failure := &record.Failure{Message: "no", Step: failedStep}
-	h := &history{t: t, RunToRepair: RunToRepair{Generation: 1, Run: &store.Run{
+	h := &history{t: t, RunToRepair: RunToRepair{Generation: 1, Timeout: time.Hour, Run: &store.Run{
 		UUID: store.NewUUIDAt(7, start), Status: store.Failed, Epoch: store.Epoch{Count: 3, Nonce: 1}, Error: failure.Encode(), CreatedAt: start,
 		Deadline: start.Add(time.Hour), EndedAt: start.Add(time.Minute),
 	}}}
@@ -293,27 +293,19 @@ func TestACompensationGetsANewKeyWithTheStepThatItUndoes(t *testing.T) {
 	want(t, "renewed from charge on", r.Detail.Renewed, "charge", "refund", "release", "reserve")
 }
 
-// Each retry gives the run its whole timeout once more, and no time that has passed since its start.
+// Each retry gives the run its whole timeout once more, from when it is due.
 func TestRetriesGiveTheSameTimeout(t *testing.T) {
 	h := failedRun(t, "charge", "step charge failed")
-	r := h.retry(Request{})
-	for _, now := range []time.Time{start.Add(100 * time.Hour), start.Add(200 * time.Hour)} {
-		h.History, h.Generation, h.Run.Deadline = append(h.History[:1], r.Repair.NewSteps...), h.Generation+1, r.Repair.Deadline
-		q := Request{Now: now}
-		var err error
-		if r, err = PlanRetry(&h.RunToRepair, &q); err != nil {
+	h.Timeout = time.Minute
+	now := start.Add(100 * time.Hour)
+	for _, q := range []Request{{Now: now}, {Now: now, Due: now.Add(time.Hour)}} {
+		r, err := PlanRetry(&h.RunToRepair, &q)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if want := now.Add(time.Hour); !r.Repair.Deadline.Equal(want) {
-			t.Errorf("retried at %v, the deadline is %v, want %v", now, r.Repair.Deadline, want)
+		if want := q.due().Add(time.Minute); !r.Repair.Deadline.Equal(want) || !r.Repair.WakeAt.Equal(q.due()) {
+			t.Errorf("due at %v, the deadline is %v, want %v", r.Repair.WakeAt, r.Repair.Deadline, want)
 		}
-	}
-	renewal, err := record.FindRenewal(r.Repair.NewSteps)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := RunTimeout(&store.Run{CreatedAt: start, Deadline: r.Repair.Deadline}, &renewal); got != time.Hour {
-		t.Errorf("a fork of it gets the timeout %v", got)
 	}
 }
 
@@ -331,7 +323,7 @@ func TestUndoesOfAScope(t *testing.T) {
 
 // The renewal has the names of dropped calls that keep their keys, and keeps them as long as the run is repaired.
 func TestTheNamesOfKeptKeys(t *testing.T) {
-	h := failedRun(t, "pay", "map many completed", "step many/0 failed", "step many/1 failed", "step pay failed", "child kid failed", "step left/other started", "step done completed")
+	h := failedRun(t, "pay", "map many completed", "step many/0 failed", "step many/1 failed", "step pay failed", "child kid failed", "step left/other started", "step done completed", "receive paid failed")
 	for _, from := range []string{"many", ""} {
 		r := h.retry(Request{From: naming.ParseDisplay(from), FromEnd: from == ""})
 		h.History = append(calls(r.Repair.NewSteps), *renewalRow(r))
@@ -339,7 +331,7 @@ func TestTheNamesOfKeptKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, "same keys", renewal.SameKey, "left/other", "many", "pay")
+		want(t, "same keys", renewal.SameKey, "left/other", "many", "paid", "pay")
 	}
 }
 

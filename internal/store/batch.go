@@ -37,7 +37,8 @@ type StartWrite struct {
 	// ParentEpoch is the epoch at which the writer owns the parent of a child. The child is
 	// created only if the parent is still Running at this epoch and its Control is zero.
 	ParentEpoch Epoch
-	Tags        []Tag // set if the run is created; keys differ
+	Tags        []Tag         // set if the run is created; keys differ
+	Timeout     time.Duration // from which Run.Deadline follows, in microseconds; zero: none. It does not count the delay before
 	// Place is the run's place in a queue with a row, or records StartBy of a run in a queue without one. It
 	// is written if the run is created. Run.Admission and Run.Control are as the place needs them. Nil: none.
 	Place *QueuePlace

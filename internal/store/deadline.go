@@ -17,6 +17,8 @@ type DeadlineChangeRequest struct {
 	Run uuid.UUID
 	At  time.Time // zero removes the deadline
 	Now time.Time
+	// Timeout is the duration that ends at At. A repair of the run after its end begins it anew.
+	Timeout time.Duration
 
 	// Outcome is Written or Fenced. If it is Fenced, RunState holds the state of the run.
 	Outcome  Outcome

@@ -116,9 +116,10 @@ type FoldRelease struct {
 	Priority int16
 	Lane     ClaimLane
 	WakeAt   time.Time
-	Deadline time.Time // zero: none
-	StartBy  time.Time // for the run's place; zero: none
-	Input    []byte    // nil: it keeps its own
+	Deadline time.Time     // zero: none
+	Timeout  time.Duration // zero: it keeps its own
+	StartBy  time.Time     // for the run's place; zero: none
+	Input    []byte        // nil: it keeps its own
 }
 
 // UnreleasedLane is the lane of runs that are not released. Claims take no run from this lane, and no queue has an empty name.

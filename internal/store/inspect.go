@@ -66,6 +66,7 @@ type RunProgress struct {
 	OpenCalls     []Step // checkpoints that are not terminal, or sleep until after now; ordered as by SortByCallOrder
 	Choices       []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
 	LastLeaseLoss LeaseLoss
+	Timeout       time.Duration // the last one that a start or SetDeadline gave the run; zero: none
 	Maps          []MapProgress
 	Tags          []Tag // ordered by key
 }

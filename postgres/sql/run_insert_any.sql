@@ -11,20 +11,20 @@
 WITH made AS (
     INSERT INTO durable.run (
         shard, id, parent_id, name, workflow, version, queue, status, epoch, owner,
-        input, trace, created_at, started_at, wake_at, deadline_at, detached, lane, priority
+        input, trace, created_at, started_at, wake_at, deadline_at, detached, lane, priority, timeout
     )
     SELECT
         item.shard, item.id, item.parent_id, item.name, item.workflow, item.version, item.queue, item.status, item.epoch, item.owner,
-        item.input, item.trace, item.created_at, item.started_at, item.wake_at, item.deadline_at, item.detached, item.lane, item.priority
+        item.input, item.trace, item.created_at, item.started_at, item.wake_at, item.deadline_at, item.detached, item.lane, item.priority, item.timeout
     FROM unnest(
         $1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.text[], $4::pg_catalog.text[], $5::pg_catalog.text[], $6::pg_catalog.text[],
         $7::smallint[], $8::bigint[], $9::pg_catalog.uuid[], $10::pg_catalog.bytea[], $11::pg_catalog.text[],
         $12::pg_catalog.timestamptz[], $13::pg_catalog.timestamptz[], $14::pg_catalog.timestamptz[], $15::pg_catalog.timestamptz[], $16::boolean[],
-        $17::bigint[], $18::smallint[], $19::pg_catalog.uuid[], $20::bigint[]
+        $17::bigint[], $18::smallint[], $19::bigint[], $20::pg_catalog.uuid[], $21::bigint[]
     ) AS item(
         shard, id, name, workflow, version, queue,
         status, epoch, owner, input, trace,
-        created_at, started_at, wake_at, deadline_at, detached, lane, priority,
+        created_at, started_at, wake_at, deadline_at, detached, lane, priority, timeout,
         parent_id, parent_epoch
     )
     WHERE item.parent_id IS NULL OR EXISTS (
@@ -38,7 +38,7 @@ WITH made AS (
 ), tagged AS (
     INSERT INTO durable.tag (shard, run_id, key, value)
     SELECT item.shard, item.run_id, item.key, item.value
-    FROM unnest($21::smallint[], $22::pg_catalog.uuid[], $23::pg_catalog.text[], $24::pg_catalog.text[]) AS item(shard, run_id, key, value)
+    FROM unnest($22::smallint[], $23::pg_catalog.uuid[], $24::pg_catalog.text[], $25::pg_catalog.text[]) AS item(shard, run_id, key, value)
     WHERE (item.run_id OPERATOR(pg_catalog.=) ANY (SELECT made.id FROM made)) IS TRUE
     ON CONFLICT (shard, run_id, key) DO NOTHING
 )

@@ -4,13 +4,13 @@
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 INSERT INTO durable.run (
     shard, id, name, workflow, version, queue, status, epoch, owner,
-    input, trace, created_at, started_at, wake_at, deadline_at, detached, lane, priority
+    input, trace, created_at, started_at, wake_at, deadline_at, detached, lane, priority, timeout
 )
 VALUES (
     $1::smallint, $2::pg_catalog.uuid, $3::pg_catalog.text, $4::pg_catalog.text, $5::pg_catalog.text, $6::pg_catalog.text,
     $7::smallint, $8::bigint, $9::pg_catalog.uuid, $10::pg_catalog.bytea, $11::pg_catalog.text,
     $12::pg_catalog.timestamptz, $13::pg_catalog.timestamptz, $14::pg_catalog.timestamptz, $15::pg_catalog.timestamptz,
-    $16::boolean, $17::bigint, $18::smallint
+    $16::boolean, $17::bigint, $18::smallint, $19::bigint
 )
 ON CONFLICT (name, parent_id, shard) DO NOTHING
 RETURNING true;

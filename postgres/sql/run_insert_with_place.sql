@@ -5,20 +5,20 @@
 WITH made AS (
     INSERT INTO durable.run (
         shard, id, parent_id, name, workflow, version, queue, status, epoch, owner,
-        input, trace, created_at, started_at, wake_at, deadline_at, detached, lane, priority, control
+        input, trace, created_at, started_at, wake_at, deadline_at, detached, lane, priority, timeout, control
     )
     SELECT
         item.shard, item.id, item.parent_id, item.name, item.workflow, item.version, item.queue, item.status, item.epoch, item.owner,
-        item.input, item.trace, item.created_at, item.started_at, item.wake_at, item.deadline_at, item.detached, item.lane, item.priority, item.control
+        item.input, item.trace, item.created_at, item.started_at, item.wake_at, item.deadline_at, item.detached, item.lane, item.priority, item.timeout, item.control
     FROM unnest(
         $1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.text[], $4::pg_catalog.text[], $5::pg_catalog.text[], $6::pg_catalog.text[],
         $7::smallint[], $8::bigint[], $9::pg_catalog.uuid[], $10::pg_catalog.bytea[], $11::pg_catalog.text[],
         $12::pg_catalog.timestamptz[], $13::pg_catalog.timestamptz[], $14::pg_catalog.timestamptz[], $15::pg_catalog.timestamptz[], $16::boolean[],
-        $17::bigint[], $18::smallint[], $19::pg_catalog.uuid[], $20::bigint[], $21::smallint[]
+        $17::bigint[], $18::smallint[], $19::bigint[], $20::pg_catalog.uuid[], $21::bigint[], $22::smallint[]
     ) AS item(
         shard, id, name, workflow, version, queue,
         status, epoch, owner, input, trace,
-        created_at, started_at, wake_at, deadline_at, detached, lane, priority,
+        created_at, started_at, wake_at, deadline_at, detached, lane, priority, timeout,
         parent_id, parent_epoch, control
     )
     WHERE item.parent_id IS NULL OR EXISTS (
@@ -32,14 +32,14 @@ WITH made AS (
 ), tagged AS (
     INSERT INTO durable.tag (shard, run_id, key, value)
     SELECT item.shard, item.run_id, item.key, item.value
-    FROM unnest($22::smallint[], $23::pg_catalog.uuid[], $24::pg_catalog.text[], $25::pg_catalog.text[]) AS item(shard, run_id, key, value)
+    FROM unnest($23::smallint[], $24::pg_catalog.uuid[], $25::pg_catalog.text[], $26::pg_catalog.text[]) AS item(shard, run_id, key, value)
     WHERE (item.run_id OPERATOR(pg_catalog.=) ANY (SELECT made.id FROM made)) IS TRUE
     ON CONFLICT (shard, run_id, key) DO NOTHING
 ), placed AS (
     INSERT INTO durable.place (shard, run_id, queue, key, weight, priority, root, state, start_by)
     SELECT item.shard, item.run_id, item.queue, item.key, item.weight, item.priority, item.root, 1, item.start_by
     FROM unnest(
-        $26::smallint[], $27::pg_catalog.uuid[], $28::pg_catalog.text[], $29::pg_catalog.text[], $30::integer[], $31::smallint[], $32::boolean[], $33::pg_catalog.timestamptz[]
+        $27::smallint[], $28::pg_catalog.uuid[], $29::pg_catalog.text[], $30::pg_catalog.text[], $31::integer[], $32::smallint[], $33::boolean[], $34::pg_catalog.timestamptz[]
     ) AS item(shard, run_id, queue, key, weight, priority, root, start_by)
     WHERE (item.run_id OPERATOR(pg_catalog.=) ANY (SELECT made.id FROM made)) IS TRUE
     ON CONFLICT (shard, run_id) DO NOTHING

@@ -6,7 +6,7 @@
 -- row any more, the place only keeps the group key (0).
 WITH released AS (
     UPDATE durable.run AS r
-    SET lane = $3::bigint, deadline_at = $5::timestamptz, input = coalesce($6::bytea, r.input),
+    SET lane = $3::bigint, deadline_at = $5::timestamptz, timeout = coalesce($10::bigint, r.timeout), input = coalesce($6::bytea, r.input),
         wake_at = CASE WHEN r.status = 1 THEN $4::timestamptz ELSE r.wake_at END
     WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.status IN (1, 4) AND r.epoch = 0 AND r.control & 4 = 0 AND r.queue = $7::text AND r.priority = $8::smallint
     RETURNING r.status

@@ -9,7 +9,7 @@ GRANT SELECT ON durable.migration, durable.secret, durable.worker TO durable_ope
 GRANT UPDATE (quiet, last_change) ON durable.worker TO durable_operator;
 GRANT SELECT ON durable.run, durable.step TO durable_operator;
 GRANT UPDATE (
-    status, control, detached, wake_at, woken, owner, ended_at, error, crashes, deadline_at,
+    status, control, detached, wake_at, woken, owner, ended_at, error, crashes, deadline_at, timeout,
     reason, paused_by, paused_at, cancel_reason, cancelled_by, cancelled_at, queue, priority, lane
 ) ON durable.run TO durable_operator;
 GRANT UPDATE (next_at, started_at) ON durable.step TO durable_operator;

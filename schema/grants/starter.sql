@@ -5,7 +5,7 @@ GRANT SELECT ON durable.migration TO durable_starter;
 GRANT SELECT ON durable.run TO durable_starter;
 GRANT INSERT (
     shard, id, parent_id, name, workflow, version, queue, status, epoch, owner,
-    input, trace, created_at, started_at, wake_at, deadline_at, detached, lane, priority, control
+    input, trace, created_at, started_at, wake_at, deadline_at, timeout, detached, lane, priority, control
 ) ON durable.run TO durable_starter; -- no output: only a worker sets the result of a run
 GRANT SELECT, INSERT ON durable.tag TO durable_starter;
 -- A start into a queue with settings records what the run needs there.

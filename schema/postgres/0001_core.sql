@@ -35,6 +35,7 @@ CREATE TABLE durable.run (
     lost_at     timestamptz,            -- when it was last claimed after its lease had ended
     wake_at     timestamptz,            -- when the run becomes claimable; NULL: never
     deadline_at timestamptz,
+    timeout     bigint,                 -- in microseconds: a repair of the ended run begins it anew; NULL, 0: none
     epoch       bigint   NOT NULL,      -- fences writes; upper 32 bits: count, +1 at every claim; lower: nonce of the claim
     lane        bigint   NOT NULL,      -- hash of queue, workflow and priority; its three lowest bits are the admission state: 0 not needed 1 pending 2 granted 3 in line 6 bypassed
     progress    integer  NOT NULL DEFAULT 0, -- terminal checkpoints at the last claim after a crash

@@ -1,6 +1,6 @@
 -- Inserts a root run, unless a run with this ID or this name exists.
 INSERT INTO durable_run (shard, id, parent_id, name, workflow, version, queue, priority, lane, status, epoch, owner,
-                         input, trace, detached, created_at, started_at, wake_at, deadline_at)
+                         input, trace, detached, created_at, started_at, wake_at, deadline_at, timeout)
 VALUES (?, -- shard
         ?, -- id
         x'', -- parent_id: an empty blob for a root
@@ -19,5 +19,6 @@ VALUES (?, -- shard
         ?, -- created_at
         ?, -- started_at
         ?, -- wake_at
-        ?) -- deadline_at
+        ?, -- deadline_at
+        nullif(?, 0)) -- timeout
 ON CONFLICT DO NOTHING;

@@ -2,7 +2,7 @@
 -- epoch, or if it has a control request, so that no child escapes a pause or a cancel. A run with this ID, or with this
 -- name and this parent, stays as it is. OR FAIL as in step_insert.sql.
 INSERT OR FAIL INTO durable_run (shard, parent_id, id, name, workflow, version, queue, priority, lane, status, epoch, owner,
-                         input, trace, detached, created_at, started_at, wake_at, deadline_at)
+                         input, trace, detached, created_at, started_at, wake_at, deadline_at, timeout)
 SELECT shard, id,
        ?, -- id
        ?, -- name
@@ -20,7 +20,8 @@ SELECT shard, id,
        ?, -- created_at
        ?, -- started_at
        ?, -- wake_at
-       ? -- deadline_at
+       ?, -- deadline_at
+       nullif(?, 0) -- timeout
 FROM durable_run
 WHERE shard = ? AND id = ? AND epoch = ? AND status = 2 AND control = 0
 ON CONFLICT DO NOTHING;

@@ -12,6 +12,7 @@ import (
 var deadlines = []test{
 	{"a live run gets another, or none", deadlineSet},
 	{"a waiting run is claimable by then", deadlineWaiting},
+	{"the timeout of a run is what a start or the last change said", deadlineTimeout},
 	{"not of a run that has ended, or is to be cancelled", deadlineRefused},
 	{"not when the old one is over", deadlineOver},
 	{"the owner hears of it, and does not park without it", deadlineNews},
@@ -36,6 +37,57 @@ func deadlineSet(b *fixture) {
 			wantOutcome(b, want.Name, b.setDeadline(id, at).Outcome, store.Written)
 			wantRun(b, want.Name, b.row(id), want)
 		}
+	}
+}
+
+func deadlineTimeout(b *fixture) {
+	start := func(w *store.StartWrite, d time.Duration) *store.StartWrite {
+		w.Timeout = d
+		if d > 0 {
+			w.Run.Deadline = w.Run.WakeAt.Add(d)
+		}
+		return w
+	}
+	parent := b.commitRunningRun("parent")
+	child := b.child(parent, "kid")
+	timed, untimed := make(map[uuid.UUID]time.Duration), []uuid.UUID{parent.UUID}
+	for i, batch := range [][]*store.StartWrite{ // the statements of starts: of one, of several, with generated names, with tags, with parents and with places
+		{{Run: b.newPendingRun("one", b.afterStart(time.Hour))}},
+		{{Run: b.newPendingRun("two", b.now)}, {Run: b.newPendingRun("three", b.now)}},
+		{{Run: b.newRunningRun("")}},
+		{{Run: b.newRunningRun("")}, {Run: b.newRunningRun("")}},
+		{{Run: b.newPendingRun("tagged", b.now), Tags: []store.Tag{{Key: "a.b", Value: "c"}}}},
+		{{Run: child, ParentEpoch: parent.Epoch}},
+		{b.newQueuedStart("four", "mail", ""), b.newQueuedStart("five", "mail", "")},
+	} {
+		for at, w := range batch {
+			if d := time.Duration(i+1) * time.Minute; at == 0 {
+				start(w, d)
+				timed[w.Run.UUID] = d
+			} else {
+				untimed = append(untimed, w.Run.UUID)
+			}
+		}
+		b.commit(&store.Batch{Starts: batch})
+	}
+	wantTimeout := func(run uuid.UUID, want time.Duration) {
+		b.Helper()
+		if got := b.outline(run, b.now).Timeout; got != want {
+			b.Errorf("the timeout of %s is %v, want %v", run, got, want)
+		}
+	}
+	for _, run := range untimed {
+		wantTimeout(run, 0)
+	}
+	for run, d := range timed {
+		wantTimeout(run, d)
+	}
+	for _, d := range []time.Duration{time.Minute, 0} {
+		change := &store.DeadlineChangeRequest{Run: parent.UUID, At: b.afterStart(d), Timeout: d, Now: b.now}
+		if err := b.store.SetDeadline(b.ctx, change); err != nil || change.Outcome != store.Written {
+			b.Fatalf("SetDeadline: %+v, %v", change, err)
+		}
+		wantTimeout(parent.UUID, d)
 	}
 }
 

@@ -230,7 +230,7 @@ func (b *fixture) releaseFold(r store.Run, startBy time.Time, input []byte) erro
 	return b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
 		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{
 			Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission),
-			WakeAt: b.afterStart(time.Minute), Deadline: b.afterStart(time.Hour), StartBy: startBy, Input: input,
+			WakeAt: b.afterStart(time.Minute), Deadline: b.afterStart(time.Hour), Timeout: time.Minute, StartBy: startBy, Input: input,
 		}}
 	}})
 }
@@ -254,6 +254,9 @@ func foldReleased(b *fixture) {
 	got := b.claim(b.query(b.afterStart(time.Minute)))
 	if len(got.Runs) != 1 || got.Runs[0].Run.UUID != r.UUID || string(got.Runs[0].Run.Input) != "{}" || !got.Runs[0].Run.Deadline.Equal(b.afterStart(time.Hour)) {
 		b.Errorf("claimed: %+v", got.Runs)
+	}
+	if got := b.outline(r.UUID, b.now).Timeout; got != time.Minute {
+		b.Errorf("the timeout is %v", got)
 	}
 	b.controlExistingRuns(store.VerbResume, paused.UUID)
 	got = b.claim(b.query(b.afterStart(time.Minute)))

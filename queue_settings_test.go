@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,6 +177,47 @@ func TestAFullOrClosedQueueRefusesStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		orFail(w.Start(ctx, client, 1, in, durable.ID("b")))(t)
+	})
+}
+
+// countingDepths is a store that counts the readings of depths.
+type countingDepths struct {
+	durable.Store
+	readings atomic.Int64
+}
+
+func (s *countingDepths) QueueDepth(ctx context.Context, queue string, most int) (int, error) {
+	s.readings.Add(1)
+	return s.Store.QueueDepth(ctx, queue, most)
+}
+
+// The depth of a queue is not read for each start while much of it is free, and is bounded nevertheless.
+func TestTheDepthIsReadSeldomWhileMuchIsFree(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx, counting, in := within(t), &countingDepths{Store: s}, durable.InQueue("mail")
+		w := durable.Define("w", double)
+		client := engineOn(t, counting)
+		if err := client.SetQueue(ctx, "mail", durable.QueueSettings{Depth: 50}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for i := range 20 {
+			orFail(w.Start(ctx, client, i, in))(t)
+		}
+		if n, most := counting.readings.Load(), 6+int64(time.Since(began)/(100*time.Millisecond)); n > most { // a reading allows from 2 to 4 further starts
+			t.Errorf("20 starts have read the depth %d times, want at most %d", n, most)
+		}
+		started := 20
+		for err := error(nil); err == nil && started < 60; {
+			if _, err = w.Start(ctx, client, 1, in); err == nil {
+				started++
+			} else if !errors.Is(err, durable.ErrQueueFull) {
+				t.Fatal(err)
+			}
+		}
+		if started != 50 {
+			t.Errorf("%d runs were started in a queue with the depth 50", started)
+		}
 	})
 }
 

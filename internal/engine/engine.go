@@ -137,6 +137,7 @@ type Engine struct {
 	counters         engineCounters
 	stepSlots        *slots.StepPool // nil: no limit
 	queueRows        queueRowCache
+	queueDepths      queueDepths
 	pinnedWorkflows  store.PinnedWorkflows // the pinned workflows of defs
 	folds            foldLocks
 	markerPool       sync.Pool // of startedMarker, whose timers are stopped

@@ -89,10 +89,14 @@ func (e *Engine) queueRefusal(ctx context.Context, row store.QueueRow, n int) er
 		return fmt.Errorf("%w: queue %q is closed: use another queue, or open this one with SetQueue", ErrQueueClosed, row.Name)
 	}
 	most := row.Settings.Depth
-	if most == 0 {
+	if most == 0 || e.queueDepths.takeFree(row.Name, most, n) {
 		return nil
 	}
+	began := time.Now()
 	depth, err := e.store.QueueDepth(ctx, row.Name, most)
+	if err == nil {
+		e.queueDepths.setReading(row.Name, queueDepthReading{began: began, most: most, free: (most - depth - n) / queueDepthShare})
+	}
 	if err == nil && depth+n > most {
 		return fmt.Errorf("%w: %d runs wait in queue %q, and its Depth is %d: try again later, use another queue, or raise Depth with SetQueue", ErrQueueFull, depth, row.Name, most)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,7 +12,11 @@ import (
 // checkFlow checks the limits and the schedule: no limit and no rate was exceeded, and each time started exactly one run.
 func (e *evidence) checkFlow(f *findings) {
 	e.checkLimits(f)
-	e.checkRate(f)
+	e.checkRate(f, paced.Name(), pacedBurst, e.boundPeriods(paced.Name(), pacedRate))
+	for key := range keyedKeys {
+		name := limitKeyName(keyed.Name(), strconv.Itoa(key))
+		e.checkRate(f, name, keyedBurst, e.boundPeriods(name, keyedRate))
+	}
 	e.checkFires(f)
 }
 
@@ -61,19 +66,23 @@ func (e *evidence) checkLimits(f *findings) {
 		}
 		return a.by - b.by
 	})
-	held := 0
+	held, periods := make(map[string]int), e.boundPeriods(few.Name(), fewAtOnce)
 	for _, c := range changes {
-		if held += c.by; held > fewAtOnce && c.by > 0 {
-			f.addViolation("limit: %d functions under limit %s executed at %v, the last one of run %s in process %d", held, few.Name(), c.at, c.x.Run, c.x.Pid)
+		most := keyedAtOnce
+		if c.x.Step == few.Name() {
+			most = largestBound(periods, c.at)
+		}
+		if held[c.x.Step] += c.by; held[c.x.Step] > most && c.by > 0 {
+			f.addViolation("limit: %d functions under limit %s executed at %v, and %d may, the last one of run %s in process %d", held[c.x.Step], c.x.Step, c.at, most, c.x.Run, c.x.Pid)
 		}
 	}
 }
 
-// checkRate checks the times of the grants with the generic cell rate algorithm.
-func (e *evidence) checkRate(f *findings) {
+// checkRate checks the times of the grants with the generic cell rate algorithm, as long as one bound applies.
+func (e *evidence) checkRate(f *findings, name string, burst int, periods []boundPeriod) {
 	var grants []time.Time
 	for _, x := range e.entries {
-		if x.Kind != kindPermitGranted || x.Step != paced.Name() {
+		if x.Kind != kindPermitGranted || x.Step != name {
 			continue
 		}
 		at, err := time.Parse(time.RFC3339Nano, x.Value)
@@ -83,14 +92,19 @@ func (e *evidence) checkRate(f *findings) {
 		grants = append(grants, at)
 	}
 	slices.SortFunc(grants, time.Time.Compare)
-	const interval = time.Second / pacedRate
-	var paid time.Time // the rate is used up to this time
-	for _, at := range grants {
-		if paid.Before(at) {
-			paid = at
-		}
-		if paid = paid.Add(interval); paid.Sub(at) > pacedBurst*interval {
-			f.addViolation("rate: limit %s granted too much at %v: the rate is used up to %v", paced.Name(), at, paid)
+	for _, p := range periods {
+		interval := time.Second / time.Duration(p.bound)
+		var paid time.Time // the rate is used up to this time
+		for _, at := range grants {
+			if at.Before(p.alone) || !at.Before(p.ends) {
+				continue
+			}
+			if paid.Before(at) {
+				paid = at
+			}
+			if paid = paid.Add(interval); paid.Sub(at) > time.Duration(burst)*interval {
+				f.addViolation("rate: limit %s granted too much at %v: the rate is used up to %v", name, at, paid)
+			}
 		}
 	}
 	f.report.permits += len(grants)

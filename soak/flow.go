@@ -13,9 +13,13 @@ import (
 )
 
 const (
-	fewAtOnce    = 3  // units of limit few
-	pacedRate    = 20 // units of limit paced in a second
+	fewAtOnce    = 3  // units of limit few, until that is changed
+	pacedRate    = 20 // units of limit paced in a second, until that is changed
 	pacedBurst   = 2
+	keyedAtOnce  = 2 // units of each key of limit keyed
+	keyedRate    = 20
+	keyedBurst   = 2
+	keyedKeys    = 3
 	limitedLive  = 12 // runs of workflow limited that are live at a time
 	limitedSteps = 3
 	tickEvery    = time.Second // of schedule tick
@@ -24,20 +28,37 @@ const (
 var (
 	few   = durable.NewLimit("few", durable.Concurrent(fewAtOnce))
 	paced = durable.NewLimit("paced", durable.Rate(pacedRate, time.Second), durable.Burst(pacedBurst))
+	keyed = durable.NewLimit("keyed", durable.Concurrent(keyedAtOnce), durable.Rate(keyedRate, time.Second), durable.Burst(keyedBurst))
 )
+
+// limitKeyName returns the name of a limit key in the ledger.
+func limitKeyName(limit, key string) string {
+	if key == "" {
+		return limit
+	}
+	return limit + "/" + key
+}
 
 // limited returns the workflow whose steps have limits. The ledger says when each function begins and ends.
 func limited(book *ledger) *durable.Workflow[int, int] {
 	return durable.Define("limited", func(c *durable.Ctx, n int) (int, error) {
-		for i := range limitedSteps {
-			err := c.Do("few-"+strconv.Itoa(i), func(ctx context.Context) error {
-				e := entry{Kind: kindPermitHeld, Run: c.RunID(), Exec: rand.Text(), Step: few.Name(), Attempt: durable.Attempt(ctx)}
+		hold := func(limitKey string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				e := entry{Kind: kindPermitHeld, Run: c.RunID(), Exec: rand.Text(), Step: limitKey, Attempt: durable.Attempt(ctx)}
 				book.add(e)
 				err := sleepCtx(ctx, time.Duration(10+n*7%50)*time.Millisecond)
 				e.Kind = kindPermitFreed
 				book.add(e)
 				return err
-			}, few.Permit(), durable.Retry(retryPolicy))
+			}
+		}
+		key := strconv.Itoa(n % keyedKeys)
+		for i := range limitedSteps {
+			err := c.Do("few-"+strconv.Itoa(i), hold(few.Name()), few.Permit(), durable.Retry(retryPolicy))
+			if err != nil {
+				return 0, err
+			}
+			err = c.Do("keyed-"+strconv.Itoa(i), hold(limitKeyName(keyed.Name(), key)), keyed.Permit(durable.LimitKey(key)), durable.Retry(retryPolicy))
 			if err != nil {
 				return 0, err
 			}
@@ -60,7 +81,7 @@ func tick(book *ledger) *durable.Workflow[int, int] {
 // tickName is the name of the schedule, and of its workflow.
 const tickName = "tick"
 
-// flow starts the runs of workflow limited, and sets the schedule.
+// flow starts the runs of workflow limited, changes the limits, and sets the schedule.
 type flow struct {
 	controller *controller
 	limited    *durable.Workflow[int, int]
@@ -72,15 +93,15 @@ type flow struct {
 
 func newFlow(c *controller) *flow { return &flow{controller: c, limited: limited(c.ledger)} }
 
-// begin sets the schedule, and starts runs until ctx ends. The function that it returns waits for the last start.
+// begin sets the schedule, and starts runs and changes limits until ctx ends. The function that it returns waits for the last start.
 func (l *flow) begin(ctx context.Context) (done func(), err error) {
 	err = l.controller.SetSchedule(ctx, tick(l.controller.ledger).Schedule(1, durable.Schedule{Name: tickName, Every: tickEvery, Overlap: durable.OverlapAllow}))
 	if err != nil {
 		return nil, err
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	var atWork sync.WaitGroup
+	atWork.Go(func() { l.fail(changeLimits(ctx, l.controller)) })
+	atWork.Go(func() {
 		free := make(chan struct{}, limitedLive)
 		for n := 0; sleepCtx(ctx, 100*time.Millisecond) == nil; n++ {
 			select {
@@ -90,15 +111,20 @@ func (l *flow) begin(ctx context.Context) (done func(), err error) {
 			}
 			l.followed.Go(func() {
 				defer func() { <-free }()
-				if err := l.follow(context.WithoutCancel(ctx), n); err != nil {
-					l.mu.Lock()
-					defer l.mu.Unlock()
-					l.errs = append(l.errs, err)
-				}
+				l.fail(l.follow(context.WithoutCancel(ctx), n))
 			})
 		}
-	}()
-	return func() { <-ended }, nil
+	})
+	return atWork.Wait, nil
+}
+
+func (l *flow) fail(err error) {
+	if err == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.errs = append(l.errs, err)
 }
 
 // follow starts a run, and waits until it has completed. It gives up some time after the workers have stopped settling.

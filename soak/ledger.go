@@ -16,18 +16,20 @@ import (
 type kind string
 
 const (
-	kindFunctionBegun kind = "enter" // an execution of a run's function begins
-	kindStepCalled    kind = "begin" // a step's function is called
-	kindCallReturned  kind = "ack"   // a durable call has returned Value, or the failure Err
-	kindAwaitsSignal  kind = "token" // a run waits for a signal, or for the result of the token Value
-	kindClaimed       kind = "claim" // runs were claimed, until the time Value
-	kindCommitting    kind = "try"   // a batch is about to be committed
-	kindCommitted     kind = "did"   // the batch was committed, with these outcomes
-	kindLeaked        kind = "leak"  // a worker has leaked goroutines
-	kindPermitHeld    kind = "hold"  // a function that has a permit of the limit Step begins
-	kindPermitFreed   kind = "free"  // it returns
-	kindPermitGranted kind = "grant" // the limit Step granted a permit at the time Value
-	kindScheduled     kind = "tick"  // the run of the scheduled time Value is executed
+	kindFunctionBegun kind = "enter"   // an execution of a run's function begins
+	kindStepCalled    kind = "begin"   // a step's function is called
+	kindCallReturned  kind = "ack"     // a durable call has returned Value, or the failure Err
+	kindAwaitsSignal  kind = "token"   // a run waits for a signal, or for the result of the token Value
+	kindClaimed       kind = "claim"   // runs were claimed, until the time Value
+	kindCommitting    kind = "try"     // a batch is about to be committed
+	kindCommitted     kind = "did"     // the batch was committed, with these outcomes
+	kindLeaked        kind = "leak"    // a worker has leaked goroutines
+	kindPermitHeld    kind = "hold"    // a function that has a permit of the limit key Step begins
+	kindPermitFreed   kind = "free"    // it returns
+	kindPermitGranted kind = "grant"   // the limit key Step granted a permit at the time Value
+	kindLimitChanging kind = "bound"   // the bound of the limit Step is about to be changed to Attempt
+	kindLimitChanged  kind = "bounded" // it has been changed
+	kindScheduled     kind = "tick"    // the run of the scheduled time Value is executed
 
 	kindQueuedBegun      kind = "in"     // the function of a run in the queue Step, or of the workflow Step, with the key Value is called
 	kindQueuedReturned   kind = "out"    // it returns

@@ -11,7 +11,8 @@
 // compensations, deadlines, and common mistakes (NaN, panics, changed code). At the same time
 // several clients start, signal, pause, resume, cancel and read a few runs, and record each call
 // with its times and its result (clients.go). Another client starts and signals these runs in
-// transactions that it holds open for up to three seconds (open_transactions.go). More runs have steps with limits, and
+// transactions that it holds open for up to three seconds (open_transactions.go). More runs have steps with limits, also by key,
+// while the bounds are changed (limit_changes.go), and
 // a schedule starts a run each second (flow.go). Runs are started in queues whose settings several processes change, and which
 // they pause, resume and delete (queued.go, queue_load.go). Starts with keys fold, also in steps and in transactions that stay open
 // (folds.go, fold_load.go). Runs whose steps fail by chance are retried, corrected step by step and forked while they are executed and after

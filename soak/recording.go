@@ -70,7 +70,7 @@ func (s *recordingStore) Permits(ctx context.Context, b *store.PermitBatch) erro
 	}
 	for _, a := range b.Requests {
 		if a.Outcome == store.Written {
-			s.ledger.add(entry{Kind: kindPermitGranted, Run: a.Run.String(), Step: a.Limit, Attempt: int(a.Attempt), Value: a.GrantedAt.Format(time.RFC3339Nano)})
+			s.ledger.add(entry{Kind: kindPermitGranted, Run: a.Run.String(), Step: limitKeyName(a.Limit, a.Key), Attempt: int(a.Attempt), Value: a.GrantedAt.Format(time.RFC3339Nano)})
 		}
 	}
 	return nil

@@ -27,10 +27,12 @@ type filterFlags struct {
 	priorities                                                                                                                []int
 	olderThan                                                                                                                 time.Duration
 	roots, held                                                                                                               bool
+	cmd                                                                                                                       *cobra.Command
 }
 
 func (f *filterFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	f.cmd = cmd
 	flags.StringVarP(&f.workflow, "workflow", "w", "", "runs of this workflow")
 	flags.StringSliceVarP(&f.statuses, "status", "s", nil, "runs with one of these statuses: "+strings.Join(statusNames(), ", ")+"; live and ended stand for four each")
 	flags.StringVarP(&f.queue, "queue", "q", "", "runs in this queue")
@@ -53,8 +55,22 @@ func (f *filterFlags) addTo(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(append([]string{"live", "ended"}, statusNames()...), cobra.ShellCompDirectiveNoFileComp))
 }
 
+// checkEmpty returns an error if a condition is given and empty, as by a variable of a shell that is not set: the filter would match more
+// runs than was meant.
+func (f *filterFlags) checkEmpty() error {
+	for _, name := range []string{"workflow", "status", "queue", "key", "tag", "id-prefix", "created-after", "created-before", "ended-after", "ended-before", "run-version", "worker", "failed-type", "parent"} {
+		if flag := f.cmd.Flags().Lookup(name); flag != nil && flag.Changed && (flag.Value.String() == "" || flag.Value.String() == "[]") {
+			return newUsageError("--%s is given and empty: give it a value, or leave it out", name)
+		}
+	}
+	return nil
+}
+
 // filter returns the filter, and reports whether it has a condition.
 func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
+	if err := f.checkEmpty(); err != nil {
+		return durable.Filter{}, false, err
+	}
 	key, value, hasValue := strings.Cut(f.tag, "=")
 	if hasValue && (key == "" || value == "") {
 		return durable.Filter{}, false, newUsageError("the tag %q is incomplete: write --tag key or --tag key=value", f.tag)
@@ -68,7 +84,10 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 		if f.workflow == "" || f.failedType == "" {
 			return filter, false, newUsageError("a group of failures has a workflow and a type of error: give --workflow and --failed-type too, as durable failures shows them")
 		}
-		filter.Failure = durable.FailureKey{Workflow: f.workflow, Step: strings.TrimPrefix(f.failedStep, "-"), Type: f.failedType}
+		filter.Failure = durable.FailureKey{Workflow: f.workflow, Step: f.failedStep, Type: f.failedType}
+		if f.failedStep == "-" { // as durable failures shows it
+			filter.Failure.Step = ""
+		}
 	}
 	for _, s := range f.statuses {
 		if group, ok := wording.StatusGroups[s]; ok {

@@ -102,6 +102,15 @@ func (p *printer) write(text string) error {
 	return nil
 }
 
+// writeID writes an ID in a line. Another command must get the ID that the run has, so it is escaped for a terminal only, or if it contains what no
+// valid ID does, such as a line feed.
+func (p *printer) writeID(id string) error {
+	if p.terminal != nil || strings.ContainsFunc(id, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		id = wording.Escape(id)
+	}
+	return p.write(id + "\n")
+}
+
 // printRows writes rows in the format of the command. id returns what -o id shows of a row.
 func printRows[T any](p *printer, rows []T, id func(*T) string, columns []column[T]) error {
 	switch p.format {
@@ -119,7 +128,7 @@ func printRows[T any](p *printer, rows []T, id func(*T) string, columns []column
 		return nil
 	case formatID:
 		for i := range rows {
-			if err := p.write(wording.Escape(id(&rows[i])) + "\n"); err != nil {
+			if err := p.writeID(id(&rows[i])); err != nil {
 				return err
 			}
 		}
@@ -141,7 +150,7 @@ func (p *printer) writeDescription(value any, id string, fields func() []field) 
 	case formatJSON, formatJSONL:
 		return p.writeJSON(value, p.format == formatJSON)
 	case formatID:
-		return p.write(wording.Escape(id) + "\n")
+		return p.writeID(id)
 	}
 	shown, widest := []field{}, 0
 	for _, f := range fields() {

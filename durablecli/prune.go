@@ -33,6 +33,7 @@ func pruneCommand(f *globalFlags) []*cobra.Command {
 	}
 	act.addTo(cmd)
 	flags := cmd.Flags()
+	filter.cmd = cmd
 	flags.Var(durationFlag{&olderThan}, "older-than", "how long ago the runs ended at least, such as 12h or 90d")
 	flags.StringVarP(&filter.workflow, "workflow", "w", "", "runs of this workflow")
 	flags.StringSliceVarP(&filter.statuses, "status", "s", []string{"ended"}, "runs with one of these statuses: completed, failed, cancelled, expired; ended stands for all")

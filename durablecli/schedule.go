@@ -43,7 +43,7 @@ func triggerCommand(f *globalFlags) *cobra.Command {
 			return err
 		}
 		if s.format == formatTable || s.format == formatWide {
-			return s.write(wording.Escape(id) + "\n")
+			return s.writeID(id)
 		}
 		return s.writeDescription(struct{ ID string }{id}, id, nil)
 	})

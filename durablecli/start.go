@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // payload returns the JSON that an argument gives: JSON itself, @file, or - for standard input.
@@ -99,7 +98,7 @@ func startCommand(f *globalFlags) []*cobra.Command {
 			return awaitRun(ctx, s, run.RunID(), s.args[0])
 		}
 		if s.format == formatTable {
-			return s.write(wording.Escape(run.ID()) + "\n")
+			return s.writeID(run.ID())
 		}
 		info, err := s.engine.Get(ctx, run.RunID())
 		if err != nil {

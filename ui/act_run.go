@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/wording"
@@ -170,38 +169,37 @@ func actsForRun(r *durable.RunInfo) []runAct {
 		},
 	}
 	for i := range acts {
-		acts[i].Command = cliCommand(acts[i].Verb, r.ID)
+		acts[i].Command = cliCommand(acts[i].Verb, r)
 	}
 	return acts
 }
 
-// cliCommand returns the command of an act on a run.
-func cliCommand(verb, id string) string {
-	name, arguments := verb, ""
+// cliCommand returns the command of an act on a run. The flags come before the ID: nothing of an ID may be read as one.
+func cliCommand(verb string, r *durable.RunInfo) string {
+	id := runArgument(r)
 	switch verb {
 	case "signal":
-		arguments = " NAME null"
+		return "durable signal " + id + " NAME null"
 	case "tag":
-		arguments = " KEY=VALUE"
+		return "durable tag " + id + " KEY=VALUE"
 	case "expire":
-		return "durable timeout 2h " + quoteForShell(id)
+		return "durable timeout 2h " + id
 	case "prioritize":
-		return "durable priority 2 " + quoteForShell(id)
+		return "durable priority 2 " + id
 	case "move":
-		return "durable move QUEUE " + quoteForShell(id)
+		return "durable move QUEUE " + id
 	case "fork":
-		arguments = " --from STEP --reason ''"
-	default:
-		arguments = " --reason ''"
+		return "durable fork --from STEP --reason '' " + id
 	}
-	return "durable " + name + " " + quoteForShell(id) + arguments
+	return "durable " + verb + " --reason '' " + id
 }
 
-// quoteForShell returns the text as one word of a POSIX shell.
-func quoteForShell(text string) string {
-	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@+,"
-	if text != "" && strings.Trim(text, safe) == "" && text[0] != '-' {
-		return text
+// runArgument returns the argument of a command that names the run. The ID - would stand for standard input.
+func runArgument(r *durable.RunInfo) string {
+	if r.ID == "-" {
+		return r.RunID
 	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return wording.ShellArgument(r.ID)
 }
+
+func quoteForShell(text string) string { return wording.QuoteForShell(text) }

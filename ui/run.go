@@ -42,7 +42,7 @@ func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestVi
 	if err != nil {
 		return err
 	}
-	d := &runData{Run: run.RunInfo, Facts: wording.WaitFacts(v.at, run.RunInfo), Command: "durable get " + quoteForShell(run.ID)}
+	d := &runData{Run: run.RunInfo, Facts: wording.WaitFacts(v.at, run.RunInfo), Command: "durable get " + runArgument(run.RunInfo)}
 	if run.Diverged {
 		if d.Divergences, err = readOncePerTurn(v, "divergences "+run.RunID, func(ctx context.Context) ([]durable.Divergence, error) { return v.engine.Divergences(ctx, run.RunID) }); err != nil {
 			return err

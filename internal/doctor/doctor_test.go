@@ -107,6 +107,19 @@ func TestDoctorFindings(t *testing.T) {
 	}
 }
 
+// The commands in fixes reach what the finding names, whatever it is called.
+func TestFixesQuoteNames(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	findings := append((&examination{now: at, queues: []durable.QueueInfo{{Name: "--help", PausedAt: at}}}).queueFindings(),
+		scheduleFindings([]durable.ScheduleInfo{{Name: "a; b", PausedAt: at}, {Name: "-x", DeclaredButDeleted: true}})...)
+	for i, want := range []string{"durable queue resume -- '--help', ", "durable schedule resume 'a; b', ", "durable schedule reset -- '-x', "} {
+		if !strings.HasPrefix(findings[i].Fix, want) {
+			t.Errorf("the fix is %s", findings[i].Fix)
+		}
+	}
+}
+
 func bad(findings []Finding) (levels []string) {
 	for _, f := range findings {
 		if f.Level != Fine {

@@ -259,7 +259,7 @@ func (x *examination) queueFindings() (findings []Finding) {
 		q := &x.queues[i]
 		switch {
 		case !q.PausedAt.IsZero():
-			findings = append(findings, Finding{Warning, "queues", fmt.Sprintf("queue %s is paused since %s, %d wait%s", q.Name, wording.ExactTime(q.PausedAt), q.Waiting, reasonText(q.PauseReason, q.PausedBy)), "durable queue resume " + q.Name + ", if the reason is over"})
+			findings = append(findings, Finding{Warning, "queues", fmt.Sprintf("queue %s is paused since %s, %d wait%s", q.Name, wording.ExactTime(q.PausedAt), q.Waiting, reasonText(q.PauseReason, q.PausedBy)), "durable queue resume " + wording.ShellArgument(q.Name) + ", if the reason is over"})
 		case !q.OldestDue.IsZero() && x.now.Sub(q.OldestDue) > longWait:
 			findings = append(findings, Finding{Warning, "queues", fmt.Sprintf("the oldest run in queue %s is due since %s, and waits for: %s", q.Name, wording.RoughDuration(x.now.Sub(q.OldestDue)), cmp.Or(string(q.BlockedBy), "its key")), "raise the bounds with durable queue set, or add workers"})
 		}
@@ -278,11 +278,11 @@ func scheduleFindings(schedules []durable.ScheduleInfo) (findings []Finding) {
 	for _, i := range schedules {
 		switch {
 		case i.DeclaredButDeleted:
-			findings = append(findings, Finding{Warning, "schedules", fmt.Sprintf("schedule %s was deleted, and code declares it: it does not fire", i.Name), "durable schedule reset " + i.Name + ", or remove it from the code"})
+			findings = append(findings, Finding{Warning, "schedules", fmt.Sprintf("schedule %s was deleted, and code declares it: it does not fire", i.Name), "durable schedule reset " + wording.ShellArgument(i.Name) + ", or remove it from the code"})
 		case i.Problem != "":
 			findings = append(findings, Finding{Problem, "schedules", fmt.Sprintf("schedule %s cannot fire: %s", i.Name, i.Problem), "correct it with durable schedule set, or in the code"})
 		case !i.PausedAt.IsZero():
-			findings = append(findings, Finding{Warning, "schedules", fmt.Sprintf("schedule %s is paused since %s%s", i.Name, wording.ExactTime(i.PausedAt), reasonText(i.PauseReason, i.PausedBy)), "durable schedule resume " + i.Name + ", if the reason is over"})
+			findings = append(findings, Finding{Warning, "schedules", fmt.Sprintf("schedule %s is paused since %s%s", i.Name, wording.ExactTime(i.PausedAt), reasonText(i.PauseReason, i.PausedBy)), "durable schedule resume " + wording.ShellArgument(i.Name) + ", if the reason is over"})
 		}
 	}
 	return findings

@@ -79,9 +79,9 @@ func (h *Child[O]) Signal(name, signalName string, payload any, opts ...SignalOp
 // started the child. If the child has ended, Cancel returns no error. Cancel does not wait for the child's end. [Child.Wait] then
 // returns a [*RunError] with [StatusCancelled], unless the child ended in another way before.
 func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
-	order, o, err := newControlRequest(store.VerbCancel, opts)
-	if err == nil && o.dryRun {
-		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll, CancelAll and TerminateAll", ErrInvalidConfig)
+	order, err := newControlRequest(store.VerbCancel, opts)
+	if err == nil && order.DryRun {
+		err = fmt.Errorf("%w: DryRun is for the calls of an Engine, not for Child.Cancel", ErrInvalidConfig)
 	}
 	if err != nil {
 		return fmt.Errorf("cancel call %q: %w", name, err)

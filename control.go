@@ -147,8 +147,8 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 //     methods of Engine that change a schedule or a queue, such as [Engine.PauseSchedule] and [Engine.SetQueue].
 //   - [OnlyUnstarted] and [OnlyItself] are options of Cancel only.
 //   - [FreezeTimers] is for resumes.
-//   - [DryRun] is for the calls with a filter, for [Engine.Delete], and for repairs: [Engine.Retry], [Engine.Override], [Engine.Skip],
-//     [Engine.Rerun], [Engine.Fork].
+//   - [DryRun] is for [Engine.Pause], [Engine.Resume], [Engine.Cancel], [Engine.Terminate], [Engine.Delete], the same for a filter, and
+//     repairs: [Engine.Retry], [Engine.Override], [Engine.Skip], [Engine.Rerun], [Engine.Fork].
 //   - [From], [FromEnd], [InterruptSteps], [StepValue] and [NewID] are for repairs; each repair names its options.
 type ControlOption func(*controlOptions)
 
@@ -222,9 +222,8 @@ func FreezeTimers() ControlOption {
 	}
 }
 
-// DryRun makes PauseAll, ResumeAll, CancelAll and TerminateAll change nothing. ControlResult.Matched is the number of runs that match
-// the filter. With DryRun, [Engine.Delete], [Engine.DeleteAll] and repairs such as [Engine.Retry] change nothing, and return what they
-// would do.
+// DryRun makes a call change nothing, and return the result or the error that it would return. [Engine.PauseAll], [Engine.ResumeAll],
+// [Engine.CancelAll] and [Engine.TerminateAll] return only the number of runs that match the filter, as ControlResult.Matched.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionDryRun, "DryRun")
@@ -236,7 +235,7 @@ var publicVerbs = map[store.Verb]Verb{
 	store.VerbPause: VerbPause, store.VerbResume: VerbResume, store.VerbCancel: VerbCancel, store.VerbTerminate: VerbTerminate,
 }
 
-func newControlRequest(verb store.Verb, opts []ControlOption) (*store.ControlRequest, controlOptions, error) {
+func newControlRequest(verb store.Verb, opts []ControlOption) (*store.ControlRequest, error) {
 	var o controlOptions
 	err := applyOptions(opts, &o)
 	switch {
@@ -253,7 +252,7 @@ func newControlRequest(verb store.Verb, opts []ControlOption) (*store.ControlReq
 	if err == nil {
 		err = o.checkTexts()
 	}
-	return &store.ControlRequest{Verb: verb, Scope: o.cancelScope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freezeTimers}, o, err
+	return &store.ControlRequest{Verb: verb, Scope: o.cancelScope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freezeTimers, DryRun: o.dryRun}, err
 }
 
 // applyReasonOptions applies the options of a call that takes only Reason and Actor. call describes the call, for the error.
@@ -279,10 +278,7 @@ func (e *Engine) controlRun(ctx context.Context, verb store.Verb, id string, opt
 	if err := e.checkMayWrite(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for a child of this run"); err != nil {
 		return ControlResult{}, fmt.Errorf("%s run %q: %w", publicVerbs[verb], id, err)
 	}
-	o, options, err := newControlRequest(verb, opts)
-	if err == nil && options.dryRun {
-		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll, CancelAll and TerminateAll", ErrInvalidConfig)
-	}
+	o, err := newControlRequest(verb, opts)
 	if err != nil {
 		return ControlResult{}, err
 	}
@@ -324,7 +320,7 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 	if err := e.checkMayWrite(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for the children of this run"); err != nil {
 		return ControlResult{}, fmt.Errorf("%s runs by a filter: %w", publicVerbs[verb], err)
 	}
-	template, options, err := newControlRequest(verb, opts)
+	template, err := newControlRequest(verb, opts)
 	if err != nil {
 		return ControlResult{}, err
 	}
@@ -349,7 +345,7 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 		}
 		before = rows[len(rows)-1].UUID
 		effect.Matched += len(rows)
-		if options.dryRun {
+		if template.DryRun {
 			continue
 		}
 		o := *template

@@ -116,13 +116,6 @@ func TestControl(t *testing.T) {
 
 		runOn(t, e, durablecli.ExitUsage, "", "cancel")
 		runOn(t, e, durablecli.ExitUsage, "", "cancel", "a-1", "--workflow", "order")
-		if got := runOn(t, e, 0, "", "cancel", "a-1", "--dry-run", "-o", "json").out; !strings.Contains(got, `"requested": 1`) || !strings.Contains(got, `"done": 0`) || status(t, e, "a-1") != durable.StatusPending {
-			t.Errorf("the dry run of one run says %s", got)
-		}
-		if got := runOn(t, e, durablecli.ExitError, "", "resume", "a-1", "--dry-run").err; !strings.Contains(got, "can be resumed") {
-			t.Errorf("the dry run of a resume says %s", got)
-		}
-		runOn(t, e, durablecli.ExitNotFound, "", "pause", "missing", "--dry-run")
 		refused := runOn(t, e, durablecli.ExitUsage, "", "cancel", "--id-prefix", "a-")
 		if !strings.Contains(refused.err, "cancel 3 runs") || !strings.Contains(refused.err, "--yes") || status(t, e, "a-1") != durable.StatusPending {
 			t.Errorf("without --yes: %s", refused.err)

@@ -3,12 +3,10 @@ package durablecli
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // controlCommands returns the commands of the operations with a durable.ControlResult.
@@ -65,9 +63,6 @@ func controlCommand(f *globalFlags, name, short string, options func() []durable
 		v := &bulkOperation[controlRow]{
 			name: name,
 			applyToOne: func(ctx context.Context, id string, opts ...durable.ControlOption) (controlRow, error) {
-				if b.dryRun {
-					return s.previewControl(ctx, name, id)
-				}
 				result, err := one(ctx, id, opts...)
 				return controlRow{id, result}, err
 			},
@@ -86,37 +81,6 @@ func controlCommand(f *globalFlags, name, short string, options func() []durable
 		}
 		return v.execute(ctx, s, &b, opts...)
 	})
-}
-
-// previewControl returns how many live runs an operation on the run would reach, descendants included, as Requested. It returns an error if there is
-// none, or if the run has nothing to resume.
-func (s *session) previewControl(ctx context.Context, name, id string) (controlRow, error) {
-	run, err := s.engine.Get(ctx, id)
-	if err != nil {
-		return controlRow{}, err
-	}
-	counts, err := s.engine.Counts(ctx, run.RunID)
-	if err != nil {
-		return controlRow{}, err
-	}
-	live := 0
-	for _, status := range wording.StatusGroups["live"] {
-		if name != "resume" || status == durable.StatusPaused {
-			live += counts.Statuses[status]
-		}
-	}
-	if live == 0 {
-		return controlRow{}, fmt.Errorf("%s run %q: it is %s, and no run of its tree can be %s", name, id, run.Status, pastParticiple(name))
-	}
-	return controlRow{id, durable.ControlResult{Matched: 1, Requested: live}}, nil
-}
-
-// pastParticiple returns the participle of an operation.
-func pastParticiple(name string) string {
-	if name == "cancel" {
-		return "cancelled"
-	}
-	return strings.TrimSuffix(name, "e") + "ed"
 }
 
 func controlledColumns() []column[controlRow] {

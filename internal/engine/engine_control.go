@@ -78,6 +78,9 @@ func (e *Engine) controlRuns(ctx context.Context, by writeCaller, o *store.Contr
 	if err := e.commitAlone(ctx, by, func() error { return e.store.Control(ctx, o) }); err != nil {
 		return err
 	}
+	if o.DryRun {
+		return nil
+	}
 	e.logCancelledRuns(o)
 	if w := e.worker(); w != nil {
 		w.notificationsPending.notify()

@@ -17,6 +17,7 @@ type ControlRequest struct {
 	Actor       string
 	Error       []byte // becomes the error of the runs that end at once
 	ShiftTimers bool   // a resume adds the length of the pause to timers and deadlines
+	DryRun      bool   // Plan sets the results and returns no changes
 	ForRepair   bool   // of a pause: a repair makes it; of a resume: it ends no pause of a run itself by a person, and no hold
 
 	// Results has one result for each of Runs. Plan sets it.
@@ -117,7 +118,7 @@ func (c *ControlChange) Ends() bool { return c.Status.IsTerminal() }
 
 // Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has ended.
 // The nodes are the runs in ControlRequest.Runs with all their ancestors and descendants, each once. They
-// are locked until the changes are applied. Plan also sets Results, Changed and Requested.
+// are locked until the changes are applied. Plan also sets Results, Changed and Requested. A dry run has no changes.
 //
 // Plan does not access the database. Both stores use it, so that a cascade has the same effect in
 // both.
@@ -155,6 +156,9 @@ func (o *ControlRequest) Plan(nodes []ControlledRun) (changes []ControlChange, w
 		case VerbTerminate:
 			p.terminate(n)
 		}
+	}
+	if o.DryRun {
+		return nil, nil
 	}
 	return p.changes()
 }

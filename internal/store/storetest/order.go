@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,6 +15,7 @@ var orders = []test{
 	{"a cancel of what was never executed", orderCancel},
 	{"what was executed is asked", orderExecuted},
 	{"a tree of depth 5", orderTree},
+	{"a dry run changes nothing", orderDryRun},
 	{"own pauses and inherited ones are kept apart", orderApart},
 	{"each scope", orderScopes},
 	{"beneath an ended run", orderEndedMiddle},
@@ -129,6 +131,24 @@ func (b *fixture) chain(depth int) []store.Run {
 		all = append(all, b.commitRunningChild(all[len(all)-1], fmt.Sprint("depth-", len(all))))
 	}
 	return all
+}
+
+func orderDryRun(b *fixture) {
+	root := b.commitRunningRun("root")
+	pending, running := b.commitPendingChild(root, "pending"), b.commitRunningChild(root, "running")
+	for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate} {
+		before := []store.Run{b.row(root.UUID), b.row(pending.UUID), b.row(running.UUID)}
+		dry, wet := b.newControlRequest(verb, root.UUID), b.newControlRequest(verb, root.UUID)
+		dry.DryRun = true
+		planned := b.controlRuns(dry)
+		for _, r := range before {
+			wantRun(b, "after a dry run", b.row(r.UUID), r)
+		}
+		b.wantAnswers("the dry run", planned, b.controlRuns(wet)...)
+		if planned[0].Changed+planned[0].Requested == 0 || !slices.Equal(dry.Changed, wet.Changed) || !slices.Equal(dry.Requested, wet.Requested) {
+			b.Errorf("the dry run: %+v, %v and %v; the request: %v and %v", planned, dry.Changed, dry.Requested, wet.Changed, wet.Requested)
+		}
+	}
 }
 
 func orderTree(b *fixture) {

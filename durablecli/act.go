@@ -63,37 +63,46 @@ type bulkFlags struct {
 
 func (b *bulkFlags) addTo(cmd *cobra.Command) {
 	b.actFlags.addTo(cmd)
+	b.addWithoutAuthorTo(cmd)
+}
+
+// addWithoutAuthorTo adds the flags of a command that records neither who executed it nor why.
+func (b *bulkFlags) addWithoutAuthorTo(cmd *cobra.Command) {
 	b.filterFlags.addTo(cmd)
 	cmd.Flags().BoolVar(&b.dryRun, "dry-run", false, "change nothing, and tell what would be done")
 	cmd.Flags().BoolVarP(&b.yes, "yes", "y", false, "do not ask")
 }
 
+// options returns the options of a call, with the author's and the given ones.
+func (b *bulkFlags) options(dryRun bool, more ...durable.ControlOption) []durable.ControlOption {
+	opts := append(b.actFlags.options(), more...)
+	if dryRun {
+		opts = append(opts, durable.DryRun())
+	}
+	return opts
+}
+
 // bulkOperation is an operation on runs that are given by IDs or a filter.
 type bulkOperation[R any] struct {
 	name          string // as in "cancel 12 runs"
-	applyToOne    func(ctx context.Context, id string, opts ...durable.ControlOption) (R, error)
-	applyToFilter func(ctx context.Context, f durable.Filter, opts ...durable.ControlOption) (R, error)
-	// matched returns how many runs the result of a filter counts.
-	countMatched func(R) int
+	applyToOne    func(ctx context.Context, id string, dryRun bool) (R, error)
+	applyToFilter func(ctx context.Context, f durable.Filter, dryRun bool) (R, error)
+	// countReached returns how many runs the operation changes or has changed, according to the result for a filter, and how many it refuses.
+	countReached func(R) (changed, refused int)
 	// report writes the results of the runs or of the filter.
 	report func([]R) error
 }
 
 // execute performs the operation on the runs that the arguments name, or that match the filter of the flags.
-func (v *bulkOperation[R]) execute(ctx context.Context, s *session, b *bulkFlags, opts ...durable.ControlOption) error {
+func (v *bulkOperation[R]) execute(ctx context.Context, s *session, b *bulkFlags, args []string) error {
 	filter, filtered, err := b.filter(s.now())
-	if err != nil {
-		return err
-	}
-	opts = append(opts, b.options()...)
-	if b.dryRun {
-		opts = append(opts, durable.DryRun())
-	}
 	switch {
-	case len(s.args) > 0 && filtered:
+	case err != nil:
+		return err
+	case len(args) > 0 && filtered:
 		return newUsageError("IDs and a filter are given: leave one of them out")
-	case len(s.args) > 0:
-		return v.executeEach(ctx, s, opts)
+	case len(args) > 0:
+		return v.executeEach(ctx, s, args, b.dryRun)
 	case !filtered:
 		return newUsageError("no run is named: give IDs, or - to read them from standard input, or a filter such as --workflow; for all runs: --created-before now")
 	}
@@ -106,26 +115,31 @@ func (v *bulkOperation[R]) execute(ctx context.Context, s *session, b *bulkFlags
 		return nil
 	}
 	if !b.dryRun && !b.yes {
-		preview, err := v.applyToFilter(ctx, filter, append(opts, durable.DryRun())...)
+		preview, err := v.applyToFilter(ctx, filter, true)
 		if err != nil {
 			return err
 		}
-		if v.countMatched(preview) == 0 {
-			s.writeMessage("no run matches")
+		switch changed, refused := v.countReached(preview); {
+		case changed > 0:
+			if err := s.confirm(ctx, fmt.Sprintf("%s %s", v.name, wording.Count(changed, "run", "runs"))); err != nil {
+				return err
+			}
+		case refused > 0:
+			return v.report([]R{preview})
+		default:
+			s.writeMessage("no run matches whose state allows it")
 			return nil
 		}
-		if err := s.confirm(ctx, fmt.Sprintf("%s %s", v.name, wording.Count(v.countMatched(preview), "run", "runs"))); err != nil {
-			return err
-		}
 	}
-	result, err := v.applyToFilter(ctx, filter, opts...)
-	return errors.Join(err, v.report([]R{result})) // an error comes with what was done before
+	result, err := v.applyToFilter(ctx, filter, b.dryRun)
+	changed, _ := v.countReached(result)
+	return errors.Join(markPartial(err, changed > 0), v.report([]R{result})) // an error comes with what was done before
 }
 
 // executeEach performs the operation on each run that the arguments name. After an error of one run it goes on; after an error of the
 // database it ends.
-func (v *bulkOperation[R]) executeEach(ctx context.Context, s *session, opts []durable.ControlOption) error {
-	ids, err := s.readIDs(s.args)
+func (v *bulkOperation[R]) executeEach(ctx context.Context, s *session, args []string, dryRun bool) error {
+	ids, err := s.readIDs(args)
 	if err != nil {
 		return err
 	}
@@ -136,20 +150,34 @@ func (v *bulkOperation[R]) executeEach(ctx context.Context, s *session, opts []d
 	var results []R
 	var failed []error
 	for _, id := range ids {
-		result, err := v.applyToOne(ctx, id, opts...)
+		result, err := v.applyToOne(ctx, id, dryRun)
 		if err == nil {
 			results = append(results, result)
 			continue
 		}
 		failed = append(failed, err)
-		if code := ExitCode(&commandError{err}); code == ExitDatabase || code == ExitInterrupted {
+		if isFatal(err) {
 			break
 		}
 	}
 	if len(failed) > 0 && len(ids) > 1 {
 		s.writeMessage("%s: %d of %s done", v.name, len(results), wording.Count(len(ids), "run", "runs"))
 	}
-	return errors.Join(v.report(results), errors.Join(failed...))
+	return errors.Join(v.report(results), markPartial(errors.Join(failed...), len(results) > 0))
+}
+
+// isFatal reports whether an error for one run ends a command for many.
+func isFatal(err error) bool {
+	code := ExitCode(&commandError{err})
+	return code == ExitDatabase || code == ExitInterrupted
+}
+
+// markPartial returns the error of a command for many runs. If something was done, its exit code is not the one that denies this.
+func markPartial(err error, done bool) error {
+	if done && err != nil && ExitCode(&commandError{err}) == ExitUsage {
+		return &markedError{errPartial, err}
+	}
+	return err
 }
 
 // readIDs returns the arguments; if there is only -, the lines of standard input, which end with \n or \r\n. Spaces belong to the IDs.

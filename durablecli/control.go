@@ -1,6 +1,7 @@
 package durablecli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -60,37 +61,32 @@ func controlCommand(f *globalFlags, name, short string, options func() []durable
 	b.addTo(cmd)
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		one, all := of(s.engine)
+		var more []durable.ControlOption
+		if options != nil {
+			more = options()
+		}
 		v := &bulkOperation[controlRow]{
 			name: name,
-			applyToOne: func(ctx context.Context, id string, opts ...durable.ControlOption) (controlRow, error) {
-				result, err := one(ctx, id, opts...)
+			applyToOne: func(ctx context.Context, id string, dryRun bool) (controlRow, error) {
+				result, err := one(ctx, id, b.options(dryRun, more...)...)
 				return controlRow{id, result}, err
 			},
-			applyToFilter: func(ctx context.Context, filter durable.Filter, opts ...durable.ControlOption) (controlRow, error) {
-				result, err := all(ctx, filter, opts...)
+			applyToFilter: func(ctx context.Context, filter durable.Filter, dryRun bool) (controlRow, error) {
+				result, err := all(ctx, filter, b.options(dryRun, more...)...)
 				return controlRow{"", result}, err
 			},
-			countMatched: func(r controlRow) int { return r.Matched },
+			countReached: func(r controlRow) (changed, refused int) { return r.Matched, 0 },
 			report: func(results []controlRow) error {
 				return printRows(s.printer, results, func(r *controlRow) string { return r.ID }, controlledColumns())
 			},
 		}
-		var opts []durable.ControlOption
-		if options != nil {
-			opts = options()
-		}
-		return v.execute(ctx, s, &b, opts...)
+		return v.execute(ctx, s, &b, s.args)
 	})
 }
 
 func controlledColumns() []column[controlRow] {
 	return []column[controlRow]{
-		{title: "ID", isShortenedLast: true, text: func(r *controlRow) string {
-			if r.ID == "" {
-				return "(filter)"
-			}
-			return r.ID
-		}},
+		{title: "ID", isShortenedLast: true, text: func(r *controlRow) string { return cmp.Or(r.ID, "(filter)") }},
 		{title: "MATCHED", alignsRight: true, text: func(r *controlRow) string { return fmt.Sprint(r.Matched) }},
 		{title: "DONE", alignsRight: true, isShortenedLast: true, text: func(r *controlRow) string { return fmt.Sprint(r.Done) }},
 		{title: "REQUESTED", alignsRight: true, isShortenedLast: true, text: func(r *controlRow) string { return fmt.Sprint(r.Requested) }},

@@ -1,6 +1,7 @@
 package durablecli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,18 +31,23 @@ func deleteCommand(f *globalFlags) []*cobra.Command {
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		v := &bulkOperation[deletionRow]{
 			name: "delete",
-			applyToOne: func(ctx context.Context, id string, opts ...durable.ControlOption) (deletionRow, error) {
-				result, err := s.engine.Delete(ctx, id, opts...)
+			applyToOne: func(ctx context.Context, id string, dryRun bool) (deletionRow, error) {
+				result, err := s.engine.Delete(ctx, id, b.options(dryRun)...)
 				return deletionRow{id, result}, err
 			},
-			applyToFilter: func(ctx context.Context, filter durable.Filter, opts ...durable.ControlOption) (deletionRow, error) {
-				result, err := s.engine.DeleteAll(ctx, filter, opts...)
+			applyToFilter: func(ctx context.Context, filter durable.Filter, dryRun bool) (deletionRow, error) {
+				result, err := s.engine.DeleteAll(ctx, filter, b.options(dryRun)...)
 				return deletionRow{"", result}, err
 			},
-			countMatched: func(r deletionRow) int { return r.Matched },
-			report:       func(results []deletionRow) error { return reportDeletions(s.printer, results) },
+			countReached: func(r deletionRow) (changed, refused int) {
+				if r.Deleted == 0 {
+					return 0, len(r.Refused)
+				}
+				return r.Matched, len(r.Refused)
+			},
+			report: func(results []deletionRow) error { return reportDeletions(s.printer, results) },
 		}
-		return v.execute(ctx, s, &b)
+		return v.execute(ctx, s, &b, s.args)
 	})}
 }
 
@@ -54,12 +60,7 @@ func reportDeletions(p *printer, results []deletionRow) error {
 		}
 	}
 	err := printRows(p, results, func(r *deletionRow) string { return r.ID }, []column[deletionRow]{
-		{title: "ID", isShortenedLast: true, text: func(r *deletionRow) string {
-			if r.ID == "" {
-				return "(filter)"
-			}
-			return r.ID
-		}},
+		{title: "ID", isShortenedLast: true, text: func(r *deletionRow) string { return cmp.Or(r.ID, "(filter)") }},
 		{title: "MATCHED", alignsRight: true, text: func(r *deletionRow) string { return fmt.Sprint(r.Matched) }},
 		{title: "DELETED", alignsRight: true, text: func(r *deletionRow) string { return fmt.Sprint(r.Deleted) }},
 	})

@@ -67,3 +67,47 @@ func TestControlDryRun(t *testing.T) {
 		}
 	})
 }
+
+// If all runs of a filter would be refused, a retry without --yes says so, and why.
+func TestRetryOfRefusedRuns(t *testing.T) {
+	onStores(t, func(t *testing.T, p *place) {
+		e, stop := p.engine(t)
+		for _, id := range []string{"a-1", "a-2"} {
+			await(t, start(t, e, order, id, "declined"))
+		}
+		stop()
+		for _, more := range [][]string{nil, {"--dry-run"}, {"--yes"}} {
+			got := runOn(t, e, durablecli.ExitError, "", append([]string{"retry", "-w", "order", "--from", "nosuch", "-o", "id"}, more...)...)
+			if got.out != "" || strings.Count(got.err, "was refused") != 2 || !strings.Contains(got.err, "nosuch") {
+				t.Errorf("with %q: %s%s", more, got.out, got.err)
+			}
+		}
+		if got := runOn(t, e, 0, "", "retry", "-w", "nosuch"); !strings.Contains(got.err, "no run matches") {
+			t.Errorf("without a match: %s", got.err)
+		}
+		start(t, e, order, "live", "book")
+		if got := runOn(t, e, durablecli.ExitError, "", "delete", "--id-prefix", "live", "-s", "live"); !strings.Contains(got.err, "live was refused") {
+			t.Errorf("a live run: %s", got.err)
+		}
+	})
+}
+
+// The exit code for invalid arguments says that nothing was done, so it is another if something was.
+func TestExitCodeAfterSomeWereDone(t *testing.T) {
+	onStores(t, func(t *testing.T, p *place) {
+		panics := durable.Define("panics", func(*durable.Ctx, string) (string, error) { return "", errDeclined })
+		e, stop := p.engine(t, panics)
+		await(t, start(t, e, order, "ok", "declined"))
+		for _, id := range []string{"needs-from", "needs-from-too"} {
+			await(t, start(t, e, panics, id, ""))
+		}
+		stop()
+		runOn(t, e, durablecli.ExitUsage, "", "retry", "needs-from", "needs-from-too")
+		if got := runOn(t, e, durablecli.ExitError, "", "retry", "ok", "needs-from"); got.out == "" || !strings.Contains(got.err, "from which step") {
+			t.Errorf("one was retried: %s%s", got.out, got.err)
+		}
+		start(t, e, order, "live", "book")
+		runOn(t, e, durablecli.ExitError, "", "move", "mail", "live", "needs-from")
+		runOn(t, e, durablecli.ExitUsage, "", "move", "mail\n", "live")
+	})
+}

@@ -30,6 +30,7 @@ func (e *commandError) Unwrap() error { return e.err }
 
 var (
 	errUsage          = errors.New("usage")
+	errPartial        = errors.New("some runs were changed") // although an argument was invalid for others
 	errWorkflowFailed = errors.New("the workflow failed")
 	errDatabase       = errors.New("the database cannot be used")
 	errSilent         = errors.New("the command has reported its failure")
@@ -60,6 +61,8 @@ func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return ExitDone
+	case is(errPartial):
+		return ExitError
 	case !errors.As(err, &executed), is(errUsage):
 		return ExitUsage
 	case is(errWorkflowFailed):

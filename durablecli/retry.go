@@ -31,27 +31,29 @@ func retryCommand(f *globalFlags) []*cobra.Command {
 	cmd.Flags().BoolVar(&fromEnd, "from-end", false, "keep all checkpoints: only what follows the last call is executed again")
 	cmd.MarkFlagsMutuallyExclusive("from", "from-end")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
-		var opts []durable.ControlOption
+		var more []durable.ControlOption
 		if from != "" {
-			opts = append(opts, durable.From(from))
+			more = append(more, durable.From(from))
 		}
 		if fromEnd {
-			opts = append(opts, durable.FromEnd())
+			more = append(more, durable.FromEnd())
 		}
 		v := &bulkOperation[durable.RepairedRuns]{
 			name: "retry",
-			applyToOne: func(ctx context.Context, id string, opts ...durable.ControlOption) (durable.RepairedRuns, error) {
-				repaired, err := s.engine.Retry(ctx, id, opts...)
+			applyToOne: func(ctx context.Context, id string, dryRun bool) (durable.RepairedRuns, error) {
+				repaired, err := s.engine.Retry(ctx, id, b.options(dryRun, more...)...)
 				if err != nil {
 					return durable.RepairedRuns{}, err
 				}
 				return durable.RepairedRuns{Matched: 1, Repaired: []*durable.Repaired{repaired}}, nil
 			},
-			applyToFilter: s.engine.RetryAll,
-			countMatched:  func(r durable.RepairedRuns) int { return len(r.Repaired) },
-			report:        func(results []durable.RepairedRuns) error { return reportRepairs(s.printer, results) },
+			applyToFilter: func(ctx context.Context, filter durable.Filter, dryRun bool) (durable.RepairedRuns, error) {
+				return s.engine.RetryAll(ctx, filter, b.options(dryRun, more...)...)
+			},
+			countReached: func(r durable.RepairedRuns) (changed, refused int) { return len(r.Repaired), len(r.Refused) },
+			report:       func(results []durable.RepairedRuns) error { return reportRepairs(s.printer, results) },
 		}
-		return v.execute(ctx, s, &b, opts...)
+		return v.execute(ctx, s, &b, s.args)
 	})}
 }
 

@@ -272,7 +272,8 @@ type WorkerInfo struct {
 	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
-	Workflows   []string // the workflows that it executes; nil if there are more than 500
+	DeadAt      time.Time // when it counts as dead, unless it sends another heartbeat before: a Config.Lease after HeartbeatAt
+	Workflows   []string  // the workflows that it executes; nil if there are more than 500
 	// Quiet says that [Engine.QuietWorker] was called for it: it claims no runs. LastChange is what an operator did last to it; nil:
 	// nothing.
 	Quiet      bool
@@ -283,7 +284,7 @@ type WorkerInfo struct {
 }
 
 // Workers returns the processes that execute runs of this database, the oldest first. A process that died is listed for a while,
-// with an old heartbeat.
+// with a DeadAt in the past; compare it with [Engine.Now].
 func (e *Engine) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("list the workers: %w", err)
@@ -297,7 +298,7 @@ func (e *Engine) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	for i, r := range rows {
 		workers[i] = WorkerInfo{
 			ID: r.ID.String(), Name: r.Name, Version: r.Version, Capacity: int(r.Capacity), Active: int(r.Active), State: states[r.State],
-			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt, Workflows: r.Workflows, Queues: r.Queues,
+			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt, DeadAt: r.DeadAt, Workflows: r.Workflows, Queues: r.Queues,
 			Quiet: r.Quiet, LastChange: newOperatorChange(r.LastChange),
 		}
 	}

@@ -81,6 +81,9 @@ func TestWorkerState(t *testing.T) {
 			if len(workers) != 1 {
 				t.Fatalf("%d workers", len(workers))
 			}
+			if d := workers[0].DeadAt.Sub(workers[0].HeartbeatAt); d <= 0 || d > 11*time.Second { // the lease is 10 s
+				t.Errorf("it counts as dead %v after its heartbeat", d)
+			}
 			return workers[0].State
 		}
 		if got := state(); got != durable.WorkerRunning {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +15,7 @@ func workersCommand(f *globalFlags) []*cobra.Command {
 	cmd := &cobra.Command{
 		Use: "workers", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "List the processes that execute runs, the oldest first",
-		Long:  "List the processes that execute runs, the oldest first. A process that died is listed for a while, with an old heartbeat.",
+		Long:  "List the processes that execute runs, the oldest first. A process that died is listed for a while, with its last heartbeat.",
 	}
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		workers, err := s.engine.Workers(ctx)
@@ -30,9 +29,6 @@ func workersCommand(f *globalFlags) []*cobra.Command {
 	})}
 }
 
-// oldHeartbeat is how old the last heartbeat of a live worker is at most, with the default Config.Lease.
-const oldHeartbeat = 10 * time.Second
-
 func workerColumns(p *printer) []column[durable.WorkerInfo] {
 	type row = durable.WorkerInfo
 	return []column[row]{
@@ -42,7 +38,7 @@ func workerColumns(p *printer) []column[durable.WorkerInfo] {
 		{title: "STATE", text: workerState},
 		{title: "ACTIVE", alignsRight: true, isShortenedLast: true, text: func(w *row) string { return fmt.Sprintf("%d/%d", w.Active, w.Capacity) }},
 		{title: "HEARTBEAT", isShortenedLast: true, text: func(w *row) string { return p.pastOrExact(w.HeartbeatAt) }, color: func(w *row) color {
-			return colorIf(p.now().Sub(w.HeartbeatAt) > oldHeartbeat, red)
+			return colorIf(!p.now().Before(w.DeadAt), red)
 		}},
 		{title: "STARTED", text: func(w *row) string { return p.pastOrExact(w.StartedAt) }},
 		{title: "WORKFLOWS", text: func(w *row) string { return namesOrAll(w.Workflows, "more than 500") }},

@@ -133,8 +133,8 @@ func (s *dashboard) eventsPage(w http.ResponseWriter, r *http.Request, v *reques
 	return v.writePage(w, "events", http.StatusOK, pageFrame{Title: "Events", Section: "/events", Data: d})
 }
 
-// Late reports whether the heartbeat of a worker is old.
-func (v *requestView) Late(w durable.WorkerInfo) bool { return v.at.Sub(w.HeartbeatAt).Seconds() > 10 }
+// Late reports whether a worker counts as dead: its heartbeat is older than its lease.
+func (v *requestView) Late(w durable.WorkerInfo) bool { return !v.at.Before(w.DeadAt) }
 
 // NamesOr returns names in one line; if there are none, the text for all.
 func (v *requestView) NamesOr(names []string, all string) string {

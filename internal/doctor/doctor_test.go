@@ -44,10 +44,12 @@ func evidenceOf(runs []durable.RunInfo, now time.Time) (found evidence) {
 func TestDoctorFindings(t *testing.T) {
 	now := time.Now()
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	alive := durable.WorkerInfo{ID: "w1", Name: "one", Version: "v1", Capacity: 4, State: durable.WorkerRunning, HeartbeatAt: ago(time.Second), Workflows: []string{"order"}}
+	alive := durable.WorkerInfo{ID: "w1", Name: "one", Version: "v1", Capacity: 4, State: durable.WorkerRunning, HeartbeatAt: ago(time.Second), DeadAt: now.Add(9 * time.Second), Workflows: []string{"order"}}
 	full := alive
 	full.ID, full.Active, full.Version = "w2", 4, "v2"
-	dead := durable.WorkerInfo{ID: "w3", HeartbeatAt: ago(time.Hour)}
+	dead := durable.WorkerInfo{ID: "w3", HeartbeatAt: ago(time.Hour), DeadAt: ago(59 * time.Minute)}
+	slow := alive // its Config.Lease is two minutes
+	slow.HeartbeatAt, slow.DeadAt = ago(35*time.Second), now.Add(85*time.Second)
 	draining := alive
 	draining.State = durable.WorkerDraining
 	run := func(status durable.Status, change func(*durable.RunInfo)) durable.RunInfo {
@@ -67,6 +69,9 @@ func TestDoctorFindings(t *testing.T) {
 		"no worker, a run": {nil, []durable.RunInfo{run(durable.StatusWaiting, func(r *durable.RunInfo) { r.WakeAt = time.Time{} })}, []string{"problem workers"}},
 		"a full worker":    {[]durable.WorkerInfo{alive, full}, nil, []string{"warning workers", "warning versions"}},
 		"a dead worker":    {[]durable.WorkerInfo{alive, dead}, nil, []string{"warning dead workers"}},
+		"a long lease": {[]durable.WorkerInfo{slow}, []durable.RunInfo{
+			run(durable.StatusPending, nil), run(durable.StatusRunning, func(r *durable.RunInfo) { r.Owner = "w1" }),
+		}, nil},
 		"a due run":        {[]durable.WorkerInfo{alive}, []durable.RunInfo{run(durable.StatusPending, nil)}, nil},
 		"a run just due":   {[]durable.WorkerInfo{dead}, []durable.RunInfo{run(durable.StatusPending, func(r *durable.RunInfo) { r.WakeAt = now })}, []string{"problem workers", "warning dead workers"}},
 		"another workflow": {[]durable.WorkerInfo{alive}, []durable.RunInfo{run(durable.StatusPending, func(r *durable.RunInfo) { r.Workflow = "other" })}, []string{"problem unexecuted runs"}},

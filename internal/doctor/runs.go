@@ -13,9 +13,6 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// deadAfter is how old the heartbeat of a live worker is at most, with a margin: a third of the default lease passes between two.
-const deadAfter = 30 * time.Second
-
 var (
 	// overdueAfter is how long a run may be due before the doctor asks why no worker executes it.
 	overdueAfter = 30 * time.Second
@@ -127,7 +124,7 @@ type examination struct {
 }
 
 func (x *examination) isAlive(w *durable.WorkerInfo) bool {
-	return x.now.Sub(w.HeartbeatAt) <= deadAfter
+	return x.now.Before(w.DeadAt)
 }
 
 func (x *examination) workersFindings(waiting bool) (findings []Finding) {
@@ -154,7 +151,7 @@ func (x *examination) workersFindings(waiting bool) (findings []Finding) {
 		findings = append(findings, Finding{Fine, "workers", wording.Count(living, "worker lives", "workers live"), ""})
 	}
 	if dead > 0 {
-		findings = append(findings, Finding{Warning, "dead workers", fmt.Sprintf("%s no heartbeat for %v", wording.Count(dead, "worker has had", "workers have had"), deadAfter), "find out why the process died; its runs are taken over, and its entry disappears by itself"})
+		findings = append(findings, Finding{Warning, "dead workers", wording.Count(dead, "worker has sent no heartbeat for longer than its lease", "workers have sent no heartbeats for longer than their leases"), "find out why the process died; its runs are taken over, and its entry disappears by itself"})
 	}
 	if len(versions) > 1 {
 		findings = append(findings, Finding{Warning, "versions", fmt.Sprintf("workers of %d versions live: %s", len(versions), strings.Join(slices.Sorted(maps.Keys(versions)), ", ")), "finish the deployment, if none is under way"})

@@ -138,6 +138,11 @@ func (s *session) examine(ctx context.Context) (findings []finding, err error) {
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 	s.useEngine(ctx, engine)
+	workers, err := s.engine.Workers(ctx)
+	if err != nil {
+		return findings, err
+	}
+	findings = append(findings, d.checkPools(workers, s.now())...)
 	runs, err := doctor.Examine(ctx, s.engine)
 	return append(findings, runs...), err
 }

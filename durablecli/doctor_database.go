@@ -18,11 +18,12 @@ import (
 func (p *inspectedPostgres) checkSettings(ctx context.Context) ([]finding, error) {
 	var version, syncCommit string
 	var standby, fsync, fullPages, autovacuum bool
-	var limit, used int
-	err := p.conn.QueryRow(ctx, statement("postgres_settings")).Scan(&version, &standby, &fsync, &fullPages, &syncCommit, &autovacuum, &limit, &used)
+	var used int
+	err := p.conn.QueryRow(ctx, statement("postgres_settings")).Scan(&version, &standby, &fsync, &fullPages, &syncCommit, &autovacuum, &p.maxConnections, &used)
 	if err != nil {
 		return nil, fmt.Errorf("read the settings of the server: %w", err)
 	}
+	limit := p.maxConnections
 	var findings []finding
 	add := func(good bool, level severity, check, ifGood, ifBad, fix string) {
 		if good {
@@ -50,8 +51,12 @@ func (p *inspectedPostgres) checkSettings(ctx context.Context) ([]finding, error
 	}
 	add(open == 0, warning, "transactions", "none is open for more than 5 minutes", fmt.Sprintf("%s open for more than 5 minutes, the oldest for %s", wording.Count(open, "transaction is", "transactions are"), wording.RoughDuration(time.Duration(oldest)*time.Second)),
 		"end them (pg_stat_activity shows them): they delay events and keep dead rows; set idle_in_transaction_session_timeout")
+	slow, err := p.checkStatements(ctx)
+	if err != nil {
+		return nil, err
+	}
 	bloat, err := p.checkBloat(ctx)
-	return append(findings, bloat...), err
+	return append(append(findings, slow...), bloat...), err
 }
 
 // listenTimeout is how long a notification may take.
@@ -123,7 +128,7 @@ func (q *inspectedSQLite) checkSettings(ctx context.Context) ([]finding, error) 
 	if err := q.db.QueryRowContext(ctx, statement("sqlite_settings")).Scan(&journal, &free, &pages); err != nil {
 		return nil, fmt.Errorf("read the settings of the file: %w", err)
 	}
-	var findings []finding
+	findings := []finding{newFinding(fine, "statements", "not examined: SQLite keeps no statistics of statements", "")}
 	if journal == "wal" {
 		findings = append(findings, newFinding(fine, "journal", "the file has a write-ahead log", ""))
 	} else {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable"
 )
 
 // The doctor and the migrations read settings that the public API does not have, on a connection of their own. All statements are
@@ -36,6 +38,8 @@ type inspectedDatabase interface {
 	now(ctx context.Context) (time.Time, error)
 	// check returns what is wrong, or good, with the database's settings.
 	checkSettings(ctx context.Context) ([]finding, error)
+	// checkPools returns whether the database has the connections that the live ones of the workers may need. It is called after checkSettings.
+	checkPools(workers []durable.WorkerInfo, now time.Time) []finding
 	close()
 }
 
@@ -60,13 +64,14 @@ func (s *session) inspect(ctx context.Context, d database) (inspectedDatabase, e
 	if err != nil {
 		return nil, err
 	}
-	return &inspectedPostgres{conn, s.globalFlags}, nil
+	return &inspectedPostgres{conn: conn, frame: s.globalFlags}, nil
 }
 
 // inspectedPostgres implements inspected for a PostgreSQL server.
 type inspectedPostgres struct {
-	conn  *pgx.Conn
-	frame *globalFlags
+	conn           *pgx.Conn
+	frame          *globalFlags
+	maxConnections int // of all roles but superusers; checkSettings reads it
 }
 
 func (p *inspectedPostgres) schemaVersion(ctx context.Context) (have int, err error) {

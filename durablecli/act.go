@@ -84,7 +84,7 @@ func (b *bulkFlags) options(dryRun bool, more ...durable.ControlOption) []durabl
 
 // bulkOperation is an operation on runs that are given by IDs or a filter.
 type bulkOperation[R any] struct {
-	name          string // as in "cancel 12 runs"
+	name, suffix  string // as in "cancel 12 runs"; what follows the number
 	applyToOne    func(ctx context.Context, id string, dryRun bool) (R, error)
 	applyToFilter func(ctx context.Context, f durable.Filter, dryRun bool) (R, error)
 	// countReached returns how many runs the operation changes or has changed, according to the result for a filter, and how many it refuses.
@@ -121,7 +121,7 @@ func (v *bulkOperation[R]) execute(ctx context.Context, s *session, b *bulkFlags
 		}
 		switch changed, refused := v.countReached(preview); {
 		case changed > 0:
-			if err := s.confirm(ctx, fmt.Sprintf("%s %s", v.name, wording.Count(changed, "run", "runs"))); err != nil {
+			if err := s.confirm(ctx, v.name+" "+wording.Count(changed, "run", "runs")+v.suffix); err != nil {
 				return err
 			}
 		case refused > 0:
@@ -161,7 +161,7 @@ func (v *bulkOperation[R]) executeEach(ctx context.Context, s *session, args []s
 		}
 	}
 	if len(failed) > 0 && len(ids) > 1 {
-		s.writeMessage("%s: %d of %s done", v.name, len(results), wording.Count(len(ids), "run", "runs"))
+		s.writeMessage("%s: %d of %s done", s.cmd.Name(), len(results), wording.Count(len(ids), "run", "runs"))
 	}
 	return errors.Join(v.report(results), markPartial(errors.Join(failed...), len(results) > 0))
 }

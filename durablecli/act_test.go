@@ -49,7 +49,7 @@ func TestStartAndSignal(t *testing.T) {
 			t.Fatal(err)
 		}
 		runOn(t, e, 0, "", "start", "approval", "@"+file, "--id", "approval-1", "--queue", "desk", "--priority", "1", "--delay", "0s", "--timeout", "1d")
-		runOn(t, e, 0, "", "signal", "approval-1", "approve", `"yes"`, "--key", "k1")
+		runOn(t, e, 0, "", "signal", "approval-1", "approve", `"yes"`, "--signal-key", "k1")
 		if got := runOn(t, e, 0, "", "get", "approval-1", "--wait").out; !strings.Contains(got, `"yes"`) || !strings.Contains(got, "desk") {
 			t.Errorf("the run is %s", got)
 		}

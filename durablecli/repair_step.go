@@ -44,7 +44,7 @@ func repairStepCommand(f *globalFlags, use string, fewest, most int, short strin
 		cmd.Flags().BoolVar(&fromEnd, "from-end", false, "keep the calls that began after the step")
 	}
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
-		value, err := s.payloadArgument("value", 2)
+		value, err := s.payloadArgument("value", s.args, 2)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package durablecli
 import (
 	"context"
 	"encoding/json/jsontext"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -10,14 +11,17 @@ import (
 )
 
 func signalCommand(f *globalFlags) []*cobra.Command {
+	var b bulkFlags
 	var key string
 	signal := &cobra.Command{
-		Use: "signal ID NAME [PAYLOAD]", GroupID: groupAct, Args: cobra.RangeArgs(2, 3),
-		Short:   "Send a signal to a run",
-		Long:    "Send a signal to a run. The payload is JSON: given as it is, as @FILE, or as - for standard input; without it, null.",
-		Example: "  durable signal order-42 approve '{\"by\": \"ann\"}'",
+		Use: "signal {ID | - | FILTER} NAME [PAYLOAD]", GroupID: groupAct, Args: cobra.RangeArgs(1, 3),
+		Short: "Send a signal to runs",
+		Long: "Send a signal to runs: to the one with the ID, to those whose IDs standard input has, one a line (-), or to the live ones that\n" +
+			"match the filter. The payload is JSON: given as it is, as @FILE, or as - for standard input; without it, null.",
+		Example: "  durable signal order-42 approve '{\"by\": \"ann\"}'\n  durable signal --workflow checkout --status waiting --signal-key resume-1 continue",
 	}
-	signal.Flags().StringVar(&key, "key", "", "of all signals to the run with this key, the first one is kept")
+	b.addWithoutAuthorTo(signal)
+	signal.Flags().StringVar(&key, "signal-key", "", "of all signals to a run with this key, the first one is kept: so the command can be repeated")
 	complete := &cobra.Command{
 		Use: "complete TOKEN [VALUE]", GroupID: groupAct, Args: cobra.RangeArgs(1, 2),
 		Short: "Complete a wait by its token",
@@ -25,22 +29,30 @@ func signalCommand(f *globalFlags) []*cobra.Command {
 	}
 	return []*cobra.Command{
 		f.withEngine(signal, func(ctx context.Context, s *session) error {
-			payload, err := s.payloadArgument("payload", 2)
+			ids, rest, err := b.splitArguments(s, 1)
+			switch {
+			case err != nil:
+				return err
+			case len(rest) > 2:
+				return newUsageError("IDs and a filter are given: leave one of them out")
+			case len(ids) == 1 && ids[0] == "-" && rest[len(rest)-1] == "-" && len(rest) == 2:
+				return newUsageError("the IDs and the payload cannot both come from standard input: give the payload itself, or as @FILE")
+			}
+			payload, err := s.payloadArgument("payload", rest, 1)
 			if err != nil {
 				return err
 			}
 			var opts []durable.SignalOption
-			if s.cmd.Flags().Changed("key") {
+			if s.cmd.Flags().Changed("signal-key") {
 				opts = append(opts, durable.SignalKey(key))
 			}
-			if err := s.engine.Signal(ctx, s.args[0], s.args[1], payload, opts...); err != nil {
-				return err
-			}
-			s.writeMessage("signal %q was sent to run %q", s.args[1], s.args[0])
-			return nil
+			c := &runChange{name: fmt.Sprintf("send signal %q to", rest[0]), allows: isLive, apply: func(ctx context.Context, id string) error {
+				return s.engine.Signal(ctx, id, rest[0], payload, opts...)
+			}}
+			return c.execute(ctx, s, &b, ids)
 		}),
 		f.withEngine(complete, func(ctx context.Context, s *session) error {
-			value, err := s.payloadArgument("value", 1)
+			value, err := s.payloadArgument("value", s.args, 1)
 			if err != nil {
 				return err
 			}
@@ -54,9 +66,9 @@ func signalCommand(f *globalFlags) []*cobra.Command {
 }
 
 // payloadArgument returns the payload that the argument with the index gives; null if there is none.
-func (s *session) payloadArgument(what string, index int) (jsontext.Value, error) {
-	if len(s.args) <= index {
+func (s *session) payloadArgument(what string, args []string, index int) (jsontext.Value, error) {
+	if len(args) <= index {
 		return jsontext.Value("null"), nil
 	}
-	return s.payload(what, s.args[index])
+	return s.payload(what, args[index])
 }

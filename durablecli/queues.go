@@ -36,7 +36,7 @@ func queueColumns(p *printer) []column[durable.QueueInfo] {
 		{title: "EXECUTING", alignsRight: true, text: func(q *row) string { return fmt.Sprint(q.Executing) }},
 		{title: "IN PROGRESS", alignsRight: true, text: func(q *row) string { return fmt.Sprint(q.InProgress) }},
 		{title: "OLDEST DUE", text: func(q *row) string { return p.pastOrExact(q.OldestDue) }},
-		{title: "STATE", isShortenedLast: true, text: func(q *row) string { return wording.QueueState(p.now(), q) }, color: func(q *row) color {
+		{title: "STATE", isShortenedLast: true, text: func(q *row) string { return wording.QueueState(p.pastOrExact, q) }, color: func(q *row) color {
 			if !q.PausedAt.IsZero() {
 				return yellow
 			}

@@ -55,7 +55,7 @@ func scheduleColumns(p *printer) []column[durable.ScheduleInfo] {
 			}
 			return p.ageOrExact(i.Next[0])
 		}},
-		{title: "STATE", text: func(i *row) string { return wording.ScheduleState(p.now(), i) }, color: func(i *row) color {
+		{title: "STATE", text: func(i *row) string { return wording.ScheduleState(p.pastOrExact, i) }, color: func(i *row) color {
 			if i.Problem != "" {
 				return red
 			}

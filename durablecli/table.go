@@ -53,7 +53,11 @@ func renderTable[T any](p *printer, rows []T, columns []column[T]) string {
 				space += gap
 			}
 			if limit > 0 {
-				text = runewidth.Truncate(text, max(0, min(widths[j], limit-used-len(space))), "…")
+				if room := min(widths[j], limit-used-len(space)); room > 0 {
+					text = runewidth.Truncate(text, room, "…")
+				} else {
+					text = ""
+				}
 			}
 			padding := strings.Repeat(" ", max(0, widths[j]-runewidth.StringWidth(text)))
 			if c.alignsRight {

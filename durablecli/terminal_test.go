@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 
@@ -189,4 +191,49 @@ func TestHostileText(t *testing.T) {
 			t.Errorf("the text is not shown escaped: %s", got)
 		}
 	})
+}
+
+// The lines of top fit into the width of the terminal, also those above its tables.
+func TestTopFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	p := onFile(t)
+	start(t, p.client(t), order, "order-1", "book")
+	s := newScreen(t, 30, 24)
+	s.run(t, append([]string{"top", "--once"}, p.flags...)...)
+	shown := s.finish()
+	for line := range strings.Lines(shown) {
+		if displayWidth(line) > 30 {
+			t.Errorf("a line is too wide: %q", line)
+		}
+	}
+	if !strings.Contains(shown, "live runs") || !strings.Contains(shown, "…") {
+		t.Errorf("top shows %s", shown)
+	}
+}
+
+// With -o wide, all times are exact, also those in a text.
+func TestWideHasExactTimes(t *testing.T) {
+	t.Parallel()
+	p := onFile(t)
+	e := p.client(t)
+	if err := e.SetQueue(within(t), "mail", durable.QueueSettings{MaxInProgress: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.PauseQueue(within(t), "mail", durable.Reason("audit")); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.SetSchedule(within(t), durable.Schedule{Name: "nightly", Workflow: "order", Every: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.PauseSchedule(within(t), "nightly", durable.Reason("audit")); err != nil {
+		t.Fatal(err)
+	}
+	for _, noun := range []string{"queues", "schedules"} {
+		if got := p.run(t, noun, "-o", "wide").out; !regexp.MustCompile(`paused \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z: audit`).MatchString(got) {
+			t.Errorf("%s -o wide shows\n%s", noun, got)
+		}
+		if got := p.run(t, noun).out; !regexp.MustCompile(`paused (now|.* ago): audit`).MatchString(got) {
+			t.Errorf("%s shows\n%s", noun, got)
+		}
+	}
 }

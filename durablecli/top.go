@@ -91,12 +91,13 @@ func readTop(ctx context.Context, s *session) (t *topState, err error) {
 }
 
 func (t *topScreen) show(ctx context.Context, s *session) error {
+	width, _ := s.size()
 	if !t.since.IsZero() {
 		rates, err := t.rates(ctx, s)
 		if err != nil {
 			return err
 		}
-		if err := s.write(rates); err != nil {
+		if err := s.write(fitLine(rates, width) + "\n"); err != nil {
 			return err
 		}
 	}
@@ -114,15 +115,15 @@ func (t *topScreen) show(ctx context.Context, s *session) error {
 		}
 		parts = append(parts, s.paint(statusColor(n.Status), string(n.Status))+" "+n.text())
 	}
-	if err := s.write(s.paint(faint, "live runs   ") + strings.Join(parts, "  ") + "\n"); err != nil {
+	if err := s.write(fitLine(s.paint(faint, "live runs   ")+strings.Join(parts, "  "), width) + "\n"); err != nil {
 		return err
 	}
 	active, capacity := 0, 0
 	for _, w := range state.Workers {
 		active, capacity = active+w.Active, capacity+w.Capacity
 	}
-	text := s.paint(faint, "oldest due  ") + strings.TrimSuffix(s.past(state.OldestDue), " ago") + "\n" +
-		s.paint(faint, "workers     ") + fmt.Sprintf("%d, %d of %d slots used", len(state.Workers), active, capacity) + "\n\n" +
+	text := s.paint(faint, "oldest due  ") + strings.TrimSuffix(s.pastOrExact(state.OldestDue), " ago") + "\n" +
+		fitLine(s.paint(faint, "workers     ")+fmt.Sprintf("%d, %d of %d slots used", len(state.Workers), active, capacity), width) + "\n\n" +
 		renderTable(s.printer, state.Workers, workerColumns(s.printer))
 	if len(state.Queues) > 0 {
 		text += "\n" + renderTable(s.printer, state.Queues, queueColumns(s.printer))
@@ -132,7 +133,7 @@ func (t *topScreen) show(ctx context.Context, s *session) error {
 		return err
 	}
 	if len(failed) > 0 {
-		text += "\n" + s.paint(faint, "started last among those that failed") + "\n" + renderTable(s.printer, failed, runColumns(s.printer))
+		text += "\n" + fitLine(s.paint(faint, "started last among those that failed"), width) + "\n" + renderTable(s.printer, failed, runColumns(s.printer))
 	}
 	return s.write(text)
 }
@@ -167,5 +168,5 @@ func (t *topScreen) rates(ctx context.Context, s *session) (string, error) {
 		perSecond(red, "failed", durable.EventFailed, durable.EventExpired),
 		perSecond(yellow, "cancelled", durable.EventCancelled),
 		perSecond(yellow, "taken over", durable.EventLeaseLost),
-	}, "  ") + "\n", nil
+	}, "  "), nil
 }

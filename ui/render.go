@@ -122,11 +122,11 @@ func (v *requestView) AsOf() time.Time { return v.at }
 func (v *requestView) Acts() bool { return !v.readOnly && v.authorize != nil }
 
 // QueueStateOf returns the state of a queue in words.
-func (v *requestView) QueueStateOf(q durable.QueueInfo) string { return wording.QueueState(v.at, &q) }
+func (v *requestView) QueueStateOf(q durable.QueueInfo) string { return wording.QueueState(v.Past, &q) }
 
 // ScheduleStateOf returns the state of a schedule in words.
 func (v *requestView) ScheduleStateOf(i durable.ScheduleInfo) string {
-	return wording.ScheduleState(v.at, &i)
+	return wording.ScheduleState(v.Past, &i)
 }
 
 // Attempt describes a failed attempt.

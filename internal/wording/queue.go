@@ -9,11 +9,11 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// QueueState returns the state of a queue in words.
-func QueueState(now time.Time, q *durable.QueueInfo) string {
+// QueueState returns the state of a queue in words. past is how a time that has come is written.
+func QueueState(past func(time.Time) string, q *durable.QueueInfo) string {
 	switch {
 	case !q.PausedAt.IsZero():
-		return WithReason("paused "+PastAge(now, q.PausedAt), q.PauseReason, q.PausedBy)
+		return WithReason("paused "+past(q.PausedAt), q.PauseReason, q.PausedBy)
 	case q.Waiting == 0:
 		return "idle"
 	case q.BlockedBy == durable.BlockedByMaxExecuting:

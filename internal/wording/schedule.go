@@ -15,15 +15,15 @@ func ScheduleTimes(s *durable.Schedule) string {
 	return s.Cron + " " + cmp.Or(s.Location, "UTC")
 }
 
-// ScheduleState returns the state of a schedule in words.
-func ScheduleState(now time.Time, i *durable.ScheduleInfo) string {
+// ScheduleState returns the state of a schedule in words. past is how a time that has come is written.
+func ScheduleState(past func(time.Time) string, i *durable.ScheduleInfo) string {
 	switch {
 	case i.DeclaredButDeleted:
 		return "deleted, and still declared by the code: durable schedule reset brings it back"
 	case i.Problem != "":
 		return i.Problem
 	case !i.PausedAt.IsZero():
-		return WithReason("paused "+PastAge(now, i.PausedAt), i.PauseReason, i.PausedBy)
+		return WithReason("paused "+past(i.PausedAt), i.PauseReason, i.PausedBy)
 	case !i.WaitingAt.IsZero():
 		return "waits for the end of the run before"
 	}

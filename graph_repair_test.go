@@ -113,3 +113,46 @@ func TestGraphIsRepairedAlongItsEdges(t *testing.T) {
 		}
 	})
 }
+
+// A fork that drops a choice lets the loser complete, and executes again what had run because the loser was cancelled.
+func TestForkOfAGraphRepeatsWhatFollowedACancelledNode(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var calls callCounts
+		var waits atomic.Bool
+		w := durable.DefineGraph("graph", func(g *durable.Graph[int]) *durable.Node[string] {
+			a := g.Step("a", func(ctx context.Context, _ *durable.NodeInput) (string, error) {
+				if calls.add("a"); waits.Load() {
+					<-ctx.Done()
+				}
+				return "a", ctx.Err()
+			})
+			late := g.Receive[string]("late")
+			follows := g.Step("follows", func(_ context.Context, in *durable.NodeInput) (string, error) {
+				calls.add("follows")
+				if late, err := late.Get(in); err == nil {
+					return "after " + late, nil
+				}
+				return "without it", nil
+			}, durable.After(late))
+			c := g.Step("c", func(context.Context, *durable.NodeInput) (int, error) { return 1, nil }, durable.NeedsAny(durable.CancelLosers, a, late))
+			return g.Step("out", func(_ context.Context, in *durable.NodeInput) (string, error) { return follows.Of(in), nil }, durable.Needs(c, follows))
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		if out, err := w.Call(within(t), e, 1, durable.ID("run")); out != "without it" || err != nil {
+			t.Fatalf("%q, %v", out, err)
+		}
+		wantCalls(t, "the run", &calls, map[string]int{"a": 1, "follows": 1})
+		waits.Store(true)
+		orFail(e.Fork(within(t), "run", durable.From("a")))(t)
+		if err := e.Signal(within(t), "run", "late", "the news"); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := w.Call(within(t), e, 1, durable.ID("run")); out != "after the news" || err != nil {
+			t.Errorf("the fork returned %q, %v", out, err)
+		}
+		if got := calls.take(); got["follows"] != 1 {
+			t.Errorf("the fork called %v", got)
+		}
+	})
+}

@@ -34,7 +34,8 @@ func (p *plan) dropChoicesDecidedBelow(name string) {
 }
 
 // reviveEndedBranches notes which branches the dropped choices had ended, unless a choice that is kept ended them too. It drops the calls in
-// them that failed after the choice began: their contexts may have ended because of it.
+// them that failed after the choice began: their contexts may have ended because of it. In a graph it also drops the nodes for which something
+// else follows if a node that the choice ended completes.
 func (p *plan) reviveEndedBranches() {
 	for changed := true; changed; { // a call that is dropped here may have decided a further choice
 		changed = false
@@ -62,6 +63,7 @@ func (p *plan) reviveEndedBranches() {
 			}
 			prefix := branchPrefix(branch)
 			p.revivedPrefixes = append(p.revivedPrefixes, prefix)
+			changed = p.dropNodesAfterEndOf(naming.ParseDisplay(branch)) || changed
 			for i := range p.History {
 				row := &p.History[i]
 				_, isOpen := p.reopenedCalls[row.Name]

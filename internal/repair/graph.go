@@ -1,6 +1,8 @@
 package repair
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed8ec063be/durable/internal/graph"
@@ -90,23 +92,66 @@ func (p *plan) dropNode(node string) {
 // failure, or that recorded that they are skipped because of it.
 func (p *plan) dropAffectedNodes(failed *store.Step) {
 	node, _, _ := strings.Cut(failed.Name, naming.Separator)
-	shape := p.shape()
-	if shape == nil || shape.Index(node) < 0 {
-		return
+	if shape := p.shape(); shape != nil && shape.Index(node) >= 0 {
+		p.dropNodesAfter(shape, node)
 	}
-	for _, affected := range shape.AffectedByFailure(node, p.winners) {
-		if affected != node {
-			p.dropNode(affected)
+}
+
+// dropNodesAfter drops the calls of the nodes for which something else follows if the node, which has no value, completes. Choices that other
+// nodes have won are kept, because the nodes that they ended stay ended.
+func (p *plan) dropNodesAfter(shape *graph.Shape, node string) {
+	affected := shape.AffectedByFailure(node, p.winners)
+	for i := range p.History {
+		row := &p.History[i]
+		of, _, _ := strings.Cut(row.Name, naming.Separator)
+		if of == node || !slices.Contains(affected, of) {
+			continue
+		}
+		won := choiceWinners(row)
+		if len(won) == 0 || slices.ContainsFunc(won, func(winner string) bool { return slices.Contains(affected, winner) }) {
+			p.dropCheckpoint(row)
 		}
 	}
 }
 
+// dropNodesAfterEndOf drops the calls of the nodes for which something else follows if the node, which a choice had ended before it completed,
+// completes. It reports whether it has dropped calls.
+func (p *plan) dropNodesAfterEndOf(ended string) bool {
+	shape := p.shape()
+	if shape == nil || shape.Index(ended) < 0 || p.hasCompleted(&shape.Nodes[shape.Index(ended)]) {
+		return false
+	}
+	before := len(p.dropped)
+	p.dropNodesAfter(shape, ended)
+	return len(p.dropped) > before
+}
+
+// hasCompleted reports whether the history shows that the node has completed.
+func (p *plan) hasCompleted(n *graph.Node) bool {
+	name := n.Name + naming.Separator + graph.CallName(n.Kind)
+	row := p.historyByName[name]
+	if n.Over == "" || row == nil {
+		return row != nil && row.Status == store.StepCompleted
+	}
+	completed := 0
+	for i := range p.History {
+		if strings.HasPrefix(p.History[i].Name, name+naming.Separator) && p.History[i].Status == store.StepCompleted {
+			completed++
+		}
+	}
+	return strconv.Itoa(completed) == string(row.Output)
+}
+
 // winners returns the nodes that won a choice of the node, or nil if it is not recorded.
 func (p *plan) winners(node string, choice int) (won []string) {
-	row := p.historyByName[node+naming.Separator+graph.ChoiceName(choice)]
-	if row == nil {
-		return nil
+	if row := p.historyByName[node+naming.Separator+graph.ChoiceName(choice)]; row != nil {
+		return choiceWinners(row)
 	}
+	return nil
+}
+
+// choiceWinners returns the nodes that won the choice, or nil if the row is no choice that has winners.
+func choiceWinners(row *store.Step) (won []string) {
 	if c := record.DecodeChoiceStep(row); c != nil {
 		for _, name := range c.Winners() {
 			won = append(won, naming.ParseDisplay(name))

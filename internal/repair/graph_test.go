@@ -101,3 +101,63 @@ func TestARetryFollowsTheEdges(t *testing.T) {
 	h := drawn(t, "left/step", append(calls, "step late/skip completed")...)
 	want(t, "dropped", h.retry(Request{}).Detail.Dropped, "left/step", "late/step", "join/step", "late/skip")
 }
+
+// A node that ran because a choice had ended another one runs again if a repair drops the choice, because that one may complete now. If it had
+// completed all the same, nothing changes for what follows it.
+func TestADroppedChoiceAlsoDropsWhatFollowedTheEndOfALoser(t *testing.T) {
+	run := func(loser ...string) *history {
+		calls := append([]string{"step shape/1 completed", "step a/step completed"}, loser...)
+		h := failedRun(t, "", append(calls, "choice c/choice completed", "step after/step completed", "step late/step completed", "step c/step completed")...).live()
+		shape := graph.Shape{Output: "c", Nodes: []graph.Node{
+			{Name: "a", Kind: graph.KindStep},
+			{Name: "loser", Kind: graph.KindEach, Over: "a", Needs: []string{"a"}},
+			{Name: "after", Kind: graph.KindStep, After: []string{"loser"}},
+			{Name: "late", Kind: graph.KindStep, Needs: []string{"after"}},
+			{Name: "c", Kind: graph.KindStep, Choices: []graph.Choice{{Of: []string{"a", "loser"}, K: 1}}},
+		}}
+		h.History[0].Kind = store.KindGraph
+		h.History[0].Output, _ = shape.Encode()
+		choice := record.Choice{Won: []int{0}, Wanted: 1, Of: []string{"a", "loser"}, Ended: []string{"loser"}}
+		for i := range h.History {
+			switch row := &h.History[i]; row.Kind {
+			case store.KindChoice:
+				row.Name = "c" + naming.Separator + graph.ChoiceName(0)
+				row.Output, _ = choice.Encode()
+			case store.KindMap:
+				row.Output = []byte("2")
+			}
+		}
+		return h
+	}
+	q := laterRequest()
+	q.From = "c"
+	for what, test := range map[string]struct {
+		h       *history
+		dropped []string
+	}{
+		"before it began": {run(), []string{"c/choice 1", "after/step", "late/step", "c/step"}},
+		"in the middle":   {run("map loser/each completed", "step loser/each/0 completed"), []string{"c/choice 1", "after/step", "late/step", "c/step"}},
+		"after its calls": {run("map loser/each completed", "step loser/each/0 completed", "step loser/each/1 completed"), []string{"c/choice 1", "c/step"}},
+	} {
+		r := done(t)(PlanFork(&test.h.RunToRepair, q, nil))
+		want(t, "dropped of a loser that ended "+what, r.Detail.Dropped, test.dropped...)
+	}
+}
+
+// A choice that other nodes won before a need of its node failed stays, so what it ended stays ended.
+func TestARetryKeepsTheChoiceOfANodeThatWaitedForTheFailedOne(t *testing.T) {
+	h := failedRun(t, "need/step", "step shape/1 completed", "step a/step completed", "child loser/child started", "choice c/choice completed", "step need/step failed")
+	shape := graph.Shape{Output: "c", Nodes: []graph.Node{
+		{Name: "a", Kind: graph.KindStep},
+		{Name: "loser", Kind: graph.KindChild, Workflow: "w"},
+		{Name: "need", Kind: graph.KindStep},
+		{Name: "c", Kind: graph.KindStep, Needs: []string{"need"}, Choices: []graph.Choice{{Of: []string{"a", "loser"}, K: 1}}},
+	}}
+	h.History[0].Kind = store.KindGraph
+	h.History[0].Output, _ = shape.Encode()
+	h.History[3].Name = "c" + naming.Separator + graph.ChoiceName(0)
+	choice := record.Choice{Won: []int{0}, Wanted: 1, Of: []string{"a", "loser"}, Ended: []string{"loser"}}
+	h.History[3].Output, _ = choice.Encode()
+	h.child("loser/child", store.Cancelled, `its branch was ended by the choice "c/choice 1" of its parent`)
+	want(t, "dropped", h.retry(Request{}).Detail.Dropped, "need/step")
+}

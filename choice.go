@@ -60,7 +60,8 @@ func Any[T any](c *Ctx, name string, others LoserPolicy, futures ...*Future[T]) 
 //
 // Quorum returns [ErrInvalidConfig] if k is not between 1 and the number of branches, if a branch is nil or given twice, and if
 // others is unknown. It returns [ErrDiverged] if the choice is recorded with other branches, in another order, with another k or
-// with another policy, or if a recorded winner fails now. The other errors are those of [Ctx.Step].
+// with another policy, or if a recorded winner fails now. If it fails because a repair has repeated one of
+// its calls, Quorum returns the error of the winner. The other errors are those of [Ctx.Step].
 func Quorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures ...*Future[T]) ([]int, error) {
 	return awaitQuorum(c, name, k, others, futures)
 }
@@ -84,11 +85,29 @@ func awaitQuorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures 
 		return nil, err
 	}
 	for _, i := range winners {
-		if _, err := futures[i].Wait(); err != nil && c.Err() == nil {
+		switch _, err := futures[i].Wait(); {
+		case err == nil || c.Err() != nil:
+		case wrapsRepeatedCall(c, name, err):
+			return nil, err
+		default:
 			return nil, c.scope.ReportDivergence(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q succeeded, and now it failed: %w", ErrDiverged, name, c.ID(), spec.Branches[i].Name(), err))
 		}
 	}
 	return winners, nil
+}
+
+// wrapsRepeatedCall reports whether the error of a recorded winner wraps that of a call which a repair has repeated since.
+func wrapsRepeatedCall(c *Ctx, choice string, err error) (repeated bool) {
+	eachError(err, func(err error) (wrapsMore bool) {
+		switch e := err.(type) {
+		case *StepError:
+			repeated = repeated || c.scope.WasRepeatedSince(choice, e.Step)
+		case *RunError:
+			repeated = repeated || c.scope.WasRepeatedSince(choice, e.Name)
+		}
+		return true
+	})
+	return repeated
 }
 
 // newChoiceSpec returns the specification of a choice among the branches. wanted is the number of branches that have to succeed; with

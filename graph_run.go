@@ -258,7 +258,11 @@ func (x *graphRun) decideChoice(c *Ctx, in *NodeInput, index int) error {
 		return err
 	}
 	for _, i := range won {
-		if _, err := members[i].Wait(); err != nil && c.Err() == nil {
+		switch _, err := members[i].Wait(); {
+		case err == nil || c.Err() != nil:
+		case wrapsRepeatedCall(c, name, err):
+			return err
+		default:
 			return c.scope.ReportDivergence(name, fmt.Errorf("%w: node %q in run %q has recorded that node %q completed, and now it did not: %w", ErrDiverged, in.node.name, c.ID(), choice.Of[i], err))
 		}
 	}

@@ -154,3 +154,63 @@ func TestTheFailureOfAGraphIsDecidedAgain(t *testing.T) {
 		}
 	})
 }
+
+// If a repair repeats a call of the branch that won a choice, and the call now fails, the run fails with its error: the code fits. A retry repeats
+// the call once more, and the run continues.
+func TestARepeatedCallOfAWinnerMayFail(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		type stepFunc func(context.Context) (int, error)
+		for name, define := range map[string]func(step stepFunc) *durable.Workflow[int, int]{
+			"function": func(step stepFunc) *durable.Workflow[int, int] {
+				return waitsAs("function", func(c *durable.Ctx) error {
+					a := c.Go("a", func(c *durable.Ctx) (int, error) { return c.Step("step", step, durable.Retry(durable.NoRetry)) })
+					b := c.Go("b", func(c *durable.Ctx) (int, error) { return c.Receive[int]("b") })
+					if _, _, err := durable.Any(c, "first", durable.CancelLosers, a, b); err != nil {
+						return err
+					}
+					_, err := c.Receive[int]("go")
+					return err
+				})
+			},
+			"graph": func(step stepFunc) *durable.Workflow[int, int] {
+				return durable.DefineGraph("graph", func(g *durable.Graph[int]) *durable.Node[int] {
+					a := g.Step("a", func(ctx context.Context, _ *durable.NodeInput) (int, error) { return step(ctx) }, durable.Retry(durable.NoRetry))
+					b := g.Receive[int]("b")
+					return g.Receive[int]("go", durable.NeedsAny(durable.CancelLosers, a, b))
+				})
+			},
+		} {
+			var fails atomic.Bool
+			w := define(func(context.Context) (int, error) {
+				if fails.Load() {
+					return 0, errDeclined
+				}
+				return 1, nil
+			})
+			e := engineOn(t, s, w)
+			stop := running(t, e)
+			if _, err := w.Start(within(t), e, 0, durable.ID(name)); err != nil {
+				t.Fatal(err)
+			}
+			awaitStatus(t, e, name, durable.StatusWaiting)
+			fails.Store(true)
+			if _, err := e.Rerun(within(t), name, "a/step"); err != nil {
+				t.Fatal(err)
+			}
+			if info := awaitJudged(t, e, name); info.Status != durable.StatusFailed || !errors.Is(info.Err, errDeclined) {
+				t.Fatalf("%s: it is %s: %s %v", name, info.Status, info.Reason, info.Err)
+			}
+			fails.Store(false)
+			if _, err := e.Retry(within(t), name); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Signal(within(t), name, "go", 1); err != nil {
+				t.Fatal(err)
+			}
+			if info := awaitJudged(t, e, name); info.Status != durable.StatusCompleted {
+				t.Errorf("%s: after the retry it is %s: %s %v", name, info.Status, info.Reason, info.Err)
+			}
+			stop()
+		}
+	})
+}

@@ -43,6 +43,15 @@ func (s *Scope) Deciders(spec *ChoiceSpec, recorded []byte) ([]int, error) {
 	return deciders, nil
 }
 
+// WasRepeatedSince reports whether a repair lets the run execute the call again after the choice was recorded, so that the code is not to blame
+// if a winner now fails with its error. call is the name as people see it.
+func (s *Scope) WasRepeatedSince(choice, call string) bool {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	decided, row := s.r.history[s.fullName(choice)], s.r.history[naming.ParseDisplay(call)]
+	return s.r.keyRenewals.HasRepair() && decided != nil && (row == nil || row.Seq > decided.Seq)
+}
+
 // Name returns the name of the branch with its scope, as users see it. It returns an empty name for a nil
 // branch, which stands for a branch that could not begin.
 func (b *Branch) Name() string {

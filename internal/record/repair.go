@@ -61,6 +61,9 @@ func IsPlainRenewal(row store.Step) bool {
 	return err == nil && len(r.Since) == 0
 }
 
+// HasRepair reports whether a repair has changed the history of the generation.
+func (r *Renewal) HasRepair() bool { return r.Generation > max(r.All, 1) }
+
 // IdempotencyKeySuffix returns what the idempotency key of a step has at its end, in addition to the run and the step: "#" and the number of
 // the generation since which the step has this key, or nothing. name is as people see it.
 func (r *Renewal) IdempotencyKeySuffix(name string) string {

@@ -46,10 +46,17 @@ func (p *plan) shape() *graph.Shape {
 // no such node.
 func (p *plan) dropNodeAndDownstream() bool {
 	shape := p.shape()
-	if shape == nil || shape.Index(p.request.From) < 0 {
+	if shape == nil {
 		return false
 	}
-	for _, node := range shape.Downstream(p.request.From) {
+	from := p.request.From
+	if shape.Index(from) < 0 {
+		from = naming.Display(from) // the name of a node may contain a slash
+	}
+	if shape.Index(from) < 0 {
+		return false
+	}
+	for _, node := range shape.Downstream(from) {
 		p.dropNode(node)
 	}
 	return true

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -160,4 +161,25 @@ func TestARetryKeepsTheChoiceOfANodeThatWaitedForTheFailedOne(t *testing.T) {
 	h.History[3].Output, _ = choice.Encode()
 	h.child("loser/child", store.Cancelled, `its branch was ended by the choice "c/choice 1" of its parent`)
 	want(t, "dropped", h.retry(Request{}).Detail.Dropped, "need/step")
+}
+
+// The record of the shape cannot be repeated: today's shape would be recorded without a comparison with what has begun.
+func TestTheShapeIsNotRepeated(t *testing.T) {
+	h := drawn(t, "", all...).live()
+	if _, err := PlanRerun(&h.RunToRepair, laterRequest(), naming.ParseDisplay("shape/1")); !errors.Is(err, ErrNoStep) {
+		t.Errorf("a rerun of the shape: %v", err)
+	}
+}
+
+// From takes the name of a node as it was declared, also if it contains a slash.
+func TestAForkFromANodeWhoseNameHasASlash(t *testing.T) {
+	h := failedRun(t, "", "step shape/1 completed", "step a%2Fb/step completed", "step c/step completed").live()
+	shape := graph.Shape{Output: "c", Nodes: []graph.Node{{Name: "a/b", Kind: graph.KindStep}, {Name: "c", Kind: graph.KindStep, Needs: []string{"a/b"}}}}
+	h.History[0].Kind = store.KindGraph
+	h.History[0].Output, _ = shape.Encode()
+	for _, from := range []string{"a/b", "a%2Fb"} {
+		q := laterRequest()
+		q.From = naming.ParseDisplay(from)
+		want(t, "dropped from "+from, done(t)(PlanFork(&h.RunToRepair, q, nil)).Detail.Dropped, "a%2Fb/step", "c/step")
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/graph"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -69,6 +70,9 @@ func PlanRerun(s *RunToRepair, q *Request, step string) (*Result, error) {
 	}
 	if row.Kind == store.KindChoice || row.Kind == store.KindMap {
 		return nil, fmt.Errorf("%w: %q is a %s: execute its steps again, one by one, or fork the run from it", ErrNoStep, naming.Display(step), row.Kind)
+	}
+	if row.Kind == store.KindGraph && graph.ShapeRevision(row.Name) > 0 || row.Kind == store.KindPatch {
+		return nil, fmt.Errorf("%w: %q records how the code continues the run, and is no step", ErrNoStep, naming.Display(step))
 	}
 	if row.Status == store.StepFailed {
 		p.dropChoicesDecidedBy(row)

@@ -82,7 +82,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"child_ends_await.sql", append(key[:2:2], epochAt(1).Number(), "kids", int32(1))},
 		{"control_run_tree_lock.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"control_run_tree_read.sql", lockArgs([]uuid.UUID{run.UUID})},
-		{"run_deadline_set.sql", append(key[:2:2], pgTime(at), pgTime(at), "channel")},
+		{"run_deadline_set.sql", append(key[:2:2], pgTime(at), pgTime(at), "channel", int64(0))},
 		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.UUID}), pgTime(at))},
 		{"control_apply.sql", controlApplyArgs(&store.ControlRequest{Now: at}, []store.ControlChange{change}, "channel")},
 		{"notifications.sql", notificationArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)},

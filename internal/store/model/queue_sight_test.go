@@ -94,10 +94,10 @@ func (q *queueCheck) look() *queueSight {
 	return seen
 }
 
-// idle objects to a run that waits although there is room for it.
+// idle objects to a run that waits although there is room for it. A queue with a rate is left out.
 func (q *queueCheck) idle(seen *queueSight) {
 	full := func(most, used int) bool { return most > 0 && used >= most }
-	if !q.live || q.paused || q.strayed || full(q.bounds.MaxExecuting, seen.use.Executing) {
+	if !q.live || q.paused || q.strayed || q.bounds.Rate.Count > 0 || q.bounds.RatePerKey.Count > 0 || full(q.bounds.MaxExecuting, seen.use.Executing) {
 		return
 	}
 	for id, p := range seen.places {
@@ -124,6 +124,9 @@ func (q *queueCheck) unclaimed(seen *queueSight) {
 		}
 		if !r.Deadline.IsZero() && !r.Deadline.After(q.now) {
 			q.diverge("run %s is admitted after its deadline", shorten(r.UUID))
+		}
+		if r.Control&store.HasStartBy != 0 && !p.StartBy.IsZero() && !p.StartBy.After(q.now) {
+			q.diverge("run %s is admitted after the time by which it must begin", shorten(r.UUID))
 		}
 		if r.Epoch.Count == 0 && (q.paused || over(q.bounds.MaxExecuting, seen.use.Executing) || p.Root && over(q.bounds.MaxInProgress, seen.use.Open)) {
 			q.diverge("run %s is admitted and not claimed: %+v of %+v, paused: %v", shorten(r.UUID), seen.use, q.bounds, q.paused)

@@ -41,6 +41,7 @@ func TestQueuesKeepTheirBounds(t *testing.T) {
 			"leave 2":  q.action(func() { q.must(q.leave()) }),
 			"control":  q.action(func() { q.must(q.control()) }),
 			"claim":    q.action(func() { q.must(q.claim()) }),
+			"priority": q.action(func() { q.must(q.priority()) }),
 			"change":   q.action(func() { q.must(q.change()) }),
 			"admit":    q.action(q.admit),
 			"together": q.action(q.together),
@@ -117,7 +118,13 @@ func (q *queueCheck) start() (string, call) {
 	} else {
 		q.strayed = true
 	}
-	return fmt.Sprintf("start %s with key %q and gate %d", shorten(id), key, w.Run.Admission), func(ctx context.Context, s store.Store) error {
+	if q.dice("start by", 6) == 0 {
+		if w.Place == nil {
+			w.Place = q.place(&w.Run, "")
+		}
+		w.Run.Control, w.Place.StartBy = store.HasStartBy, w.Run.WakeAt.Add(time.Duration(1+q.dice("begin within", 9))*time.Second)
+	}
+	return fmt.Sprintf("start %s with key %q and gate %d, %+v", shorten(id), key, w.Run.Admission, w.Place), func(ctx context.Context, s store.Store) error {
 		mine := *w
 		return commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&mine}}, func() store.Outcome { return mine.Outcome })
 	}
@@ -201,6 +208,18 @@ func (q *queueCheck) control() (string, call) {
 	}
 }
 
+// priority gives a run that has not begun another priority, and takes it out of its line.
+func (q *queueCheck) priority() (string, call) {
+	r := q.one("run", store.Pending, store.Paused)
+	if r == nil {
+		return q.claim()
+	}
+	p := int16(q.dice("new priority", 5) - 2)
+	return fmt.Sprintf("priority %d for %s", p, shorten(r.UUID)), func(ctx context.Context, s store.Store) error {
+		return s.MoveRun(ctx, &store.MoveRunRequest{Run: r.UUID, Priority: &p, Now: q.now})
+	}
+}
+
 // claim claims some runs, as a worker does that knows the row of the queue.
 func (q *queueCheck) claim() (string, call) {
 	c := store.ClaimQuery{
@@ -238,6 +257,13 @@ func (q *queueCheck) change() (string, call) {
 	}
 	q.live, q.strayed = true, q.strayed || !q.live
 	q.bounds = store.QueueSettings{MaxExecuting: some("executing", 3), MaxInProgress: some("open", 3), MaxExecutingPerKey: some("of a key", 2), MaxInProgressPerKey: some("open of a key", 2)}
+	rate := func(what string) (r store.Rate) {
+		if n := some(what, 2); n > 0 {
+			r = store.Rate{Count: n, Period: time.Second, Burst: n}
+		}
+		return r
+	}
+	q.bounds.Rate, q.bounds.RatePerKey = rate("rate"), rate("rate of a key")
 	c := store.QueueChangeRequest{Name: flowQueue, Settings: q.bounds, Now: q.now}
 	return fmt.Sprintf("set %+v", q.bounds), func(ctx context.Context, s store.Store) error { return s.ChangeQueue(ctx, c) }
 }

@@ -102,16 +102,21 @@ func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption
 // [Delay] ends after d, the run expires when it is due. A Resume with [FreezeTimers] moves the deadline by the whole duration of
 // the pause, also if SetTimeout was called during the pause.
 //
-// SetTimeout returns [ErrNotFound], [ErrInvalidConfig] if d is negative, or a [*StateError] if the run has ended, is being
+// The options are [Reason] and [Actor]: with any of them, an [Event] records the change. SetTimeout returns [ErrNotFound],
+// [ErrInvalidConfig] if d is negative, or a [*StateError] if the run has ended, is being
 // cancelled, or its time is already over.
-func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration) error {
+func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration, opts ...ControlOption) error {
 	if err := e.checkMayWrite(ctx, "a change of a timeout", "the option Timeout"); err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", id, err)
 	}
 	if d < 0 {
 		return fmt.Errorf("%w: SetTimeout of %v for run %q: it must be positive, or zero for none", ErrInvalidConfig, d, id)
 	}
-	return convertStateError(e.inner.SetTimeout(ctx, id, d))
+	o, err := applyReasonOptions("a change of a timeout", opts)
+	if err != nil {
+		return fmt.Errorf("set the timeout of run %q: %w", id, err)
+	}
+	return convertStateError(e.inner.SetTimeout(ctx, id, d, o.act()))
 }
 
 // PauseAll pauses every run that matches the filter as [Engine.Pause] does, 100 runs per transaction. It skips runs that cannot
@@ -142,9 +147,8 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 
 // ControlOption configures a call that controls runs, schedules, queues or limits:
 //
-//   - [Reason] and [Actor] are for all of them: [Engine.Pause], [Engine.Resume], [Engine.Cancel], [Engine.Terminate] and [Engine.Delete], the same
-//     for a filter such as [Engine.PauseAll], [Child.Cancel], [Engine.MoveToQueue], [Engine.SetPriority], [Engine.SetLimit], and the
-//     methods of Engine that change a schedule or a queue, such as [Engine.PauseSchedule] and [Engine.SetQueue].
+//   - [Reason] and [Actor] are for all of them, for [Child.Cancel], and for the other calls that a person may make: [Engine.Signal],
+//     [Engine.Complete], [Engine.SetTags], [Engine.SetTimeout], [Engine.TriggerSchedule] and [Engine.Backfill].
 //   - [OnlyUnstarted] and [OnlyItself] are options of Cancel only.
 //   - [FreezeTimers] is for resumes.
 //   - [DryRun] is for [Engine.Pause], [Engine.Resume], [Engine.Cancel], [Engine.Terminate], [Engine.Delete], the same for a filter, and
@@ -177,8 +181,9 @@ const (
 	optionNewID
 )
 
-// Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run, schedule, queue or limit
-// that the call changes. The reasons of resumes of runs and of deletions are not recorded: see [OperatorChange].
+// Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with what the call changes, in the same
+// transaction: in an [Event], or in the LastChange of a queue, a limit, a schedule or a worker, which keeps the last change only. A
+// call that changes nothing is not recorded.
 func Reason(text string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionReason, "Reason")
@@ -268,6 +273,9 @@ func applyReasonOptions(call string, opts []ControlOption) (o controlOptions, er
 	}
 	return o, o.checkTexts()
 }
+
+// act returns the actor and the reason.
+func (o *controlOptions) act() store.Act { return store.Act{Actor: o.actor, Reason: o.reason} }
 
 // checkTexts returns ErrInvalidName for a reason or an actor that cannot be recorded.
 func (o *controlOptions) checkTexts() error {

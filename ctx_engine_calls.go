@@ -25,6 +25,9 @@ func (c *Ctx) Signal(name, id, signalName string, payload any, opts ...SignalOpt
 
 func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOption, where uintptr) error {
 	signal, _, err := newSignal(c.payloadLimit(name), signalName, payload, opts)
+	if err == nil && signal.Act.IsRecorded() {
+		err = fmt.Errorf("%w: Reason and Actor are for Engine.Signal: a workflow's own signals are in its history, leave the options out", ErrInvalidConfig)
+	}
 	if err != nil {
 		return fmt.Errorf("signal call %q: %w", name, err)
 	}

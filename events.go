@@ -32,6 +32,19 @@ const (
 	EventVersionChanged EventType = "version_changed"
 
 	EventDeleted EventType = "deleted" // Engine.Delete deleted the run; ID and RunID are both its UUID
+
+	// What people have done to a run. These events are only written for calls with an [Actor] or a [Reason].
+	EventResumed    EventType = "resumed"
+	EventSignalled  EventType = "signalled"  // Engine.Signal or Engine.Complete; New is the name of the signal or of the wait
+	EventTagged     EventType = "tagged"     // Engine.SetTags; New has the tags, as in "team.owner=ann, team.late=", where a removed tag has no value
+	EventTimeoutSet EventType = "timeout"    // Engine.SetTimeout; Old and New are the deadlines before and after, in UTC, or empty for none
+	EventTriggered  EventType = "triggered"  // Engine.TriggerSchedule started the run; New is the schedule
+	EventBackfilled EventType = "backfilled" // Engine.Backfill started the run; New is the schedule
+
+	// Deletions with an Actor or a Reason. These events concern no run: ID is the name of what was deleted, and RunID is empty.
+	EventQueueDeleted    EventType = "queue_deleted"
+	EventLimitDeleted    EventType = "limit_deleted"
+	EventScheduleDeleted EventType = "schedule_deleted" // unless code declares the schedule: then ScheduleInfo.LastChange has the deletion
 )
 
 var eventTypes = map[store.EventType]EventType{
@@ -39,9 +52,12 @@ var eventTypes = map[store.EventType]EventType{
 	store.EventCancelled: EventCancelled, store.EventExpired: EventExpired, store.EventLeaseLost: EventLeaseLost,
 	store.EventMovedToQueue: EventMovedToQueue, store.EventPriorityChanged: EventPriorityChanged,
 	store.EventRepaired: EventRepaired, store.EventDeleted: EventDeleted, store.EventContinued: EventContinued, store.EventVersionChanged: EventVersionChanged,
+	store.EventResumed: EventResumed, store.EventSignalled: EventSignalled, store.EventTagged: EventTagged, store.EventTimeoutSet: EventTimeoutSet,
+	store.EventTriggered: EventTriggered, store.EventBackfilled: EventBackfilled,
+	store.EventQueueDeleted: EventQueueDeleted, store.EventLimitDeleted: EventLimitDeleted, store.EventScheduleDeleted: EventScheduleDeleted,
 }
 
-// Event is a change of a run's state. It is written in the transaction that changes the state.
+// Event is a change of a run, or of what its runs use. It is written in the transaction that makes the change.
 type Event struct {
 	Cursor   string // pass it to Events or WatchEvents to continue after this event
 	Type     EventType
@@ -51,10 +67,13 @@ type Event struct {
 	Name     string // of a child: the name of the call that started it, with its scope
 	Workflow string
 
-	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired, EventContinued, EventVersionChanged and
-	// EventDeleted only. Old and New are the queue, the priority, the version, or the number of the generation, before and after the change. If Engine.Fork
-	// created the run, Old is the UUID of the forked run. For EventDeleted, Old is the ID of the deleted run, and New the number of
-	// runs that were deleted with it.
+	// Actor and Reason are the [Actor] and the [Reason] of the call that has requested the change, if it had any. Those of an
+	// EventPaused are of the pause. Those of an EventCancelled are in [RunInfo.Cancellation].
+	//
+	// Old and New are what the event's type says. For EventMovedToQueue, EventPriorityChanged, EventVersionChanged, EventRepaired and
+	// EventContinued they are the queue, the priority, the version, or the number of the generation, before and after the change. If
+	// Engine.Fork created the run, Old is the UUID of the forked run. For EventDeleted, Old is the ID of the deleted run, and New the
+	// number of runs that were deleted with it.
 	Actor, Reason, Old, New string
 }
 
@@ -114,8 +133,14 @@ func publicEvents(rows []store.Event) []Event {
 			Cursor: r.Cursor, Type: eventTypes[r.Type], At: r.At, ID: r.Address(), RunID: r.Run.String(), Workflow: r.Workflow,
 			Actor: r.Actor, Reason: r.Reason, Old: r.Old, New: r.New,
 		}
-		if r.Child {
+		switch {
+		case r.Child:
 			events[i].Name = naming.Display(r.Name)
+		case r.Run == store.NoRun:
+			events[i].ID, events[i].RunID, events[i].Old = r.Old, "", ""
+		}
+		if r.Type == store.EventSignalled {
+			events[i].New = naming.DisplaySignal(r.New)
 		}
 	}
 	return events

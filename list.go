@@ -174,8 +174,9 @@ func Tag(key, value string) StartOption {
 }
 
 // SetTags sets tags of a run, in any state. An empty value removes a tag. Keys have a namespace before a dot, such as team.owner.
-// Keys and values have at most 512 bytes and no control characters. id is the caller's ID or the UUID. SetTags returns [ErrNotFound] or [ErrInvalidName].
-func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string) error {
+// Keys and values have at most 512 bytes and no control characters. id is the caller's ID or the UUID. With the options [Reason] or [Actor],
+// an [Event] records the change, unless the run has these tags already. SetTags returns [ErrNotFound] or [ErrInvalidName].
+func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string, opts ...ControlOption) error {
 	if err := e.checkMayWrite(ctx, "a change of tags", "Ctx.SetTags"); err != nil {
 		return fmt.Errorf("tag run %q: %w", id, err)
 	}
@@ -183,14 +184,24 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 	if err != nil {
 		return err
 	}
+	o, err := applyReasonOptions("a change of tags", opts)
+	if err != nil {
+		return fmt.Errorf("tag run %q: %w", id, err)
+	}
 	if err := e.inner.CheckOutsideTx(ctx, "a change of tags"); err != nil {
 		return err
+	}
+	act := o.act()
+	if act.IsRecorded() {
+		if act.At, err = e.inner.Now(ctx); err != nil {
+			return fmt.Errorf("tag run %q: %w", id, err)
+		}
 	}
 	row, err := e.inner.GetWithoutPayloads(ctx, id)
 	if err != nil {
 		return err
 	}
-	there, err := e.inner.Store().SetTags(ctx, row.UUID, list, store.Epoch{})
+	there, err := e.inner.Store().SetTags(ctx, row.UUID, list, store.Epoch{}, act)
 	switch {
 	case err != nil:
 		return fmt.Errorf("tag run %q: %w", id, err)

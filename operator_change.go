@@ -7,11 +7,11 @@ import (
 )
 
 // OperatorChange is what an operator did last to a queue, a limit, a schedule or a worker: with one of the methods of [Engine] that set,
-// reset, pause, resume, quiet or delete it. Declarations of code, triggers and backfills do not count. A call that changes nothing, such as
+// reset, pause, resume, quiet or delete it. Declarations of code do not count, nor do triggers and backfills, which the events of their runs record. A call that changes nothing, such as
 // the pause of a queue that is paused, is not recorded.
 //
-// A deleted queue, limit or schedule has no OperatorChange: the process that deletes a queue, a limit or a schedule logs who did
-// so and why, at Info. If code declares it again, [Engine.Queues] and [Engine.Schedules] may still return the deletion.
+// A deleted queue, limit or schedule has no OperatorChange. An [Event] records who deleted it and why, if the call has a [Reason] or an
+// [Actor], and the process that deletes it logs both at Info. If code declares it again, [Engine.Queues] and [Engine.Schedules] may still return the deletion.
 type OperatorChange struct {
 	Verb   Verb      // VerbSet, VerbReset, VerbPause, VerbResume, VerbQuiet or VerbDelete
 	At     time.Time // by the database's clock

@@ -128,10 +128,10 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name string, opts ...Contro
 
 // TriggerSchedule starts a run of the schedule now, also if it is paused, whatever Overlap is, and returns the ID of the run. The
 // ID contains the time of the call, to the microsecond. If you repeat a call whose reply was lost, two runs are started. It
-// returns [ErrNotFound].
-func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
-	err = e.changeSchedule(ctx, "trigger", name, nil, func(*controlOptions) (err error) {
-		id, err = e.inner.TriggerSchedule(ctx, name)
+// returns [ErrNotFound]. The options are [Reason] and [Actor]: with any of them, an [Event] of the run records who started it.
+func (e *Engine) TriggerSchedule(ctx context.Context, name string, opts ...ControlOption) (id string, err error) {
+	err = e.changeSchedule(ctx, "trigger", name, opts, func(o *controlOptions) (err error) {
+		id, err = e.inner.TriggerSchedule(ctx, name, o.act())
 		return err
 	})
 	return id, err
@@ -151,13 +151,14 @@ type BackfillResult struct {
 // and Overlap does not apply to them. To spread them, use a queue with settings.
 //
 // If Backfill returns an error, its result counts what was done before the error, and it can be called again. It
-// returns [ErrNotFound], and [ErrInvalidConfig] if to is not after from.
-func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) (done BackfillResult, err error) {
-	err = e.changeSchedule(ctx, "backfill", name, nil, func(*controlOptions) error {
+// returns [ErrNotFound], and [ErrInvalidConfig] if to is not after from. The options are [Reason] and [Actor]: with any of them, an
+// [Event] of each run records who started it.
+func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, opts ...ControlOption) (done BackfillResult, err error) {
+	err = e.changeSchedule(ctx, "backfill", name, opts, func(o *controlOptions) error {
 		if !from.Before(to) || from.IsZero() {
 			return fmt.Errorf("%w: Backfill from %v to %v: from must be set, and to must be after it", ErrInvalidConfig, from, to)
 		}
-		inner, err := e.inner.Backfill(ctx, name, from, to)
+		inner, err := e.inner.Backfill(ctx, name, from, to, o.act())
 		done = BackfillResult(inner)
 		return err
 	})

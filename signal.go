@@ -18,7 +18,8 @@ import (
 // order in which they arrived. The payload is encoded as the result of a step is.
 //
 // Signal returns [ErrNotFound] if there is no such run, a [*StateError] if the run has ended, and [ErrIDConflict] if a signal to
-// the run with the same [SignalKey] has another name or payload. It returns [ErrInvalidName], [ErrNotEncodable] or
+// the run with the same [SignalKey] has another name or payload. With the options [Reason] or [Actor], an [Event] records who has sent
+// the signal, but not the payload; a signal in a transaction of yours does not take them. Signal returns [ErrInvalidName], [ErrNotEncodable] or
 // [ErrPayloadTooLarge] for invalid arguments, and a [*WriteError] if the database does not acknowledge the write.
 func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts ...SignalOption) error {
 	if err := e.checkMayWrite(ctx, "a signal", "Ctx.Signal or Child.Signal"); err != nil {
@@ -29,6 +30,9 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 		return err
 	}
 	if insert != nil {
+		if signal.Act.IsRecorded() {
+			return fmt.Errorf("signal %q: %w: Reason and Actor are not recorded for a signal in your own transaction: record them there, and leave the options out", name, ErrInvalidConfig)
+		}
 		return e.signalInTx(ctx, id, signal, insert)
 	}
 	return convertStateError(e.inner.Signal(ctx, id, signal))
@@ -37,9 +41,14 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 // Complete completes the [Callback] with the given token. Any process can call it. The first value is kept: another call with
 // the same value succeeds and changes nothing, and a call with another value returns [ErrIDConflict]. Complete returns
 // [ErrInvalidToken] if the token was forged or altered, or is of another database, and [ErrInvalidName] if the name of the wait
-// is invalid. The other errors are those of [Engine.Signal].
-func (e *Engine) Complete(ctx context.Context, token string, value any) error {
+// is invalid. The options are [Reason] and [Actor]: with any of them, an [Event] records who has completed the token. The other errors
+// are those of [Engine.Signal].
+func (e *Engine) Complete(ctx context.Context, token string, value any, opts ...ControlOption) error {
 	if err := e.checkMayWrite(ctx, "a completion of a token", ""); err != nil {
+		return fmt.Errorf("complete a token: %w", err)
+	}
+	o, err := applyReasonOptions("a completion of a token", opts)
+	if err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
 	run, signal, err := e.inner.OpenToken(ctx, token)
@@ -50,36 +59,46 @@ func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	if err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
-	err = e.inner.Signal(ctx, run, &store.SignalWrite{Name: signal, Key: signal, Payload: b})
+	err = e.inner.Signal(ctx, run, &store.SignalWrite{Name: signal, Key: signal, Payload: b, Act: o.act()})
 	if errors.Is(err, ErrIDConflict) {
 		return &engine.ConflictError{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", naming.DisplaySignal(signal), run)}
 	}
 	return convertStateError(err)
 }
 
-// SignalOption configures one signal.
-type SignalOption func(*signalOptions)
+// SignalOption configures one signal: [SignalKey], [Reason] or [Actor].
+type SignalOption interface{ applyToSignal(o *signalOptions) }
 
 type signalOptions struct {
-	key    string
-	insert bridge.InsertSignal // set by the SignalTx of a store; else nil
-	given  optionSet
-	err    error
+	key     string
+	insert  bridge.InsertSignal // set by the SignalTx of a store; else nil
+	control []ControlOption
+	given   optionSet
+	err     error
 }
+
+type signalOption func(*signalOptions)
+
+func (f signalOption) applyToSignal(o *signalOptions) { f(o) }
+
+func (f ControlOption) applyToSignal(o *signalOptions) { o.control = append(o.control, f) }
 
 // SignalKey makes a signal idempotent: of all signals that are sent to one run with the same key, the first one is kept. The key
 // is a text of 1 to 512 bytes without control characters.
 func SignalKey(key string) SignalOption {
-	return func(o *signalOptions) {
+	return signalOption(func(o *signalOptions) {
 		o.key, o.err = key, errors.Join(o.err, o.given.addOnce(1, "SignalKey"), naming.Check("signal key", key))
-	}
+	})
 }
 
 // newSignal checks and encodes one signal. limit is the largest size of the encoded payload, in bytes.
 func newSignal(limit int, name string, payload any, opts []SignalOption) (*store.SignalWrite, bridge.InsertSignal, error) {
 	var o signalOptions
-	if err := applyOptions(opts, &o); err != nil {
-		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
+	for i, option := range opts {
+		if option == nil {
+			return nil, nil, fmt.Errorf("signal %q: %w: the SignalOption at place %d of %d options is nil: leave it out", name, ErrInvalidConfig, i+1, len(opts))
+		}
+		option.applyToSignal(&o)
 	}
 	if err := naming.Check("signal", name); err != nil {
 		return nil, nil, err
@@ -87,11 +106,15 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 	if o.err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, o.err)
 	}
+	by, err := applyReasonOptions("a signal", o.control)
+	if err != nil {
+		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
+	}
 	b, err := encode(&payload, limit)
 	if err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
 	}
-	return &store.SignalWrite{Name: name, Key: o.key, Payload: b}, o.insert, nil
+	return &store.SignalWrite{Name: name, Key: o.key, Payload: b, Act: by.act()}, o.insert, nil
 }
 
 // Receive returns the payload of the oldest signal with the given name that the run has not received yet. If there is none,

@@ -18,7 +18,7 @@ func init() {
 		return StartOption(func(o *startOptions) { o.insert, o.insertFold = insert, fold })
 	}
 	bridge.SignalTx = func(insert bridge.InsertSignal) any {
-		return SignalOption(func(o *signalOptions) { o.insert = insert })
+		return SignalOption(signalOption(func(o *signalOptions) { o.insert = insert }))
 	}
 }
 

@@ -63,11 +63,6 @@ type bulkFlags struct {
 
 func (b *bulkFlags) addTo(cmd *cobra.Command) {
 	b.actFlags.addTo(cmd)
-	b.addWithoutAuthorTo(cmd)
-}
-
-// addWithoutAuthorTo adds the flags of a command that records neither who executed it nor why.
-func (b *bulkFlags) addWithoutAuthorTo(cmd *cobra.Command) {
 	b.filterFlags.addTo(cmd)
 	cmd.Flags().BoolVar(&b.dryRun, "dry-run", false, "change nothing, and tell what would be done")
 	cmd.Flags().BoolVarP(&b.yes, "yes", "y", false, "do not ask")

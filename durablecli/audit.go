@@ -17,7 +17,7 @@ func auditCommand(f *globalFlags) []*cobra.Command {
 		Use: "audit", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "List what was done to runs, queues, limits, schedules and workers, by whom and why",
 		Long: "List what was done to runs, queues, limits, schedules and workers, by whom and why, the latest first. It is what the database\n" +
-			"records: of queues, limits, schedules, workers and pauses the last act only, and of cancels those of runs that have ended.",
+			"records: of queues, limits, schedules and workers the last act and deletions, and of cancels those of runs that have ended.",
 		Example: "  durable audit --after 2d\n  durable audit -o jsonl --after 2026-11-01",
 	}
 	cmd.Flags().StringVar(&after, "after", "7d", "acts after this time, or this long ago")
@@ -96,6 +96,6 @@ func actColumns(p *printer) []column[wording.Act] {
 		{title: "WORKFLOW", isWideOnly: true, text: func(a *row) string { return a.Workflow }},
 		{title: "ACTOR", text: func(a *row) string { return cmp.Or(a.Actor, "-") }},
 		{title: "REASON", text: func(a *row) string { return a.Reason }},
-		{title: "CHANGE", text: func(a *row) string { return textIf(a.Old+a.New != "", cmp.Or(a.Old, "-")+" to "+cmp.Or(a.New, "-")) }},
+		{title: "CHANGE", text: func(a *row) string { return wording.ChangeText(a.Old, a.New) }},
 	}
 }

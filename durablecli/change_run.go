@@ -110,13 +110,13 @@ func (c *runChange) applyToFilter(ctx context.Context, s *session, f durable.Fil
 func changeCommands(f *globalFlags) []*cobra.Command {
 	return []*cobra.Command{
 		tagCommand(f),
-		setCommand(f, "move QUEUE", "Move runs that have not begun to another queue", "  durable move mail order-42\n  durable move mail --workflow newsletter --queue default", true,
+		setCommand(f, "move QUEUE", "Move runs that have not begun to another queue", "  durable move mail order-42\n  durable move mail --workflow newsletter --queue default",
 			func(s *session, b *bulkFlags, queue string) (*runChange, error) {
 				return &runChange{name: "move", suffix: fmt.Sprintf(" to queue %q", queue), allows: hasNotBegun, apply: func(ctx context.Context, id string) error {
 					return s.engine.MoveToQueue(ctx, id, queue, b.options(false)...)
 				}}, nil
 			}),
-		setCommand(f, "priority N", "Set the priority of runs that have not begun, from -2 to 2; write -- before a negative one", "  durable priority 2 order-42\n  durable priority -- -1 order-42", true,
+		setCommand(f, "priority N", "Set the priority of runs that have not begun, from -2 to 2; write -- before a negative one", "  durable priority 2 order-42\n  durable priority -- -1 order-42",
 			func(s *session, b *bulkFlags, text string) (*runChange, error) {
 				n, err := strconv.Atoi(text)
 				if err != nil {
@@ -126,14 +126,14 @@ func changeCommands(f *globalFlags) []*cobra.Command {
 					return s.engine.SetPriority(ctx, id, n, b.options(false)...)
 				}}, nil
 			}),
-		setCommand(f, "timeout DURATION", "Let runs expire after a duration from now; 0 removes the timeout", "  durable timeout 2h order-42\n  durable timeout 1d --workflow report --status live", false,
-			func(s *session, _ *bulkFlags, text string) (*runChange, error) {
+		setCommand(f, "timeout DURATION", "Let runs expire after a duration from now; 0 removes the timeout", "  durable timeout 2h order-42\n  durable timeout 1d --workflow report --status live",
+			func(s *session, b *bulkFlags, text string) (*runChange, error) {
 				d, err := wording.ParseDuration(text)
 				if err != nil {
 					return nil, &markedError{errUsage, err}
 				}
 				return &runChange{name: "set the timeout of", suffix: " to " + durationOrNone(d), allows: mayExpire, apply: func(ctx context.Context, id string) error {
-					return s.engine.SetTimeout(ctx, id, d)
+					return s.engine.SetTimeout(ctx, id, d, b.options(false)...)
 				}}, nil
 			}),
 	}
@@ -147,12 +147,10 @@ func durationOrNone(d time.Duration) string {
 }
 
 // setCommand returns a command whose first argument is the new value of a property of runs.
-func setCommand(f *globalFlags, use, short, example string, hasAuthor bool, change func(*session, *bulkFlags, string) (*runChange, error)) *cobra.Command {
+func setCommand(f *globalFlags, use, short, example string, change func(*session, *bulkFlags, string) (*runChange, error)) *cobra.Command {
 	var b bulkFlags
 	cmd := &cobra.Command{Use: use + " {ID... | - | FILTER}", GroupID: groupAct, Args: cobra.MinimumNArgs(1), Short: short, Example: example}
-	if b.addWithoutAuthorTo(cmd); hasAuthor {
-		b.actFlags.addTo(cmd)
-	}
+	b.addTo(cmd)
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		c, err := change(s, &b, s.args[0])
 		if err != nil {
@@ -170,7 +168,7 @@ func tagCommand(f *globalFlags) *cobra.Command {
 		Long:    "Set tags of runs; KEY= removes one. The runs are the one with the ID, those whose IDs standard input has, one a line (-), or\nthose that match the filter.",
 		Example: "  durable tag order-42 team.owner=payments incident.id=\n  durable tag --workflow checkout --status failed incident.id=1234",
 	}
-	b.addWithoutAuthorTo(cmd)
+	b.addTo(cmd)
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		ids, texts, err := b.splitArguments(s, 1)
 		if err != nil {
@@ -182,7 +180,9 @@ func tagCommand(f *globalFlags) *cobra.Command {
 		}
 		c := &runChange{
 			name: "tag", suffix: " with " + strings.Join(texts, " "), takesEnded: true, allows: anyState,
-			apply: func(ctx context.Context, id string) error { return s.engine.SetTags(ctx, id, tags) },
+			apply: func(ctx context.Context, id string) error {
+				return s.engine.SetTags(ctx, id, tags, b.options(false)...)
+			},
 		}
 		return c.execute(ctx, s, &b, ids)
 	})

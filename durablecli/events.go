@@ -21,7 +21,7 @@ func eventsCommand(f *globalFlags) []*cobra.Command {
 	cmd := &cobra.Command{
 		Use: "events", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "List the latest changes of runs, or follow them",
-		Long: "List the latest changes of runs that end, are paused or are repaired, in the order in which they came.\nWith --cursor, the changes after that event are listed.\n" +
+		Long: "List the latest changes of runs, such as ends, pauses and repairs, and what people did to them, in the order in which they came.\nWith --cursor, the changes after that event are listed.\n" +
 			"With --follow and without --cursor, only changes from now on are shown. Interrupt the command to end it.",
 		Example: "  durable events -f -o jsonl\n  durable events --type failed,expired -n 0",
 	}
@@ -55,6 +55,8 @@ func eventsCommand(f *globalFlags) []*cobra.Command {
 var eventTypes = []string{
 	string(durable.EventPaused), string(durable.EventCompleted), string(durable.EventFailed), string(durable.EventCancelled), string(durable.EventExpired),
 	string(durable.EventLeaseLost), string(durable.EventMovedToQueue), string(durable.EventPriorityChanged), string(durable.EventRepaired), string(durable.EventContinued), string(durable.EventVersionChanged), string(durable.EventDeleted),
+	string(durable.EventResumed), string(durable.EventSignalled), string(durable.EventTagged), string(durable.EventTimeoutSet), string(durable.EventTriggered), string(durable.EventBackfilled),
+	string(durable.EventQueueDeleted), string(durable.EventLimitDeleted), string(durable.EventScheduleDeleted),
 }
 
 // latestEvents writes the latest events, in the order in which they came.
@@ -164,10 +166,7 @@ func eventColor(t durable.EventType) color {
 }
 
 func eventDetail(e *durable.Event) string {
-	text := ""
-	if e.Old != "" || e.New != "" {
-		text = cmp.Or(e.Old, "-") + " to " + cmp.Or(e.New, "-")
-	}
+	text := wording.ChangeText(e.Old, e.New)
 	if e.Reason != "" || e.Actor != "" {
 		text = strings.TrimSpace(text + " " + wording.ReasonAndActor(e.Reason, e.Actor))
 	}

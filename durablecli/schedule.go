@@ -37,8 +37,10 @@ func scheduleName(i *durable.ScheduleInfo) string { return i.Name }
 
 func triggerCommand(f *globalFlags) *cobra.Command {
 	cmd := &cobra.Command{Use: "trigger NAME", Args: requireOneName, Short: "Start a run of the schedule now, also if it is paused, and write its ID"}
+	var act actFlags
+	act.addTo(cmd)
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
-		id, err := s.engine.TriggerSchedule(ctx, s.args[0])
+		id, err := s.engine.TriggerSchedule(ctx, s.args[0], act.options()...)
 		if err != nil {
 			return err
 		}
@@ -58,6 +60,8 @@ func backfillCommand(f *globalFlags) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&from, "from", "", "the first time: a time, a date, yesterday, or how long ago")
 	cmd.Flags().StringVar(&to, "to", "now", "the time before which the last one lies")
+	var act actFlags
+	act.addTo(cmd)
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		if from == "" {
 			return newUsageError("--from is missing: name the first time")
@@ -70,7 +74,7 @@ func backfillCommand(f *globalFlags) *cobra.Command {
 		if err != nil {
 			return &markedError{errUsage, err}
 		}
-		result, err := s.engine.Backfill(ctx, s.args[0], first, end)
+		result, err := s.engine.Backfill(ctx, s.args[0], first, end, act.options()...)
 		s.writeMessage("%s of %s started, %d had started before, %d IDs were taken", wording.Count(result.Started, "run", "runs"), s.args[0], result.AlreadyFired, result.IDTaken)
 		return err
 	})

@@ -20,13 +20,15 @@ func signalCommand(f *globalFlags) []*cobra.Command {
 			"match the filter. The payload is JSON: given as it is, as @FILE, or as - for standard input; without it, null.",
 		Example: "  durable signal order-42 approve '{\"by\": \"ann\"}'\n  durable signal --workflow checkout --status waiting --signal-key resume-1 continue",
 	}
-	b.addWithoutAuthorTo(signal)
+	b.addTo(signal)
 	signal.Flags().StringVar(&key, "signal-key", "", "of all signals to a run with this key, the first one is kept: so the command can be repeated")
 	complete := &cobra.Command{
 		Use: "complete TOKEN [VALUE]", GroupID: groupAct, Args: cobra.RangeArgs(1, 2),
 		Short: "Complete a wait by its token",
 		Long:  "Complete the callback (Ctx.Callback) with the token. The value is JSON: given as it is, as @FILE, or as - for standard\ninput; without it, null.",
 	}
+	var completeFlags actFlags
+	completeFlags.addTo(complete)
 	return []*cobra.Command{
 		f.withEngine(signal, func(ctx context.Context, s *session) error {
 			ids, rest, err := b.splitArguments(s, 1)
@@ -43,6 +45,9 @@ func signalCommand(f *globalFlags) []*cobra.Command {
 				return err
 			}
 			var opts []durable.SignalOption
+			for _, o := range b.options(false) {
+				opts = append(opts, o)
+			}
 			if s.cmd.Flags().Changed("signal-key") {
 				opts = append(opts, durable.SignalKey(key))
 			}
@@ -56,7 +61,7 @@ func signalCommand(f *globalFlags) []*cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.engine.Complete(ctx, s.args[0], value); err != nil {
+			if err := s.engine.Complete(ctx, s.args[0], value, completeFlags.options()...); err != nil {
 				return err
 			}
 			s.writeMessage("the wait was completed")

@@ -65,9 +65,9 @@ func (s *observedStore) Commit(ctx context.Context, b *store.Batch) error {
 }
 
 // SetTags implements store.Store.
-func (s *observedStore) SetTags(ctx context.Context, run store.UUID, tags []store.Tag, epoch store.Epoch) (found bool, err error) {
+func (s *observedStore) SetTags(ctx context.Context, run store.UUID, tags []store.Tag, epoch store.Epoch, by store.Act) (found bool, err error) {
 	err = s.executeWrite("tags", func() error {
-		found, err = s.Store.SetTags(ctx, run, tags, epoch)
+		found, err = s.Store.SetTags(ctx, run, tags, epoch, by)
 		return err
 	})
 	return found, err

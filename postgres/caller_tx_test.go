@@ -154,6 +154,9 @@ func TestSignalTxOddID(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = pgx.BeginFunc(t.Context(), s.userPool, func(tx pgx.Tx) error {
+		if err := SignalTx(t.Context(), tx, e, "order", "word", 1, durable.Actor("ann")); !errors.Is(err, durable.ErrInvalidConfig) {
+			t.Errorf("a signal with an actor: %v", err)
+		}
 		if err := SignalTx(t.Context(), tx, e, "\xff", "word", 1); !errors.Is(err, durable.ErrNotFound) {
 			t.Errorf("%v, want ErrNotFound", err)
 		}

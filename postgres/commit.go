@@ -118,8 +118,12 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 	for _, item := range w.receives {
 		batch.Queue(s.statements.signalReceive, append(singleStepArgs(&item.Step), item.Signal, cmp.Or(item.Receiver, item.Step.Name))...)
 	}
-	if len(w.signals) > 0 {
-		batch.Queue(s.statements.signalInsert, signalArgs(w.signals)...)
+	plain, byPerson := w.splitSignals()
+	if len(plain) > 0 {
+		batch.Queue(s.statements.signalInsert, signalArgs(plain)...)
+	}
+	for i := range byPerson {
+		batch.Queue(s.statements.signalInsertByPerson, append(signalArgs(byPerson[i:i+1]), actArgs(&byPerson[i].Act)...)...)
 	}
 	switch {
 	case len(w.ownershipEnds) == 1 && w.allFinish && s.hasSingleItemStatements():
@@ -186,7 +190,7 @@ func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts
 			return err
 		}
 	}
-	if err := readRowCount(res, len(w.signals), &took.signals); err != nil {
+	if err := w.readSignalCounts(res, took); err != nil {
 		return err
 	}
 	if w.allFinish {

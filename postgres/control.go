@@ -35,6 +35,7 @@ func (s *database) tryControl(ask roundTripFunc, o *store.ControlRequest) error 
 			frozen = append(frozen, c.Before.UUID)
 		}
 	}
+	events := o.Events(changes)
 	wakes := make([]wakeReason, len(parents))
 	for i, id := range parents {
 		wakes[i] = wakeReason{run: id, at: o.Now}
@@ -45,6 +46,9 @@ func (s *database) tryControl(ask roundTripFunc, o *store.ControlRequest) error 
 			batch.Queue(s.statements.controlShiftTimers, append(lockArgs(frozen), pgTime(o.Now))...)
 		}
 		batch.Queue(s.statements.controlApply, controlApplyArgs(o, changes, notifyChannel(s.schema))...)
+		if len(events) > 0 {
+			batch.Queue(s.statements.eventInsert, eventInsertArgs(o.Act(), events)...)
+		}
 		if len(wakes) > 0 {
 			batch.Queue(s.statements.runWake, append(wakeArgs(wakes), notifyChannel(s.schema))...)
 		}
@@ -54,6 +58,11 @@ func (s *database) tryControl(ask roundTripFunc, o *store.ControlRequest) error 
 		}
 		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&made, nil) }); err != nil {
 			return err
+		}
+		if len(events) > 0 {
+			if err := expectReturned(res, "events", len(events)); err != nil {
+				return err
+			}
 		}
 		return readRowCount(res, len(wakes), nil)
 	})

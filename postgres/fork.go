@@ -40,12 +40,13 @@ func (s *database) writeForked(ask roundTripFunc, f *store.Fork) error {
 	run := &f.Start.Run
 	shard, id := store.ShardOf(run.UUID), pgUUID(run.UUID)
 	return ask("write the checkpoints of a forked run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.forkEventInsert, shard, id, pgTime(run.CreatedAt), nullText(&f.Actor), nullText(&f.Reason), f.Source.String())
+		batch.Queue(s.statements.eventInsert, eventInsertArgs(store.Act{Actor: f.Actor, Reason: f.Reason, At: run.CreatedAt},
+			[]store.Event{{Type: store.EventRepaired, Run: run.UUID, Old: f.Source.String()}})...)
 		if len(f.Steps) > 0 {
 			batch.Queue(s.statements.repairStepsWrite, append([]any{shard, id, run.Epoch.Number()}, repairedStepArgs(f.Steps)...)...)
 		}
 	}, func(res statementResults) error {
-		err := readRowCount(res, 1, nil)
+		err := expectReturned(res, "events", 1)
 		if err == nil && len(f.Steps) > 0 {
 			err = expectChangedRows(res, fmt.Sprintf("checkpoints of run %s", run.UUID), len(f.Steps))
 		}

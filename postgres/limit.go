@@ -30,8 +30,10 @@ func (s *database) declareArgs(d *store.LimitDeclaration) []any {
 }
 
 // DeleteLimit implements store.LimitStore.
-func (s *database) DeleteLimit(ctx context.Context, name string) (bool, error) {
-	return s.execOnLimitRow(ctx, "delete a limit", func(batch *pgx.Batch) { batch.Queue(s.statements.limitDelete, name) })
+func (s *database) DeleteLimit(ctx context.Context, c store.OperatorRequest) (bool, error) {
+	return s.execOnLimitRow(ctx, "delete a limit", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.limitDelete, append([]any{c.Name}, actArgs(new(c.Act()))...)...)
+	})
 }
 
 // ResetLimit implements store.LimitStore.

@@ -103,10 +103,10 @@ func TestRunProgress(t *testing.T) {
 			step("mapp\x1f0", store.KindStep, store.StepCompleted, time.Time{}),
 		}
 		commit(t, s, &store.Batch{Steps: all})
-		if found, err := s.SetTags(t.Context(), run.UUID, []store.Tag{{Key: "z"}, {Key: "b", Value: "3"}, {Key: "a", Value: "4"}}, store.Epoch{}); err != nil || !found {
+		if found, err := s.SetTags(t.Context(), run.UUID, []store.Tag{{Key: "z"}, {Key: "b", Value: "3"}, {Key: "a", Value: "4"}}, store.Epoch{}, store.Act{}); err != nil || !found {
 			t.Errorf("a tag: %v, %v", found, err)
 		}
-		if found, err := s.SetTags(t.Context(), uuid.New(), []store.Tag{{Key: "b", Value: "3"}}, store.Epoch{}); err != nil || found {
+		if found, err := s.SetTags(t.Context(), uuid.New(), []store.Tag{{Key: "b", Value: "3"}}, store.Epoch{}, store.Act{}); err != nil || found {
 			t.Errorf("a tag of nobody: %v, %v", found, err)
 		}
 		o, err := s.RunProgress(t.Context(), run.UUID, at)

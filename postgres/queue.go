@@ -55,7 +55,7 @@ func (s *database) PauseQueue(ctx context.Context, p store.QueuePauseRequest) (b
 // DeleteQueue implements store.QueueStore.
 func (s *database) DeleteQueue(ctx context.Context, c store.OperatorRequest) (bool, error) {
 	return s.execOnQueueRow(ctx, "delete a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.queueDelete, c.Name, c.RecordedChange(store.OperatorDelete).Text())
+		batch.Queue(s.statements.queueDelete, append([]any{c.Name, c.RecordedChange(store.OperatorDelete).Text()}, actArgs(new(c.Act()))...)...)
 	})
 }
 

@@ -208,17 +208,17 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		{"tag", func(l *lonely) func(context.Context) error {
 			r := l.run()
 			return func(ctx context.Context) error {
-				_, err := l.s.SetTags(ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{})
+				_, err := l.s.SetTags(ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.Act{})
 				return err
 			}
 		}},
 		{"tag removed", func(l *lonely) func(context.Context) error {
 			r := l.run()
-			if _, err := l.s.SetTags(l.Context(), r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}); err != nil {
+			if _, err := l.s.SetTags(l.Context(), r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.Act{}); err != nil {
 				l.Fatal(err)
 			}
 			return func(ctx context.Context) error {
-				_, err := l.s.SetTags(ctx, r.UUID, []store.Tag{{Key: "team"}}, store.Epoch{})
+				_, err := l.s.SetTags(ctx, r.UUID, []store.Tag{{Key: "team"}}, store.Epoch{}, store.Act{})
 				return err
 			}
 		}},

@@ -115,19 +115,15 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.DeleteTreesRequest
 		return nil
 	}
 	return ask("write events", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.retentionEventInsert, deletionEventArgs(d, withEvents)...)
+		batch.Queue(s.statements.eventInsert, deletionEventArgs(d, withEvents)...)
 	}, func(res statementResults) error { return expectReturned(res, "events", len(withEvents)) })
 }
 
-// deletionEventArgs returns the parameters of retention_event_insert.sql.
+// deletionEventArgs returns the parameters of event_insert.sql.
 func deletionEventArgs(d *store.DeleteTreesRequest, withEvents []*store.DeleteTreeRequest) []any {
-	n := len(withEvents)
-	return []any{
-		pgTime(d.Now),
-		int2Array{n, func(i int) int16 { return store.ShardOf(withEvents[i].Root) }},
-		uuidArray{n, func(i int) *uuid.UUID { return &withEvents[i].Root }},
-		textArray{n, func(i int) *string { return &withEvents[i].Name }},
-		textArray{n, func(i int) *string { text := strconv.Itoa(withEvents[i].Deleted); return &text }},
-		nullText(&d.Actor), nullText(&d.Reason),
+	events := make([]store.Event, len(withEvents))
+	for i, t := range withEvents {
+		events[i] = store.Event{Type: store.EventDeleted, Run: t.Root, Old: t.Name, New: strconv.Itoa(t.Deleted)}
 	}
+	return eventInsertArgs(store.Act{Actor: d.Actor, Reason: d.Reason, At: d.Now}, events)
 }

@@ -163,14 +163,15 @@ func TestRolesDoTheirWork(t *testing.T) {
 			t.Errorf("a %s cannot %s: %v", role, what, err)
 		}
 	}
-	_, err = operator.Pause(t.Context(), "a")
+	ann := durable.Actor("ann") // an event of each act records her
+	_, err = operator.Pause(t.Context(), "a", ann)
 	does(schema.Operator, "pause", err)
-	_, err = operator.Resume(t.Context(), "a", durable.FreezeTimers())
+	_, err = operator.Resume(t.Context(), "a", durable.FreezeTimers(), ann)
 	does(schema.Operator, "resume", err)
-	does(schema.Operator, "complete a token", operator.Complete(t.Context(), token, "yes"))
-	does(schema.Operator, "signal", operator.Signal(t.Context(), "b", "go", 1))
-	does(schema.Operator, "tag", operator.SetTags(t.Context(), "a", map[string]string{"shop.kind": "", "shop.size": "big"}))
-	does(schema.Operator, "set a timeout", operator.SetTimeout(t.Context(), "b", time.Hour))
+	does(schema.Operator, "complete a token", operator.Complete(t.Context(), token, "yes", ann))
+	does(schema.Operator, "signal", operator.Signal(t.Context(), "b", "go", 1, ann))
+	does(schema.Operator, "tag", operator.SetTags(t.Context(), "a", map[string]string{"shop.kind": "", "shop.size": "big"}, ann))
+	does(schema.Operator, "set a timeout", operator.SetTimeout(t.Context(), "b", time.Hour, ann))
 	_, err = operator.Cancel(t.Context(), "b")
 	does(schema.Operator, "cancel", err)
 	third, err := w.Start(t.Context(), starter, "in", durable.ID("c"))
@@ -180,14 +181,14 @@ func TestRolesDoTheirWork(t *testing.T) {
 	plan := durable.Schedule{Name: "nightly", Cron: "@daily", Workflow: "w", Input: "in"}
 	does(schema.Operator, "set a schedule", operator.SetSchedule(t.Context(), plan))
 	does(schema.Operator, "pause a schedule", operator.PauseSchedule(t.Context(), "nightly"))
-	_, err = worker.TriggerSchedule(t.Context(), "nightly")
+	_, err = worker.TriggerSchedule(t.Context(), "nightly", ann)
 	does(schema.Worker, "trigger a schedule", err)
 	schedules, err := reader.Schedules(t.Context())
 	does(schema.Reader, "read schedules", err)
 	if len(schedules) != 1 || len(schedules[0].LastFires) != 1 {
 		t.Errorf("a reader sees the schedules %+v", schedules)
 	}
-	does(schema.Operator, "delete a schedule", operator.DeleteSchedule(t.Context(), "nightly"))
+	does(schema.Operator, "delete a schedule", operator.DeleteSchedule(t.Context(), "nightly", ann))
 	replaced, err := w.Start(t.Context(), starter, "in", durable.Singleton("k"), durable.Delay(time.Hour))
 	does(schema.Starter, "start a singleton", err)
 	_, err = w.Start(t.Context(), starter, "in", durable.Singleton("k", durable.WhileLiveReplace), durable.Delay(time.Hour))
@@ -199,6 +200,8 @@ func TestRolesDoTheirWork(t *testing.T) {
 		_, err = w.Start(t.Context(), starter, "in", durable.Debounce("k", time.Hour, time.Hour))
 		does(schema.Starter, "debounce", err)
 	}
+	does(schema.Operator, "delete a queue", errors.Join(operator.SetQueue(t.Context(), "gone", durable.QueueSettings{MaxExecuting: 1}), operator.DeleteQueue(t.Context(), "gone", ann)))
+	does(schema.Operator, "delete a limit", errors.Join(operator.SetLimit(t.Context(), "gone", durable.LimitBounds{Concurrent: 1}), operator.DeleteLimit(t.Context(), "gone", ann)))
 	does(schema.Operator, "set a queue", operator.SetQueue(t.Context(), "mail", durable.QueueSettings{MaxInProgress: 1}))
 	waiting, err := w.Start(t.Context(), starter, "in", durable.InQueue("mail"), durable.GroupKey("k"), durable.Delay(time.Hour))
 	does(schema.Starter, "start in a queue", err)

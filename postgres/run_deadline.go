@@ -18,7 +18,9 @@ func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeReque
 func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChangeRequest) error {
 	d.Outcome, d.RunState = 0, store.RunState{}
 	err := s.runBatch(ctx, s.enginePool, "set a deadline", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.runDeadlineSet, store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), notifyChannel(s.schema), timeoutOrNull(d.Timeout))
+		batch.Queue(s.statements.runDeadlineSet, append(append([]any{
+			store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), notifyChannel(s.schema), timeoutOrNull(d.Timeout),
+		}, actArgs(&d.Act)...), nullText(new(store.TimeText(d.At))))...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			d.Outcome = store.Written

@@ -128,6 +128,13 @@ func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequ
 	if err := s.writeSchedule(ask, u, w); err != nil {
 		return err
 	}
+	if events := u.Events(w); len(events) > 0 {
+		err := ask("write events", func(batch *pgx.Batch) { batch.Queue(s.statements.eventInsert, eventInsertArgs(u.Act, events)...) },
+			func(res statementResults) error { return expectReturned(res, "events", len(events)) })
+		if err != nil {
+			return err
+		}
+	}
 	u.AppliedWrite = w
 	return nil
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +23,49 @@ func signalArgs(items []*store.SignalWrite) []any {
 		timeArray{n, func(i int) *time.Time { return &items[i].CreatedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].ArrivedAt }},
 	)
+}
+
+// addSignals adds signals; those that an event records come last.
+func (w *sortedBatch) addSignals(signals []*store.SignalWrite) {
+	w.signals = append(w.signals, signals...)
+	for _, item := range signals {
+		if item.Act.IsRecorded() {
+			w.signalsByPerson++
+		}
+	}
+	if w.signalsByPerson > 0 {
+		slices.SortStableFunc(w.signals, func(l, r *store.SignalWrite) int {
+			switch {
+			case l.Act.IsRecorded() == r.Act.IsRecorded():
+				return 0
+			case l.Act.IsRecorded():
+				return 1
+			}
+			return -1
+		})
+	}
+}
+
+// splitSignals returns the signals without an event, which one statement writes, and those with an event.
+func (w *sortedBatch) splitSignals() (plain, byPerson []*store.SignalWrite) {
+	n := len(w.signals) - w.signalsByPerson
+	return w.signals[:n], w.signals[n:]
+}
+
+// readSignalCounts reads how many signals the statements have inserted.
+func (w *sortedBatch) readSignalCounts(res statementResults, took *changedRowCounts) error {
+	plain, byPerson := w.splitSignals()
+	if err := readRowCount(res, len(plain), &took.signals); err != nil {
+		return err
+	}
+	for range byPerson {
+		var n int64
+		if err := readRowCount(res, 1, &n); err != nil {
+			return err
+		}
+		took.signals += n
+	}
+	return nil
 }
 
 // signalKeys returns the parameters of signal_not_stored_reasons.sql.

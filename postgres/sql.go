@@ -23,7 +23,7 @@ type statements struct {
 	engineSettings                                                                                                                                  string
 	runsLockForBatch, runInsert, runInsertOne, runInsertGeneratedIds, runInsertGeneratedID, runInsertAny, runByName, parentState                    string
 	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepNotWrittenReasons                                                                string
-	signalReceive, signalInsert, signalNotStoredReasons, signalsUnreceivedCount                                                                     string
+	signalReceive, signalInsert, signalInsertByPerson, signalNotStoredReasons, signalsUnreceivedCount                                               string
 	runFinish, runFinishOne, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts          string
 	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                        string
 	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                          string
@@ -57,9 +57,9 @@ type statements struct {
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
 	repairPauseExtend, repairPausesExpired, repairPauseDelete                                                                                       string
 	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete, histories                                                              string
-	repairChildrenDetach, repairSignalsRelease, repairRun, generations, forkEventInsert                                                             string
+	repairChildrenDetach, repairSignalsRelease, repairRun, generations, eventInsert                                                                 string
 	citusHome, versionRecord, versions, versionsDeleteOld                                                                                           string
-	retentionTreeLock, retentionTreeRead, retentionDelete, retentionEventInsert, retentionPage, retentionGenerations, retentionEventsDelete         string
+	retentionTreeLock, retentionTreeRead, retentionDelete, retentionPage, retentionGenerations, retentionEventsDelete                               string
 }
 
 func loadStatements(schema string) statements {
@@ -78,7 +78,7 @@ func loadStatements(schema string) statements {
 		repairChildrenDetach:            text("repair_children_detach.sql"),
 		repairSignalsRelease:            text("repair_signals_release.sql"),
 		repairRun:                       text("repair_run.sql"),
-		forkEventInsert:                 text("fork_event_insert.sql"),
+		eventInsert:                     text("event_insert.sql"),
 		generations:                     text("generations.sql"),
 		retentionPage:                   text("retention_page.sql"),
 		retentionGenerations:            text("retention_generations.sql"),
@@ -86,7 +86,6 @@ func loadStatements(schema string) statements {
 		retentionTreeLock:               text("retention_tree_lock.sql"),
 		retentionTreeRead:               text("retention_tree_read.sql"),
 		retentionDelete:                 text("retention_delete.sql"),
-		retentionEventInsert:            text("retention_event_insert.sql"),
 		runHoldForDrift:                 text("run_hold_for_drift.sql"),
 		heldRuns:                        text("held_runs.sql"),
 		histories:                       text("histories.sql"),
@@ -103,6 +102,7 @@ func loadStatements(schema string) statements {
 		parentState:                     text("parent_state.sql"),
 		signalReceive:                   text("signal_receive.sql"),
 		signalInsert:                    text("signal_insert.sql"),
+		signalInsertByPerson:            text("signal_insert_by_person.sql"),
 		signalNotStoredReasons:          text("signal_not_stored_reasons.sql"),
 		signalsUnreceivedCount:          text("signals_unreceived_count.sql"),
 		runWake:                         text("run_wake.sql"),

@@ -176,7 +176,11 @@ func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, b
 		err = writeEvent(x, id, store.EventLeaseLost, q.Now)
 	}
 	if err == nil && run.Status == store.Paused {
-		err = writeEvent(x, id, store.EventPaused, q.Now)
+		pause := store.Act{At: q.Now}
+		if halted {
+			pause.Actor, pause.Reason = row.PausedBy, row.Reason
+		}
+		err = writeActEvent(x, &pause, &store.Event{Type: store.EventPaused, Run: id})
 	}
 	if err != nil {
 		return store.ClaimedRun{}, false, err
@@ -220,8 +224,7 @@ func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, p
 
 // writeVersionEvent records that a worker of another version executes a run than before.
 func writeVersionEvent(x executor, run *store.Run, version string, at time.Time) error {
-	_, err := x.exec(qEventInsertWithValues, bindUUID(run.UUID), int64(store.EventVersionChanged), bindTime(at), nil, nil, run.Version, version)
-	return err
+	return writeActEvent(x, &store.Act{At: at}, &store.Event{Type: store.EventVersionChanged, Run: run.UUID, Old: run.Version, New: version})
 }
 
 // pauseCrashedRun pauses a run that has crashed MaxCrashes times without progress.

@@ -31,6 +31,12 @@ func applyControl(ctx context.Context, x *writeTx, o *store.ControlRequest) erro
 			return err
 		}
 	}
+	act := o.Act()
+	for _, e := range o.Events(changes) {
+		if err := writeActEvent(x, &act, &e); err != nil {
+			return err
+		}
+	}
 	for _, parent := range parents {
 		if err := wakeRun(x, parent, o.Now); err != nil {
 			return err
@@ -130,7 +136,11 @@ func applyChange(x *writeTx, o *store.ControlRequest, c *store.ControlChange, si
 		}
 	}
 	if c.Status >= store.Paused && c.Status != c.Before.Status {
-		return writeEvent(x, run, store.EndEventOf(c.Status), o.Now)
+		act := store.Act{At: o.Now}
+		if c.Status == store.Paused {
+			act = o.Act()
+		}
+		return writeActEvent(x, &act, &store.Event{Type: store.EndEventOf(c.Status), Run: run})
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func holdForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
 		return err
 	}
 	w.RunState = store.RunState{Found: true, Status: store.Paused, Epoch: w.Epoch, Control: row.Control | store.HeldForDrift}
-	return announceOwnershipEnd(x, w, store.Paused)
+	return announceOwnershipEnd(x, w, store.Paused, w.ActOfPause(row.Control, row.PausedBy, row.Reason))
 }
 
 // HeldRuns implements store.DriftStore.

@@ -31,7 +31,7 @@ func writeOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 			return checkOneRow("setting aside run", w.UUID, n, err)
 		}
 	}
-	return announceOwnershipEnd(x, w, w.Status)
+	return announceOwnershipEnd(x, w, w.Status, store.Act{})
 }
 
 // bitsBlockingEnd returns the control bits and the mark of a wake which change this end of an ownership.
@@ -74,7 +74,7 @@ func resolveOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 	if n, err := endOwnership(x, &end, noControlBits, noControlBits); err != nil || n != 1 {
 		return checkOneRow("ending an ownership of run", w.UUID, n, err)
 	}
-	return announceOwnershipEnd(x, &end, end.Status)
+	return announceOwnershipEnd(x, &end, end.Status, w.ActOfPause(row.Control, row.PausedBy, row.Reason))
 }
 
 // decideOwnershipEnd reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
@@ -149,7 +149,7 @@ func holdRun(x *writeTx, w *store.OwnershipEnd) error {
 	w.RunState = store.RunState{Found: true, Status: h.status, Epoch: w.Epoch, Control: h.control}
 	end := *w
 	end.WakeAt = h.wakeAt
-	return announceOwnershipEnd(x, &end, h.status)
+	return announceOwnershipEnd(x, &end, h.status, w.ActOfPause(row.Control, row.PausedBy, row.Reason))
 }
 
 // holdAsPaused returns what a run becomes whose pause was requested: it is paused without a crash.
@@ -184,13 +184,18 @@ func holdWithCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpd
 	return h
 }
 
-// announceOwnershipEnd adds the hint and the event for the end of an ownership, and wakes the parent if the run has ended.
-func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status) error {
+// announceOwnershipEnd adds the hint and the event for the end of an ownership, and wakes the parent if the run has ended. pause is who
+// has requested the pause of a run that is paused.
+func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status, pause store.Act) error {
 	if status == store.Pending || status == store.Waiting && !w.WakeAt.IsZero() {
 		x.addHint(store.HintClaim)
 	}
 	if status >= store.Paused {
-		if err := writeEvent(x, w.UUID, store.EndEventOf(status), ownershipEndTime(w)); err != nil {
+		if status != store.Paused {
+			pause = store.Act{}
+		}
+		pause.At = ownershipEndTime(w)
+		if err := writeActEvent(x, &pause, &store.Event{Type: store.EndEventOf(status), Run: w.UUID}); err != nil {
 			return err
 		}
 	}

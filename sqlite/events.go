@@ -19,6 +19,25 @@ func writeEvent(x executor, run uuid.UUID, what store.EventType, at time.Time) e
 	return err
 }
 
+// writeActEvent writes an event with the actor and the reason of an act, and the values before and after the change. Any of them may be
+// empty.
+func writeActEvent(x executor, act *store.Act, e *store.Event) error {
+	if !act.IsRecorded() && e.Old == "" && e.New == "" {
+		return writeEvent(x, e.Run, e.Type, act.At)
+	}
+	_, err := x.exec(qEventInsertWithValues, bindUUID(e.Run), int64(e.Type), bindTime(act.At), bindText(act.Actor), bindText(act.Reason), bindText(e.Old), bindText(e.New))
+	return err
+}
+
+// writeDeletion records who has deleted a queue or a limit, and why, unless nobody has said so.
+func writeDeletion(x executor, what store.EventType, c *store.OperatorRequest) error {
+	act := c.Act()
+	if !act.IsRecorded() {
+		return nil
+	}
+	return writeActEvent(x, &act, &store.Event{Type: what, Run: store.NoRun, Old: c.Name})
+}
+
 // Events implements store.Store. SQLite has one writer at a time, so the numbers of the events are in commit order,
 // without gaps that are filled later.
 func (s *database) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {

@@ -28,8 +28,6 @@ func (s *database) Fork(ctx context.Context, f *store.Fork) error {
 				return err
 			}
 		}
-		_, err = x.exec(qEventInsertWithValues, bindUUID(run.UUID), int64(store.EventRepaired), bindTime(run.CreatedAt), bindText(f.Actor), bindText(f.Reason),
-			f.Source.String(), nil)
-		return err
+		return writeActEvent(x, &store.Act{Actor: f.Actor, Reason: f.Reason, At: run.CreatedAt}, &store.Event{Type: store.EventRepaired, Run: run.UUID, Old: f.Source.String()})
 	})
 }

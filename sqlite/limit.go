@@ -27,8 +27,16 @@ func boundArgs(name string, s store.LimitSettings) []driver.Value {
 }
 
 // DeleteLimit implements store.LimitStore.
-func (s *database) DeleteLimit(ctx context.Context, name string) (bool, error) {
-	return s.execOnLimitRow(ctx, "delete a limit", qLimitDelete, name)
+func (s *database) DeleteLimit(ctx context.Context, c store.OperatorRequest) (found bool, err error) {
+	err = s.withWriteTx(ctx, "delete a limit", func(x executor) error {
+		n, err := x.exec(qLimitDelete, c.Name)
+		found = n > 0
+		if err == nil && found {
+			err = writeDeletion(x, store.EventLimitDeleted, &c)
+		}
+		return err
+	})
+	return found, err
 }
 
 // ResetLimit implements store.LimitStore.

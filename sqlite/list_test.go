@@ -158,14 +158,14 @@ func TestRunProgress(t *testing.T) {
 func TestTag(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
-	if ok, err := s.SetTags(t.Context(), store.NewUUID(1), []store.Tag{{Key: "k", Value: "v"}}, store.Epoch{}); ok || err != nil {
+	if ok, err := s.SetTags(t.Context(), store.NewUUID(1), []store.Tag{{Key: "k", Value: "v"}}, store.Epoch{}, store.Act{}); ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	for _, c := range []struct{ set, want []store.Tag }{
 		{[]store.Tag{{Key: "b", Value: "2"}, {Key: "a", Value: "1"}}, []store.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}},
 		{[]store.Tag{{Key: "b", Value: "3"}, {Key: "a"}, {Key: "c"}}, []store.Tag{{Key: "b", Value: "3"}}},
 	} {
-		if ok, err := s.SetTags(t.Context(), run, c.set, store.Epoch{}); !ok || err != nil {
+		if ok, err := s.SetTags(t.Context(), run, c.set, store.Epoch{}, store.Act{}); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		if o, err := s.RunProgress(t.Context(), run, now()); err != nil || !slices.Equal(o.Tags, c.want) {

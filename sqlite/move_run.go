@@ -71,8 +71,8 @@ func writeQueueMove(x *writeTx, m *store.MoveRunRequest, q *store.QueueState, pl
 		}
 	}
 	for _, e := range plan.Events {
-		_, err := x.exec(qEventInsertWithValues, bindUUID(m.Run), int64(e.Type), bindTime(m.Now), bindText(m.Actor), bindText(m.Reason), e.Old, e.New)
-		if err != nil {
+		e.Run = m.Run
+		if err := writeActEvent(x, &store.Act{Actor: m.Actor, Reason: m.Reason, At: m.Now}, &e); err != nil {
 			return err
 		}
 	}

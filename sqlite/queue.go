@@ -64,8 +64,17 @@ func (s *database) PauseQueue(ctx context.Context, p store.QueuePauseRequest) (b
 }
 
 // DeleteQueue implements store.QueueStore.
-func (s *database) DeleteQueue(ctx context.Context, c store.OperatorRequest) (bool, error) {
-	return s.execOnQueueRow(ctx, "delete a queue", qQueueDelete, c.Name, c.RecordedChange(store.OperatorDelete).Text())
+func (s *database) DeleteQueue(ctx context.Context, c store.OperatorRequest) (deleted bool, err error) {
+	err = s.writeAndNotify(ctx, "delete a queue", func(x *writeTx) error {
+		n, err := x.exec(qQueueDelete, c.Name, c.RecordedChange(store.OperatorDelete).Text())
+		deleted = n > 0
+		x.addHint(store.HintClaim)
+		if err == nil && deleted {
+			err = writeDeletion(x, store.EventQueueDeleted, &c)
+		}
+		return err
+	})
+	return deleted, err
 }
 
 // ResetQueue implements store.QueueStore.

@@ -131,9 +131,8 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 	if err != nil {
 		return err
 	}
-	_, err = x.exec(qEventInsertWithValues, id, int64(r.EventType()), bindTime(r.Now), bindText(r.Actor), bindText(r.Reason),
-		strconv.Itoa(int(run.Number)), strconv.Itoa(int(run.Number)+1))
-	return err
+	return writeActEvent(x, &store.Act{Actor: r.Actor, Reason: r.Reason, At: r.Now},
+		&store.Event{Type: r.EventType(), Run: run.Run, Old: strconv.Itoa(int(run.Number)), New: strconv.Itoa(int(run.Number) + 1)})
 }
 
 // checkpointsToArchive returns how many checkpoints the run must have, or -1 if any number is right.

@@ -69,9 +69,7 @@ func deleteTree(ctx context.Context, x executor, d *store.DeleteTreesRequest, t 
 	if t.Outcome != store.Written || !d.WithEvents {
 		return nil
 	}
-	_, err = x.exec(qEventInsertWithValues, bindUUID(t.Root), int64(store.EventDeleted), bindTime(d.Now), bindText(d.Actor), bindText(d.Reason), bindText(t.Name),
-		strconv.Itoa(t.Deleted))
-	return err
+	return writeActEvent(x, &store.Act{Actor: d.Actor, Reason: d.Reason, At: d.Now}, &store.Event{Type: store.EventDeleted, Run: t.Root, Old: t.Name, New: strconv.Itoa(t.Deleted)})
 }
 
 // deleteRun deletes a run that has ended, with everything that is its own.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -10,6 +11,14 @@ import (
 func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeRequest) error {
 	return s.writeAndNotify(ctx, "set a deadline", func(x *writeTx) (err error) {
 		d.Outcome, d.RunState = store.Written, store.RunState{}
+		var before time.Time
+		if d.Act.IsRecorded() {
+			row, _, err := runByUUID(x, d.Run, store.NoPayloads)
+			if err != nil {
+				return err
+			}
+			before = row.Deadline
+		}
 		status, err := queryStatus(x, qRunDeadlineSet, bindTime(d.At), bindTime(d.Now), bindShard(d.Run), bindUUID(d.Run), d.Timeout.Microseconds())
 		switch {
 		case err != nil:
@@ -23,6 +32,9 @@ func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeReque
 		case status == store.Waiting, status == store.Pending:
 			x.addHint(store.HintClaim)
 		}
-		return nil
+		if !d.Act.IsRecorded() || before.Equal(truncateTime(d.At)) {
+			return nil
+		}
+		return writeActEvent(x, &d.Act, &store.Event{Type: store.EventTimeoutSet, Run: d.Run, Old: store.TimeText(before), New: store.TimeText(d.At)})
 	})
 }

@@ -50,11 +50,8 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 			}
 			o.Maps = append(o.Maps, store.MapProgress{Step: m, Done: done})
 		}
-		return x.query(qRunTags, func(v []driver.Value) error {
-			c := columnReader{values: v}
-			o.Tags = append(o.Tags, store.Tag{Key: c.text(), Value: c.text()})
-			return c.err
-		}, bindShard(run), bindUUID(run))
+		o.Tags, err = readTags(x, run)
+		return err
 	})
 	if err != nil {
 		return store.RunProgress{}, err

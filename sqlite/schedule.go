@@ -135,6 +135,11 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRe
 			w.PrepareForWrite(state.Row)
 		}
 		u.AppliedWrite = w
+		for _, e := range u.Events(w) {
+			if err := writeActEvent(x, &u.Act, &e); err != nil {
+				return err
+			}
+		}
 		return writeSchedule(x, u, w)
 	})
 }

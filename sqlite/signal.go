@@ -23,6 +23,11 @@ func writeSignal(x *writeTx, w *store.SignalWrite) error {
 		return err
 	}
 	if n == 1 {
+		if w.Act.IsRecorded() {
+			if err := writeActEvent(x, &w.Act, &store.Event{Type: store.EventSignalled, Run: w.Run, New: w.Name}); err != nil {
+				return err
+			}
+		}
 		return wakeRun(x, w.Run, w.CreatedAt)
 	}
 	return resolveSignalWrite(x, w)

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -9,7 +11,7 @@ import (
 )
 
 // SetTags implements store.Store.
-func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
+func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch, by store.Act) (bool, error) {
 	found := false
 	err := s.withWriteTx(ctx, "tag", func(x executor) error {
 		state, err := readRunState(x, run)
@@ -17,6 +19,15 @@ func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag,
 			return err
 		}
 		found = true
+		if by.IsRecorded() {
+			changes, err := changesTags(x, run, tags)
+			if err == nil && changes {
+				err = writeActEvent(x, &by, &store.Event{Type: store.EventTagged, Run: run, New: store.TagsText(tags)})
+			}
+			if err != nil {
+				return err
+			}
+		}
 		for _, tag := range tags {
 			if tag.Value == "" {
 				if _, err := x.exec(qTagDelete, bindShard(run), bindUUID(run), tag.Key); err != nil {
@@ -31,4 +42,24 @@ func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag,
 		return nil
 	})
 	return found && err == nil, err
+}
+
+// readTags returns the tags of a run, ordered by key.
+func readTags(x executor, run uuid.UUID) (tags []store.Tag, err error) {
+	err = x.query(qRunTags, func(v []driver.Value) error {
+		c := columnReader{values: v}
+		tags = append(tags, store.Tag{Key: c.text(), Value: c.text()})
+		return c.err
+	}, bindShard(run), bindUUID(run))
+	return tags, err
+}
+
+// changesTags reports whether any of the tags differs from what the run has.
+func changesTags(x executor, run uuid.UUID, tags []store.Tag) (bool, error) {
+	had, err := readTags(x, run)
+	before := make(map[string]string, len(had))
+	for _, tag := range had {
+		before[tag.Key] = tag.Value
+	}
+	return slices.ContainsFunc(tags, func(tag store.Tag) bool { return before[tag.Key] != tag.Value }), err
 }

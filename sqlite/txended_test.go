@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/seed8ec063be/durable"
@@ -34,6 +35,9 @@ func TestStartTxAfterTheTransaction(t *testing.T) {
 	for name, tx := range map[string]*sql.Tx{"ended": over, "nil": nil} {
 		if _, err := StartTx(t.Context(), tx, e, w, 1, durable.ID("x")); !errors.Is(err, durable.ErrInvalidConfig) || errors.Is(err, durable.ErrUnavailable) {
 			t.Errorf("StartTx, %s: %v", name, err)
+		}
+		if err := SignalTx(t.Context(), tx, e, "live", "word", 1, durable.Actor("ann")); !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), "record them there") {
+			t.Errorf("with an actor: %v", err)
 		}
 		if err := SignalTx(t.Context(), tx, e, "live", "word", 1); !errors.Is(err, durable.ErrInvalidConfig) || errors.Is(err, durable.ErrUnavailable) {
 			t.Errorf("SignalTx, %s: %v", name, err)

@@ -81,11 +81,11 @@ var scheduleActs = map[string]actFunc{
 	"pause":  namedAct("the schedule is paused", (*durable.Engine).PauseSchedule),
 	"resume": namedAct("the schedule is resumed", (*durable.Engine).ResumeSchedule),
 	"reset":  namedAct("the schedule of the code applies", (*durable.Engine).ResetSchedule),
-	"trigger": func(ctx context.Context, e *durable.Engine, name string, _ actForm, _ []durable.ControlOption) (string, error) {
-		id, err := e.TriggerSchedule(ctx, name)
+	"trigger": func(ctx context.Context, e *durable.Engine, name string, _ actForm, opts []durable.ControlOption) (string, error) {
+		id, err := e.TriggerSchedule(ctx, name, opts...)
 		return "run " + id + " was started", err
 	},
-	"backfill": func(ctx context.Context, e *durable.Engine, name string, f actForm, _ []durable.ControlOption) (string, error) {
+	"backfill": func(ctx context.Context, e *durable.Engine, name string, f actForm, opts []durable.ControlOption) (string, error) {
 		now, err := e.Now(ctx)
 		if err != nil {
 			return "", err
@@ -98,7 +98,7 @@ var scheduleActs = map[string]actFunc{
 				return "", &statusError{http.StatusBadRequest, err.Error()}
 			}
 		}
-		done, err := e.Backfill(ctx, name, times[0], times[1])
+		done, err := e.Backfill(ctx, name, times[0], times[1], opts...)
 		return wording.Count(done.Started, "run", "runs") + " started", err
 	},
 }

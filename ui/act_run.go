@@ -58,7 +58,7 @@ var runActs = map[string]actFunc{
 	"rerun": repairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
 		return e.Rerun(ctx, id, f.Get("step"), opts...)
 	}),
-	"signal": func(ctx context.Context, e *durable.Engine, id string, f actForm, _ []durable.ControlOption) (string, error) {
+	"signal": func(ctx context.Context, e *durable.Engine, id string, f actForm, by []durable.ControlOption) (string, error) {
 		name, err := requiredField(f, "name")
 		if err != nil {
 			return "", err
@@ -68,17 +68,20 @@ var runActs = map[string]actFunc{
 			return "", err
 		}
 		var opts []durable.SignalOption
+		for _, o := range by {
+			opts = append(opts, o)
+		}
 		if key := f.Get("key"); key != "" {
 			opts = append(opts, durable.SignalKey(key))
 		}
 		return "the signal was sent", e.Signal(ctx, id, name, payload, opts...)
 	},
-	"tag": func(ctx context.Context, e *durable.Engine, id string, f actForm, _ []durable.ControlOption) (string, error) {
+	"tag": func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
 		key, err := requiredField(f, "tag_key")
 		if err != nil {
 			return "", err
 		}
-		return "the tag was set", e.SetTags(ctx, id, map[string]string{key: f.Get("tag_value")})
+		return "the tag was set", e.SetTags(ctx, id, map[string]string{key: f.Get("tag_value")}, opts...)
 	},
 	"move": func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
 		queue, err := requiredField(f, "to_queue")
@@ -94,12 +97,12 @@ var runActs = map[string]actFunc{
 		}
 		return "the priority was set", e.SetPriority(ctx, id, n, opts...)
 	},
-	"expire": func(ctx context.Context, e *durable.Engine, id string, f actForm, _ []durable.ControlOption) (string, error) {
+	"expire": func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
 		d, err := wording.ParseDuration(f.text("timeout"))
 		if err != nil {
 			return "", &statusError{http.StatusBadRequest, err.Error()}
 		}
-		return "the timeout was set", e.SetTimeout(ctx, id, d)
+		return "the timeout was set", e.SetTimeout(ctx, id, d, opts...)
 	},
 	"delete": func(ctx context.Context, e *durable.Engine, id string, _ actForm, opts []durable.ControlOption) (string, error) {
 		deleted, err := e.Delete(ctx, id, opts...)

@@ -41,7 +41,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 		// Those of one request are methods of the view.
 		"text": wording.Escape, "lines": wording.EscapeLines, "exact": wording.ExactTime, "took": wording.DurationBetween, "about": wording.RoughDuration,
 		"status": statusText, "detail": detailText, "payload": showPayload, "long": isLong, "count": wording.Count,
-		"origin": wording.SettingsOrigin, "change": wording.LastChange, "notNil": notNil,
+		"origin": wording.SettingsOrigin, "change": wording.LastChange, "changed": wording.ChangeText, "notNil": notNil,
 		"queueSettingsOf": func(q durable.QueueInfo) string { return wording.QueueSettings(&q.Settings) },
 		"boundsOf":        func(l durable.LimitInfo) string { return wording.LimitBounds(&l.LimitBounds) },
 		"timesOf":         func(i durable.ScheduleInfo) string { return wording.ScheduleTimes(&i.Schedule) },

@@ -145,7 +145,7 @@ func (v *requestView) visibleEvents(all []durable.Event) ([]durable.Event, error
 	bound.Workflow, bound.Roots = "", false
 	told := reflect.ValueOf(bound).IsZero()
 	all = slices.DeleteFunc(all, func(e durable.Event) bool {
-		fits := told && (workflow == "" || e.Workflow == workflow) && (!roots || e.Name == "") // a child has a name
+		fits := told && e.RunID != "" && (workflow == "" || e.Workflow == workflow) && (!roots || e.Name == "") // a child has a name
 		_, sees := visible[e.RunID]
 		return !sees && !fits
 	})

@@ -195,7 +195,7 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 	fenced := false
 	err = r.e.retryUntilPatienceEnds(writes, by, func() error {
 		return by.attemptWrite(func() error {
-			there, err := r.e.store.SetTags(writes, r.row.UUID, tags, r.row.Epoch)
+			there, err := r.e.store.SetTags(writes, r.row.UUID, tags, r.row.Epoch, store.Act{})
 			fenced = err == nil && !there
 			return err
 		})

@@ -28,7 +28,7 @@ func (e *Engine) SetLimit(ctx context.Context, c store.LimitChangeRequest) error
 
 // DeleteLimit removes the row of a limit. It returns ErrNotFound if there is none.
 func (e *Engine) DeleteLimit(ctx context.Context, c store.OperatorRequest) error {
-	return e.changeLimit(ctx, &c, store.OperatorDelete, func() (bool, error) { return e.store.DeleteLimit(ctx, c.Name) })
+	return e.changeLimit(ctx, &c, store.OperatorDelete, func() (bool, error) { return e.store.DeleteLimit(ctx, c) })
 }
 
 // ResetLimit removes the bounds of an operator. It returns ErrNotFound if there is no such limit, and ErrNotDeclared.

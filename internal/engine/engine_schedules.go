@@ -62,9 +62,9 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) er
 }
 
 // TriggerSchedule starts a run of the schedule now, and returns its ID.
-func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
+func (e *Engine) TriggerSchedule(ctx context.Context, name string, act store.Act) (id string, err error) {
 	call, check := uuid.NewString(), e.newScheduleCheck(ctx)
-	err = e.changeSchedule(ctx, name, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
+	err = e.changeSchedule(ctx, name, act, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
 		w, id, err = schedule.PlanTrigger(&schedule.Firing{Name: name, Now: e.clock.Now(), NewStart: e.newScheduleStart, Check: check}, at, call)
 		return w, err
 	})
@@ -79,14 +79,14 @@ type BackfillResult struct {
 }
 
 // Backfill starts the runs of past times that were not fired, in several transactions.
-func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) (done BackfillResult, err error) {
+func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, act store.Act) (done BackfillResult, err error) {
 	for !from.IsZero() {
 		if err := e.EnsureClock(ctx); err != nil {
 			return done, err
 		}
 		firing := schedule.Firing{Name: name, Now: e.clock.Now(), NewStart: e.newScheduleStart, Check: e.newScheduleCheck(ctx)}
 		b := &schedule.Backfill{Firing: firing, From: from, To: to, Call: uuid.NewString()}
-		change := &store.ScheduleChangeRequest{Name: name, TimesToDecide: b.TimesToDecide, Plan: b.Plan}
+		change := &store.ScheduleChangeRequest{Name: name, TimesToDecide: b.TimesToDecide, Plan: b.Plan, Act: act}
 		if err := e.commitSchedule(ctx, change); err != nil {
 			return done, err
 		}

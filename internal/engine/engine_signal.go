@@ -45,7 +45,12 @@ func (e *Engine) sendSignal(ctx context.Context, by writeCaller, ref string, s *
 	}
 	s.Run = row.UUID
 	e.setSignalTime(s, after)
-	err = e.writeWithRetry(ctx, by, nil, func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.WriteSignal(ctx, s) })
+	write := func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.WriteSignal(ctx, s) }
+	if s.Act.IsRecorded() { // a batch holds one such signal for each run
+		err = e.retryWriteAlone(ctx, by, nil, by.wrap(write), nil)
+	} else {
+		err = e.writeWithRetry(ctx, by, nil, write)
+	}
 	if err != nil {
 		return fmt.Errorf("signal run %q: %w", ref, err)
 	}
@@ -69,6 +74,7 @@ func (e *Engine) setSignalTime(s *store.SignalWrite, after time.Time) {
 	s.CreatedAt = e.signalTimes.nextTime(e.clock.Now(), after)
 	s.ArrivedAt = e.clock.RowTimeOverride()
 	s.ID = store.NewUUIDAt(0, s.CreatedAt)
+	s.Act.At = s.CreatedAt
 }
 
 // increasingTimes generates strictly increasing times.

@@ -135,7 +135,7 @@ func (c *attemptContext) Deadline() (time.Time, bool) {
 
 // SetTimeout makes a run expire d from now. Zero removes its deadline. SetTimeout returns a *StateError
 // for a run that has ended, is being cancelled, or is expiring.
-func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) error {
+func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration, act store.Act) error {
 	if err := e.CheckOutsideTx(ctx, "a change of a timeout"); err != nil {
 		return err
 	}
@@ -149,7 +149,8 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 	now := e.clock.Now()
 	// The store changes no deadline that may have passed, because the owner of the run may have begun to
 	// end it.
-	change := &store.DeadlineChangeRequest{Run: row.UUID, Now: now.Add(e.clock.MaxError())}
+	act.At = now
+	change := &store.DeadlineChangeRequest{Run: row.UUID, Now: now.Add(e.clock.MaxError()), Act: act}
 	if d > 0 {
 		change.At, change.Timeout = now.Add(d), d
 	}

@@ -313,7 +313,7 @@ func (w *worker) versionsOfOtherWorkers(ctx context.Context) (map[string]bool, e
 
 // changeScheduleAsOperator changes one schedule in one transaction, and logs what the operator has done.
 func (e *Engine) changeScheduleAsOperator(ctx context.Context, name string, c store.OperatorChange, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
-	err := e.changeSchedule(ctx, name, plan)
+	err := e.changeSchedule(ctx, name, store.Act{Actor: c.By, Reason: c.Reason}, plan)
 	if err == nil {
 		e.reportOperatorChange(telemetry.KeySchedule, name, c)
 	}
@@ -321,9 +321,9 @@ func (e *Engine) changeScheduleAsOperator(ctx context.Context, name string, c st
 }
 
 // changeSchedule changes one schedule in one transaction.
-func (e *Engine) changeSchedule(ctx context.Context, name string, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
+func (e *Engine) changeSchedule(ctx context.Context, name string, act store.Act, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
 	var refused error
-	change := &store.ScheduleChangeRequest{Name: name, Plan: func(s store.ScheduleState) (w *store.ScheduleWrite) {
+	change := &store.ScheduleChangeRequest{Name: name, Act: act, Plan: func(s store.ScheduleState) (w *store.ScheduleWrite) {
 		w, refused = plan(s)
 		return w
 	}}
@@ -341,6 +341,7 @@ func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChang
 	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return err
 	}
+	change.Act.At = e.clock.Now()
 	if err := e.commitAlone(ctx, userCaller, func() error { return e.store.ChangeSchedule(ctx, change) }); err != nil {
 		return err
 	}

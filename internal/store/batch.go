@@ -132,6 +132,9 @@ type SignalWrite struct {
 	// signal, after it has locked the run. So a receive that timed out committed before the signal.
 	ArrivedAt time.Time
 
+	// Act is recorded in an event if the signal is new. A batch holds at most one such signal for each run.
+	Act Act
+
 	// Outcome is Written; Adopted, if the key was used before (Existing holds that signal); Fenced, if the run has ended or does
 	// not exist; or Locked, if another transaction has locked the run's row. A retry after an ambiguous commit finds ID itself,
 	// and its outcome is Written.

@@ -19,6 +19,7 @@ type DeadlineChangeRequest struct {
 	Now time.Time
 	// Timeout is the duration that ends at At. A repair of the run after its end begins it anew.
 	Timeout time.Duration
+	Act     Act // an event records it, unless the run has the deadline already
 
 	// Outcome is Written or Fenced. If it is Fenced, RunState holds the state of the run.
 	Outcome  Outcome

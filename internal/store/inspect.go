@@ -120,6 +120,15 @@ const (
 	EventDeleted         EventType = 5 // the run and its tree were deleted on request
 	EventContinued       EventType = 6 // the run continued as its next generation, with a new input
 	EventVersionChanged  EventType = 7 // a worker of another version of the code claimed the run, which had been executed before
+	EventResumed         EventType = 8 // the run was resumed on request
+	EventSignalled       EventType = 9 // a signal was sent to the run
+	EventTagged          EventType = 10
+	EventTimeoutSet      EventType = 11
+	EventTriggered       EventType = 12 // the run was started by a trigger of a schedule
+	EventBackfilled      EventType = 13 // the run was started by a backfill of a schedule
+	EventQueueDeleted    EventType = 14 // it concerns no run; so do the next two
+	EventLimitDeleted    EventType = 15
+	EventScheduleDeleted EventType = 16
 	EventPaused          EventType = 104
 	EventCompleted       EventType = 105
 	EventFailed          EventType = 106
@@ -141,9 +150,12 @@ type Event struct {
 	Child    bool   // the run has a parent
 	Workflow string
 
-	// Actor, Reason, Old and New are set for EventMovedToQueue, EventPriorityChanged, EventRepaired, EventContinued, EventVersionChanged and
-	// EventDeleted only. Old and New are the queue, the priority, the version, or the number of the generation, before and after the change; of EventDeleted, the name of
-	// the run and the number of deleted runs.
+	// Actor and Reason are those of the request. Events that no request has caused have none.
+	//
+	// Old and New are the queue, the priority, the version, the number of the generation, or the deadline (see TimeText), before and after
+	// the change; of EventDeleted, the name of the run and the number of deleted runs. New alone is the name of the signal, the tags
+	// (see TagsText), or the name of the schedule that started the run. Old alone is the name of the queue, limit or schedule that was
+	// deleted. Other events have none.
 	Actor, Reason, Old, New string
 }
 

@@ -65,6 +65,9 @@ type OperatorRequest struct {
 	Reason string
 }
 
+// Act returns the act that an event of the deletion records.
+func (c OperatorRequest) Act() Act { return Act{Actor: c.Actor, Reason: c.Reason, At: c.Now} }
+
 // RecordedChange returns the OperatorChange that is recorded for the request.
 func (c OperatorRequest) RecordedChange(verb OperatorVerb) OperatorChange {
 	return OperatorChange{Verb: verb, At: c.Now, By: c.Actor, Reason: c.Reason}

@@ -273,7 +273,7 @@ type LimitStore interface {
 
 	// DeleteLimit removes a limit's row, with what an operator has set. Its limit keys stay until DeleteUnusedLimitKeys. It
 	// reports whether there was a row.
-	DeleteLimit(ctx context.Context, name string) (bool, error)
+	DeleteLimit(ctx context.Context, c OperatorRequest) (bool, error)
 
 	// ResetLimit removes the bounds of an operator, so that those that code has declared apply. It reports
 	// whether there is such a limit that code has declared.

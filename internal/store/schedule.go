@@ -66,6 +66,9 @@ type ScheduleChangeRequest struct {
 	// again if ScheduleState.AddTakenID says so.
 	Plan func(s ScheduleState) *ScheduleWrite
 
+	// Act is recorded in an event of each run that is started, or of the deletion of the row.
+	Act Act
+
 	// Found reports whether the row existed. It is also false if the row was locked and SkipLocked is true.
 	Found bool
 	// Written is the ScheduleWrite that Plan returned, with the outcomes of its starts. It is nil if nothing was written.
@@ -189,6 +192,24 @@ func (w *ScheduleWrite) PrepareForWrite(before *Schedule) {
 			w.Row.LastRun = f.Run
 		}
 	}
+}
+
+// Events returns the events of an applied write: one for each run that a trigger or a backfill has started, or one for a deletion. There
+// are none without an actor and a reason.
+func (c *ScheduleChangeRequest) Events(w *ScheduleWrite) (events []Event) {
+	types := map[FireKind]EventType{FireTriggered: EventTriggered, FireBackfill: EventBackfilled}
+	switch {
+	case !c.Act.IsRecorded():
+	case w.Delete:
+		events = append(events, Event{Type: EventScheduleDeleted, Run: NoRun, Old: c.Name})
+	default:
+		for i := range w.Fires {
+			if f := &w.Fires[i]; f.Start != nil && f.Outcome == FireStarted && types[f.Kind] != 0 {
+				events = append(events, Event{Type: types[f.Kind], Run: f.Run.UUID, New: c.Name})
+			}
+		}
+	}
+	return events
 }
 
 // Starts returns the starts of the fires.

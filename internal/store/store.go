@@ -135,7 +135,8 @@ type Store interface {
 
 	// SetTags sets tags of a run; an empty value removes a tag. It returns false if there is no such run.
 	// If the epoch is not zero, it also returns false unless the run is running at this epoch.
-	SetTags(ctx context.Context, run uuid.UUID, tags []Tag, epoch Epoch) (bool, error)
+	// The act is recorded in an event if any tag changes.
+	SetTags(ctx context.Context, run uuid.UUID, tags []Tag, epoch Epoch, by Act) (bool, error)
 
 	// CountUnreceivedSignals returns, for each of the runs and each name of a signal, how many signals the run has not
 	// received. The result has no entry for a run that has received all its signals. It is ordered by the position in runs, then by name.

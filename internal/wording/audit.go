@@ -18,22 +18,37 @@ type Act struct {
 	Workflow string    // of a run
 	Actor    string
 	Reason   string
-	Old, New string // the queue, the priority or the generation of the run, before and after
+	Old, New string // what the act has changed, before and after; see durable.Event
 }
 
 // eventVerbs are the verbs of the events that hold an actor and a reason.
 var eventVerbs = map[durable.EventType]string{
 	durable.EventMovedToQueue: "move", durable.EventPriorityChanged: "prioritize", durable.EventRepaired: "repair", durable.EventDeleted: "delete",
+	durable.EventPaused: "pause", durable.EventResumed: "resume", durable.EventSignalled: "signal", durable.EventTagged: "tag", durable.EventTimeoutSet: "timeout",
+	durable.EventTriggered: "trigger", durable.EventBackfilled: "backfill",
+	durable.EventQueueDeleted: "delete", durable.EventLimitDeleted: "delete", durable.EventScheduleDeleted: "delete",
 }
 
-// clockTolerance is how much earlier than a pause its event may be: the process that pauses a run and the worker that records the
-// event each estimate the database's clock.
-const clockTolerance = time.Second
+// needsActor are the events of eventVerbs that are no acts without an actor and a reason: the run or the engine has caused them.
+var needsActor = map[durable.EventType]bool{durable.EventRepaired: true, durable.EventPaused: true}
 
-// RunIDsForActs returns the UUIDs of the runs that ActsOnRuns needs: those that events say were paused or cancelled.
+// deletedTargets are what the events of deletions are about, other than runs.
+var deletedTargets = map[durable.EventType]string{
+	durable.EventQueueDeleted: "queue", durable.EventLimitDeleted: "limit", durable.EventScheduleDeleted: "schedule",
+}
+
+// ChangeText returns what an event or an act has changed, in words.
+func ChangeText(before, after string) string {
+	if before == "" {
+		return after
+	}
+	return before + " to " + cmp.Or(after, "-")
+}
+
+// RunIDsForActs returns the UUIDs of the runs that ActsOnRuns needs: those that events say were cancelled.
 func RunIDsForActs(events []durable.Event) (ids []string) {
 	for i := range events {
-		if e := &events[i]; e.Type == durable.EventPaused || e.Type == durable.EventCancelled {
+		if e := &events[i]; e.Type == durable.EventCancelled {
 			ids = append(ids, e.RunID)
 		}
 	}
@@ -41,8 +56,8 @@ func RunIDsForActs(events []durable.Event) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// ActsOnRuns returns the acts among events, in their order. The actor of a pause and of a cancel is recorded with the run only, so it
-// is that of the last pause, and runs that are not given have none.
+// ActsOnRuns returns the acts among events, in their order, with the deletions of queues, limits and schedules. The actor of a cancel is
+// recorded with the run only, so runs that are not given have none.
 func ActsOnRuns(events []durable.Event, runs []durable.RunInfo) (acts []Act) {
 	byID := make(map[string]*durable.RunInfo, len(runs))
 	for i := range runs {
@@ -50,18 +65,15 @@ func ActsOnRuns(events []durable.Event, runs []durable.RunInfo) (acts []Act) {
 	}
 	for i := range events {
 		e := &events[i]
-		act := Act{At: e.At, Verb: eventVerbs[e.Type], Target: "run", Name: e.ID, Workflow: e.Workflow, Actor: e.Actor, Reason: e.Reason, Old: e.Old, New: e.New}
+		act := Act{At: e.At, Verb: eventVerbs[e.Type], Target: cmp.Or(deletedTargets[e.Type], "run"), Name: e.ID, Workflow: e.Workflow, Actor: e.Actor, Reason: e.Reason, Old: e.Old, New: e.New}
 		run := byID[e.RunID]
 		switch {
-		case e.Type == durable.EventPaused && run != nil && run.Status == durable.StatusPaused && run.PausedBy != "" && !run.PausedAt.After(e.At.Add(clockTolerance)):
-			act.Verb, act.Actor, act.Reason = "pause", run.PausedBy, run.Reason
-			delete(byID, e.RunID) // the events are the newest first: earlier pauses are no longer recorded
 		case e.Type == durable.EventCancelled && run != nil && run.Cancellation != nil && run.Cancellation.Actor+run.Cancellation.Reason != "":
 			act.At, act.Verb, act.Actor, act.Reason = run.Cancellation.At, "cancel", run.Cancellation.Actor, run.Cancellation.Reason
 			if run.Err != nil && errors.Is(run.Err, durable.ErrTerminated) {
 				act.Verb = "terminate"
 			}
-		case act.Verb == "" || e.Type == durable.EventRepaired && act.Actor+act.Reason == "": // the run has retried itself
+		case act.Verb == "" || needsActor[e.Type] && act.Actor+act.Reason == "":
 			continue
 		}
 		acts = append(acts, act)

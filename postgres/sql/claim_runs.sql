@@ -20,7 +20,7 @@
 -- own leases at that time, and perhaps the owner could not either.
 --
 -- A run that is to be paused (control 1, 2), and whose owner died before it released the run, is paused
--- in the same way without a crash. Lost leases and pauses are recorded as events, and so is another version (7) of
+-- in the same way without a crash, and its event has the actor and the reason of the pause. Lost leases and pauses are recorded as events, and so is another version (7) of
 -- a run that was executed before.
 --
 -- An epoch has its count, which increases by one here, in the upper 32 bits, and the nonce of the claim
@@ -115,12 +115,19 @@ WITH own AS MATERIALIZED (
               r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
               r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 ), told AS (
-    INSERT INTO durable.event (at, shard, type, run_id, old_value, new_value)
-    SELECT $2::timestamptz, judged.shard, 1, judged.id, NULL, NULL FROM judged WHERE judged.lost
+    INSERT INTO durable.event (at, shard, type, run_id, actor, reason, old_value, new_value)
+    SELECT $2::timestamptz, judged.shard, 1, judged.id, NULL, NULL, NULL, NULL FROM judged WHERE judged.lost
     UNION ALL
-    SELECT $2::timestamptz, judged.shard, 104, judged.id, NULL, NULL FROM judged WHERE judged.hopeless OR judged.halted
+    SELECT $2::timestamptz, judged.shard, 104, judged.id, pause.paused_by, pause.reason, NULL, NULL
+    FROM judged
+    LEFT JOIN LATERAL (
+        SELECT r.paused_by, r.reason FROM durable.run AS r
+        WHERE judged.halted AND r.shard = judged.shard AND r.id = judged.id
+        OFFSET 0
+    ) AS pause ON true
+    WHERE judged.hopeless OR judged.halted
     UNION ALL
-    SELECT $2::timestamptz, judged.shard, 7, judged.id, judged.version_before, judged.next_version
+    SELECT $2::timestamptz, judged.shard, 7, judged.id, NULL, NULL, judged.version_before, judged.next_version
     FROM judged WHERE judged.version_before IS NOT NULL AND NOT (judged.hopeless OR judged.halted)
 ), passed AS MATERIALIZED ( -- computed once, not for each row
     SELECT set_config('durable_claim.ids', coalesce(string_agg(id::text, ',') FILTER (WHERE epoch >> 32 > 1 AND NOT overtaken), ''), true) AS ids

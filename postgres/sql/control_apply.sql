@@ -1,5 +1,5 @@
 -- Applies the changes of a control request, each guarded by the state in which the run was found. It
--- records events for pauses (4), ends (5 and above), and leases that an end takes from their owner. The
+-- records events for pauses (4), with who has requested them and why, ends (5 and above), and leases that an end takes from their owner. The
 -- runs are locked, so all are in the state in which they were found; the returned count confirms that.
 --
 -- A run in the lane $17 waits for its start key (see store.UnreleasedLane). A resume does not make it due: its release does. No
@@ -46,14 +46,15 @@ WITH changed AS (
     USING changed
     WHERE p.shard = changed.shard AND p.run_id = changed.id AND changed.unplaced
 ), told AS (
-    INSERT INTO durable.event (at, txid, shard, type, run_id)
+    INSERT INTO durable.event (at, txid, shard, type, run_id, actor, reason)
     SELECT $10::timestamptz, greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1)::text::xid8),
-           changed.shard, changed.status + 100, changed.id
+           changed.shard, changed.status + 100, changed.id,
+           CASE WHEN changed.status = 4 THEN $12::text END, CASE WHEN changed.status = 4 THEN $11::text END
     FROM changed
     WHERE changed.status >= 4 AND changed.status <> changed.was_status
     UNION ALL -- its owner lost the lease
     SELECT $10::timestamptz, greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1)::text::xid8),
-           changed.shard, 1, changed.id
+           changed.shard, 1, changed.id, NULL, NULL
     FROM changed
     WHERE changed.status >= 5 AND changed.was_status = 2
 )

@@ -10,10 +10,11 @@ WITH held AS (
         reason = CASE WHEN r.control & 3 <> 0 THEN coalesce(r.reason, $5::text) ELSE $5::text END,
         trace = coalesce($6::text, r.trace)
     WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.epoch = $3::bigint AND r.status = 2
-    RETURNING r.shard, r.id, r.status, r.epoch, r.control
+    RETURNING r.shard, r.id, r.status, r.epoch, r.control, CASE WHEN r.control & 3 <> 0 THEN r.paused_by END AS paused_by,
+              CASE WHEN r.control & 3 <> 0 THEN r.reason END AS pause_reason
 ), told AS (
-    INSERT INTO durable.event (at, shard, type, run_id)
-    SELECT $4::timestamptz, held.shard, 104, held.id FROM held
+    INSERT INTO durable.event (at, shard, type, run_id, actor, reason)
+    SELECT $4::timestamptz, held.shard, 104, held.id, held.paused_by, held.pause_reason FROM held
 ), noted AS (
     INSERT INTO durable.divergence (shard, run_id, version, at, call, detail)
     SELECT held.shard, held.id, $7::text, $8::timestamptz, $9::text, $10::text FROM held

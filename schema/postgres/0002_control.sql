@@ -49,18 +49,19 @@ CREATE TABLE durable.tag (
 -- Ordered by run ID, which puts the newest runs last, whatever their shard.
 CREATE INDEX tag_value ON durable.tag (key, value, run_id);
 
--- What happened to runs, written in the transaction that changed them. Events are ordered by txid,
+-- What happened to runs, and which queues, limits and schedules were deleted (run_id is zero), written in the transaction
+-- of the change. Events are ordered by txid,
 -- because a reader can see which transactions have ended: no event can be added below the oldest
 -- transaction that is still open.
 CREATE TABLE durable.event (
     at     timestamptz NOT NULL,
     txid   xid8     NOT NULL DEFAULT pg_current_xact_id(),
     shard  smallint NOT NULL,
-    type   smallint NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 4 repaired 5 deleted 6 continued 7 version changed 104 paused 105 completed 106 failed 107 cancelled 109 expired
+    type   smallint NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 4 repaired 5 deleted 6 continued 7 version changed 8 resumed 9 signalled 10 tagged 11 timeout set 12 triggered 13 backfilled 14 queue deleted 15 limit deleted 16 schedule deleted 104 paused 105 completed 106 failed 107 cancelled 109 expired
     run_id uuid     NOT NULL,
-    actor  text,                         -- of a move, a change of the priority, a repair and a deletion: who requested it, and why
+    actor  text,                         -- who has requested it, and why; NULL if nobody has said so
     reason text,
-    old_value text,                      -- likewise: the queue, the priority or the number of the generation before, and after; of a deletion: the ID, and the number of runs
+    old_value text,                      -- before and after: the queue, the priority, the generation, the version or the deadline; of a deletion: the ID, and the number of runs; new alone: the signal, the tags or the schedule
     new_value text,
     PRIMARY KEY (shard, txid, run_id, type)
 );
@@ -119,7 +120,9 @@ FROM durable.signal;
 
 CREATE VIEW durable.events AS
 SELECT at, run_id,
-       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 5 THEN 'deleted' WHEN 6 THEN 'continued' WHEN 7 THEN 'version changed' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
+       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 5 THEN 'deleted' WHEN 6 THEN 'continued' WHEN 7 THEN 'version changed' WHEN 8 THEN 'resumed' WHEN 9 THEN 'signalled' WHEN 10 THEN 'tagged' WHEN 11 THEN 'timeout set'
+                 WHEN 12 THEN 'triggered' WHEN 13 THEN 'backfilled' WHEN 14 THEN 'queue deleted' WHEN 15 THEN 'limit deleted' WHEN 16 THEN 'schedule deleted'
+                 WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
                  WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled' WHEN 109 THEN 'expired' END AS type,
        actor, reason, old_value, new_value, txid, shard
 FROM durable.event;

@@ -62,11 +62,11 @@ CREATE INDEX durable_tag_value ON durable_tag (key, value, shard, run_id);
 CREATE TABLE durable_event (
     id     INTEGER PRIMARY KEY AUTOINCREMENT,
     run_id BLOB    NOT NULL,
-    type   INTEGER NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 4 repaired 5 deleted 104 paused 105 completed 106 failed 107 cancelled 109 expired
+    type   INTEGER NOT NULL,            -- 1 lease lost 2 moved 3 priority changed 4 repaired 5 deleted 6 continued 7 version changed 8 resumed 9 signalled 10 tagged 11 timeout set 12 triggered 13 backfilled 14 queue deleted 15 limit deleted 16 schedule deleted 104 paused 105 completed 106 failed 107 cancelled 109 expired
     at     INTEGER NOT NULL,
-    actor  TEXT,                        -- of a move, a change of the priority and a repair: who requested it, and why
+    actor  TEXT,                        -- who has requested it, and why; NULL if nobody has said so
     reason TEXT,
-    old_value TEXT,                     -- likewise: the queue, the priority or the number of the generation before, and after
+    old_value TEXT,                     -- before and after: the queue, the priority, the generation, the version or the deadline; of a deletion: the ID, and the number of runs; new alone: the signal, the tags or the schedule
     new_value TEXT
 ) STRICT;
 
@@ -123,7 +123,9 @@ FROM durable_signal;
 
 CREATE VIEW durable_events AS
 SELECT id, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS at, hex(run_id) AS run_id,
-       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 5 THEN 'deleted' WHEN 6 THEN 'continued' WHEN 7 THEN 'version changed' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
+       CASE type WHEN 1 THEN 'lease lost' WHEN 2 THEN 'moved' WHEN 3 THEN 'priority changed' WHEN 4 THEN 'repaired' WHEN 5 THEN 'deleted' WHEN 6 THEN 'continued' WHEN 7 THEN 'version changed' WHEN 8 THEN 'resumed' WHEN 9 THEN 'signalled' WHEN 10 THEN 'tagged' WHEN 11 THEN 'timeout set'
+                 WHEN 12 THEN 'triggered' WHEN 13 THEN 'backfilled' WHEN 14 THEN 'queue deleted' WHEN 15 THEN 'limit deleted' WHEN 16 THEN 'schedule deleted'
+                 WHEN 104 THEN 'paused' WHEN 105 THEN 'completed'
                  WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled' WHEN 109 THEN 'expired' END AS type,
        actor, reason, old_value, new_value
 FROM durable_event;

@@ -133,7 +133,11 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 			r.Control |= store.PausedItself
 			r.PausedAt, r.Reason = q.Now, store.CrashedTooOftenReason(r.Crashes)
 		}
-		m.recordEvent(r, store.EventPaused, q.Now)
+		pause := store.Act{At: q.Now}
+		if halted {
+			pause.Actor, pause.Reason = r.PausedBy, r.Reason
+		}
+		m.recordAct(r.UUID, pause, store.Event{Type: store.EventPaused})
 		return store.ClaimedRun{Run: r.Run, CheckpointsAtLastCrash: r.CheckpointsAtLastCrash}
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil

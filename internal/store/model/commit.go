@@ -218,6 +218,9 @@ func (m *Model) signal(w *store.SignalWrite) bool {
 	r.Signals = append(r.Signals, Signal{SignalWrite: store.SignalWrite{
 		Run: w.Run, ID: w.ID, Name: w.Name, Key: w.Key, Payload: w.Payload, CreatedAt: w.CreatedAt, ArrivedAt: w.ArrivedAt,
 	}})
+	if w.Act.IsRecorded() {
+		m.recordAct(w.Run, w.Act, store.Event{Type: store.EventSignalled, New: w.Name})
+	}
 	return true
 }
 
@@ -275,13 +278,20 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 		r.Reason = reason // the reason of an earlier hold remains
 	}
 	if r.Status >= store.Paused {
-		m.recordEvent(r, store.EndEventOf(r.Status), w.Now)
+		var act store.Act
+		if r.Status == store.Paused {
+			act = w.ActOfPause(state.Control, r.PausedBy, reason)
+		}
+		act.At = w.Now
+		m.recordAct(r.UUID, act, store.Event{Type: store.EndEventOf(r.Status)})
 	}
 	return w.Parent.Valid && w.Status.IsTerminal()
 }
 
 // holdRun models a OwnershipEnd with Held.
 func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
+	pause := w.ActOfPause(r.Control, r.PausedBy, r.Reason)
+	pause.At = w.Now
 	r.Status, r.WakeAt, r.Owner, r.Woken = store.Pending, time.Time{}, uuid.NullUUID{}, false
 	if w.Trace != "" {
 		r.Trace = w.Trace
@@ -314,15 +324,19 @@ func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 	}
 	w.RunState = store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}
 	if r.Status == store.Paused {
-		m.recordEvent(r, store.EventPaused, w.Now)
+		m.recordAct(r.UUID, pause, store.Event{Type: store.EventPaused})
 	}
 }
 
 // SetTags models store.Store.Tag.
-func (m *Model) SetTags(run uuid.UUID, tags []store.Tag, epoch store.Epoch) bool {
+func (m *Model) SetTags(run uuid.UUID, tags []store.Tag, epoch store.Epoch, by store.Act) bool {
 	r := m.Runs[run]
 	if r == nil || epoch != (store.Epoch{}) && (r.Epoch != epoch || r.Status != store.Running) {
 		return false
+	}
+	if by.IsRecorded() && slices.ContainsFunc(tags, func(tag store.Tag) bool { return r.Tags[tag.Key] != tag.Value }) {
+		m.recordAct(run, by, store.Event{Type: store.EventTagged, New: store.TagsText(tags)})
+		m.endTransaction()
 	}
 	for _, tag := range tags {
 		if tag.Value == "" {

@@ -40,6 +40,9 @@ func (m *Model) control(o *store.ControlRequest) {
 	for i := range changes {
 		m.applyChange(o, &changes[i])
 	}
+	for _, e := range o.Events(changes) {
+		m.recordAct(e.Run, o.Act(), e)
+	}
 	for _, id := range wake {
 		m.wake(id, o.Now)
 	}
@@ -76,7 +79,11 @@ func (m *Model) applyChange(o *store.ControlRequest, c *store.ControlChange) {
 		m.recordEvent(r, store.EventLeaseLost, o.Now)
 	}
 	if c.Status >= store.Paused && c.Status != c.Before.Status {
-		m.recordEvent(r, store.EndEventOf(c.Status), o.Now)
+		act := store.Act{At: o.Now}
+		if c.Status == store.Paused {
+			act = o.Act()
+		}
+		m.recordAct(r.UUID, act, store.Event{Type: store.EndEventOf(c.Status)})
 	}
 }
 
@@ -92,6 +99,10 @@ func (m *Model) SetDeadline(d *store.DeadlineChangeRequest) {
 		return
 	}
 	d.Outcome, d.RunState = store.Written, store.RunState{}
+	if d.Act.IsRecorded() && !r.Deadline.Equal(d.At) {
+		m.recordAct(r.UUID, d.Act, store.Event{Type: store.EventTimeoutSet, Old: store.TimeText(r.Deadline), New: store.TimeText(d.At)})
+		m.endTransaction()
+	}
 	r.Deadline = d.At
 	switch {
 	case r.Status == store.Running:

@@ -205,11 +205,16 @@ func (c *check) receive() *store.ReceiveWrite {
 	return &store.ReceiveWrite{Step: s, Signal: pick(c, "signal", []string{"go", "stop"})}
 }
 
+// act draws who makes a change, mostly nobody.
+func (c *check) act() store.Act {
+	return store.Act{Actor: pick(c, "actor", []string{"", "", "me"}), Reason: pick(c, "why", []string{"", "", "because"}), At: c.at("act")}
+}
+
 func (c *check) signal() *store.SignalWrite {
 	r := c.run()
 	return &store.SignalWrite{
 		Run: r.UUID, ID: c.newID(store.ShardOf(r.UUID)), Name: pick(c, "signal", []string{"go", "stop"}), Key: pick(c, "key", []string{"", "", "k1", "k2"}),
-		Payload: pick(c, "payload", payloads), CreatedAt: c.at("sent"), ArrivedAt: c.at("arrived"),
+		Payload: pick(c, "payload", payloads), CreatedAt: c.at("sent"), ArrivedAt: c.at("arrived"), Act: c.act(),
 	}
 }
 

@@ -82,7 +82,7 @@ func (l *limitCheck) changeRow() (string, call) {
 	l.apply(store.LimitSettings{})
 	l.row = limitRow{superseded: make(map[string]bool)}
 	return "delete the limit", func(ctx context.Context, s store.Store) error {
-		_, err := s.DeleteLimit(ctx, limitName)
+		_, err := s.DeleteLimit(ctx, store.OperatorRequest{Name: limitName})
 		return err
 	}
 }

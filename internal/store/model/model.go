@@ -189,6 +189,15 @@ func (m *Model) recordEvent(r *Run, what store.EventType, at time.Time) {
 	m.txEvents = append(m.txEvents, store.Event{Type: what, At: at, Run: r.UUID, Name: r.Name, Child: r.Parent.Valid, Workflow: r.Workflow})
 }
 
+// recordAct adds an event of a run with who has requested it to the current transaction.
+func (m *Model) recordAct(run uuid.UUID, act store.Act, e store.Event) {
+	if r := m.Runs[run]; r != nil {
+		e.Name, e.Child, e.Workflow = r.Name, r.Parent.Valid, r.Workflow
+	}
+	e.Run, e.At, e.Actor, e.Reason = run, act.At, act.Actor, act.Reason
+	m.txEvents = append(m.txEvents, e)
+}
+
 // endTransaction ends the current transaction.
 func (m *Model) endTransaction() {
 	if len(m.txEvents) > 0 {

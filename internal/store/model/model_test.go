@@ -86,7 +86,11 @@ func (c *check) commit(n int) *op {
 				b.Receives = append(b.Receives, w)
 			}
 		case 9, 10:
-			b.Signals = append(b.Signals, c.signal())
+			w := c.signal()
+			if w.Act.IsRecorded() && !free("act", w.Run, "") {
+				w.Act = store.Act{}
+			}
+			b.Signals = append(b.Signals, w)
 		default:
 			if w := c.end(); free("end", w.UUID, "") {
 				b.OwnershipEnds = append(b.OwnershipEnds, w)
@@ -160,7 +164,7 @@ func (c *check) order() *op {
 		ShiftTimers: c.dice("freeze", 2) == 0,
 	}
 	if c.dice("deadline", 4) == 0 {
-		d := store.DeadlineChangeRequest{Run: c.run().UUID, Now: o.Now}
+		d := store.DeadlineChangeRequest{Run: c.run().UUID, Now: o.Now, Act: c.act()}
 		if c.dice("none", 4) > 0 {
 			d.At = c.later(d.Now)
 		}
@@ -227,6 +231,6 @@ func (c *check) look() *op {
 		return unreceivedOp([]uuid.UUID{r.UUID, c.run().UUID, {6: 0x70}})
 	default:
 		epoch := pick(c, "as", []store.Epoch{{}, {}, r.Epoch, r.Epoch.Next(7)})
-		return tagOp(r.UUID, []store.Tag{{Key: "t.a", Value: pick(c, "value", []string{"", "1", "2"})}, {Key: "t.b", Value: pick(c, "value", []string{"", "2"})}}[:1+c.dice("tags", 2)], epoch)
+		return tagOp(r.UUID, []store.Tag{{Key: "t.a", Value: pick(c, "value", []string{"", "1", "2"})}, {Key: "t.b", Value: pick(c, "value", []string{"", "2"})}}[:1+c.dice("tags", 2)], epoch, c.act())
 	}
 }

@@ -253,10 +253,10 @@ func newsOp(worker uuid.UUID, held []store.Lease) *op {
 		})
 }
 
-func tagOp(run uuid.UUID, tags []store.Tag, epoch store.Epoch) *op {
-	return opReturning(fmt.Sprintf("tag %s %v at %v", shorten(run), tags, epoch),
-		func(ctx context.Context, s store.Store) (bool, error) { return s.SetTags(ctx, run, tags, epoch) },
-		func(m *model.Model, _ bool) bool { return m.SetTags(run, tags, epoch) })
+func tagOp(run uuid.UUID, tags []store.Tag, epoch store.Epoch, by store.Act) *op {
+	return opReturning(fmt.Sprintf("tag %s %v at %v by %v", shorten(run), tags, epoch, by),
+		func(ctx context.Context, s store.Store) (bool, error) { return s.SetTags(ctx, run, tags, epoch, by) },
+		func(m *model.Model, _ bool) bool { return m.SetTags(run, tags, epoch, by) })
 }
 
 func unreceivedOp(runs []uuid.UUID) *op {

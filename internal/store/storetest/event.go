@@ -83,6 +83,8 @@ func (b *fixture) wantEvents(want ...string) {
 var eventWords = map[store.EventType]string{
 	store.EventPaused: "paused", store.EventCompleted: "completed", store.EventFailed: "failed", store.EventCancelled: "cancelled", store.EventExpired: "expired", store.EventLeaseLost: "lease lost",
 	store.EventMovedToQueue: "moved", store.EventPriorityChanged: "priority changed", store.EventRepaired: "repaired", store.EventContinued: "continued", store.EventVersionChanged: "version changed", store.EventDeleted: "deleted",
+	store.EventResumed: "resumed", store.EventSignalled: "signalled", store.EventTagged: "tagged", store.EventTimeoutSet: "timeout set", store.EventTriggered: "triggered", store.EventBackfilled: "backfilled",
+	store.EventQueueDeleted: "queue deleted", store.EventLimitDeleted: "limit deleted", store.EventScheduleDeleted: "schedule deleted",
 }
 
 func eventNone(b *fixture) {
@@ -97,7 +99,7 @@ func eventNone(b *fixture) {
 	b.controlExistingRuns(store.VerbPause, r.UUID) // the run has not paused yet, so there is no event
 	b.controlExistingRuns(store.VerbResume, r.UUID)
 	b.controlExistingRuns(store.VerbCancel, r.UUID)
-	b.wantEvents()
+	b.wantEvents("r resumed")
 }
 
 func eventTypes(b *fixture) {
@@ -149,7 +151,7 @@ func eventOrders(b *fixture) {
 	b.commitOwnershipEnd(b.park(root, time.Time{}))
 	b.controlExistingRuns(store.VerbCancel, child.UUID)
 	b.controlExistingRuns(store.VerbCancel, root.UUID) // the root was executed, so its cancel is only requested
-	b.wantEvents("child paused", "child paused", "root paused", "child cancelled")
+	b.wantEvents("child paused", "root resumed", "child resumed", "child paused", "root resumed", "root paused", "child cancelled")
 }
 
 func eventCursor(b *fixture) {

@@ -68,7 +68,7 @@ func (b *fixture) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Tag": func(ctx context.Context) error {
-			_, err := b.store.SetTags(ctx, uuid.New(), []store.Tag{{Key: "team", Value: "red"}}, store.Epoch{})
+			_, err := b.store.SetTags(ctx, uuid.New(), []store.Tag{{Key: "team", Value: "red"}}, store.Epoch{}, store.Act{})
 			return err
 		},
 		"Events": func(ctx context.Context) error {

@@ -90,7 +90,7 @@ func limitBounds(b *fixture) {
 	}
 	b.wantChange("reset", all[0].LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.afterStart(time.Minute), By: "bob", Reason: "over"})
 	for _, want := range []bool{true, false} {
-		if found, err := b.store.DeleteLimit(b.ctx, "l"); err != nil || found != want {
+		if found, err := b.store.DeleteLimit(b.ctx, store.OperatorRequest{Name: "l"}); err != nil || found != want {
 			b.Errorf("DeleteLimit: %v, %v, want %v", found, err, want)
 		}
 	}

@@ -51,7 +51,7 @@ func permitUnbounded(b *fixture) {
 	for i, a := range []*store.PermitRequest{first, second, third} {
 		b.requestPermits(b.afterStart(time.Duration(i)*time.Millisecond), a)
 	}
-	if found, err := b.store.DeleteLimit(b.ctx, "l"); err != nil || !found {
+	if found, err := b.store.DeleteLimit(b.ctx, store.OperatorRequest{Name: "l"}); err != nil || !found {
 		b.Fatalf("DeleteLimit: %v, %v", found, err)
 	}
 	b.returnPermits(b.afterStart(time.Second), first)

@@ -165,7 +165,7 @@ func repairTree(b *fixture) {
 
 func repairSignals(b *fixture) {
 	r := b.commitRunningRun("")
-	if ok, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}); err != nil || !ok {
+	if ok, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.Act{}); err != nil || !ok {
 		b.Fatal(ok, err)
 	}
 	send := func(name, key string) *store.SignalWrite {

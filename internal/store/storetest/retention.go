@@ -103,7 +103,7 @@ func (b *fixture) detachedOf(parent store.Run, name string) store.Run {
 func (b *fixture) addStepTagAndSignal(r store.Run) store.Run {
 	b.Helper()
 	b.commitStep(b.completed(r.UUID, epochAt(1), "first"), false)
-	if ok, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}); err != nil || !ok {
+	if ok, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.Act{}); err != nil || !ok {
 		b.Fatal(ok, err)
 	}
 	w := &store.SignalWrite{Run: r.UUID, ID: uuid.New(), Name: "n", Key: "k", CreatedAt: b.now}

@@ -85,6 +85,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"schedule", schedules},
 		{"fold", folds},
 		{"event", events},
+		{"act", acts},
 		{"outline", outlines},
 		{"trace", traces},
 		{"context", contexts},

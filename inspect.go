@@ -273,7 +273,10 @@ type WorkerInfo struct {
 	StartedAt   time.Time
 	HeartbeatAt time.Time
 	DeadAt      time.Time // when it counts as dead, unless it sends another heartbeat before: a Config.Lease after HeartbeatAt
-	Workflows   []string  // the workflows that it executes; nil if there are more than 500
+	// ClockAhead is how far the clock of its machine was ahead of the database's at its last heartbeat, give or take half a round trip;
+	// negative: behind. The library uses the database's clock; code that calls time.Now uses the other.
+	ClockAhead time.Duration
+	Workflows  []string // the workflows that it executes; nil if there are more than 500
 	// Quiet says that [Engine.QuietWorker] was called for it: it claims no runs. LastChange is what an operator did last to it; nil:
 	// nothing.
 	Quiet      bool
@@ -298,7 +301,7 @@ func (e *Engine) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	for i, r := range rows {
 		workers[i] = WorkerInfo{
 			ID: r.ID.String(), Name: r.Name, Version: r.Version, Capacity: int(r.Capacity), Active: int(r.Active), State: states[r.State],
-			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt, DeadAt: r.DeadAt, Workflows: r.Workflows, Queues: r.Queues,
+			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt, DeadAt: r.DeadAt, ClockAhead: r.ClockAhead, Workflows: r.Workflows, Queues: r.Queues,
 			Quiet: r.Quiet, LastChange: newOperatorChange(r.LastChange),
 		}
 	}

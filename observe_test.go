@@ -84,6 +84,9 @@ func TestWorkerState(t *testing.T) {
 			if d := workers[0].DeadAt.Sub(workers[0].HeartbeatAt); d <= 0 || d > 11*time.Second { // the lease is 10 s
 				t.Errorf("it counts as dead %v after its heartbeat", d)
 			}
+			if workers[0].ClockAhead.Abs() > 5*time.Second { // both clocks are this machine's
+				t.Errorf("its clock is %v ahead", workers[0].ClockAhead)
+			}
 			return workers[0].State
 		}
 		if got := state(); got != durable.WorkerRunning {

@@ -241,7 +241,7 @@ var (
 func normal(text string) string {
 	text = uuids.ReplaceAllString(text, "UUID")
 	text = times.ReplaceAllString(text, "TIME")
-	text = ages.ReplaceAllString(text, "AGE")
+	text = strings.ReplaceAll(ages.ReplaceAllString(text, "AGE"), "-AGE", "AGE")
 	return gaps.ReplaceAllString(text, "  ")
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +41,7 @@ func workerColumns(p *printer) []column[durable.WorkerInfo] {
 		{title: "HEARTBEAT", isShortenedLast: true, text: func(w *row) string { return p.pastOrExact(w.HeartbeatAt) }, color: func(w *row) color {
 			return colorIf(!p.now().Before(w.DeadAt), red)
 		}},
+		{title: "CLOCK AHEAD", isWideOnly: true, alignsRight: true, text: func(w *row) string { return w.ClockAhead.Round(time.Millisecond).String() }},
 		{title: "STARTED", text: func(w *row) string { return p.pastOrExact(w.StartedAt) }},
 		{title: "WORKFLOWS", text: func(w *row) string { return namesOrAll(w.Workflows, "more than 500") }},
 		{title: "QUEUES", text: func(w *row) string { return namesOrAll(w.Queues, "all") }},

@@ -162,8 +162,8 @@ func (s *database) renewTogether(ctx context.Context, all []*sharedHeartbeat) er
 // queueHeartbeat queues the statement that records the heartbeat of a worker.
 func (s *database) queueHeartbeat(batch *pgx.Batch, h *store.Heartbeat) {
 	w, held := &h.Worker, s.presenceLockOf(h.Worker.ID)
-	batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 15), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
-		pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema, w.Quiet, w.LastChange.TextOrNil())...)
+	batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 16), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
+		pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema, w.Quiet, w.LastChange.TextOrNil(), w.ClockAhead.Microseconds())...)
 }
 
 // readHeartbeat reads the result of queueHeartbeat.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -207,12 +208,13 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 				var w store.Worker
 				var version pgtype.Int2
 				var change pgtype.Text
+				var clockAhead int64
 				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active, (*int16)(&w.State),
-					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), (*timeValue)(&w.DeadAt), &version, &w.Queues, &w.Workflows, &w.Quiet, &change)
+					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), (*timeValue)(&w.DeadAt), &version, &w.Queues, &w.Workflows, &w.Quiet, &change, &clockAhead)
 				if err != nil {
 					return err
 				}
-				w.Schema = version.Int16
+				w.Schema, w.ClockAhead = version.Int16, time.Duration(clockAhead)*time.Microsecond
 				w.LastChange, err = store.DecodeOperatorChange(change.String)
 				workers = append(workers, w)
 				return err

@@ -198,7 +198,7 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 			workflows, queues := c.text(), c.text()
 			w.DeadAt, w.Schema, w.Quiet = c.time(), int16(c.int()), c.int() != 0
 			change, err := store.DecodeOperatorChange(c.text())
-			w.LastChange = change
+			w.LastChange, w.ClockAhead = change, time.Duration(c.int())*time.Microsecond
 			err = cmp.Or(c.err, err, decodeTexts(workflows, &w.Workflows), decodeTexts(queues, &w.Queues))
 			workers = append(workers, w)
 			return err

@@ -50,6 +50,8 @@ func TestDoctorFindings(t *testing.T) {
 	dead := durable.WorkerInfo{ID: "w3", HeartbeatAt: ago(time.Hour), DeadAt: ago(59 * time.Minute)}
 	slow := alive // its Config.Lease is two minutes
 	slow.HeartbeatAt, slow.DeadAt = ago(35*time.Second), now.Add(85*time.Second)
+	fast := alive
+	fast.ClockAhead = -2 * time.Second
 	draining := alive
 	draining.State = durable.WorkerDraining
 	run := func(status durable.Status, change func(*durable.RunInfo)) durable.RunInfo {
@@ -72,6 +74,7 @@ func TestDoctorFindings(t *testing.T) {
 		"a long lease": {[]durable.WorkerInfo{slow}, []durable.RunInfo{
 			run(durable.StatusPending, nil), run(durable.StatusRunning, func(r *durable.RunInfo) { r.Owner = "w1" }),
 		}, nil},
+		"a wrong clock":    {[]durable.WorkerInfo{fast}, nil, []string{"warning clocks of workers"}},
 		"a due run":        {[]durable.WorkerInfo{alive}, []durable.RunInfo{run(durable.StatusPending, nil)}, nil},
 		"a run just due":   {[]durable.WorkerInfo{dead}, []durable.RunInfo{run(durable.StatusPending, func(r *durable.RunInfo) { r.WakeAt = now })}, []string{"problem workers", "warning dead workers"}},
 		"another workflow": {[]durable.WorkerInfo{alive}, []durable.RunInfo{run(durable.StatusPending, func(r *durable.RunInfo) { r.Workflow = "other" })}, []string{"problem unexecuted runs"}},

@@ -23,6 +23,8 @@ var (
 const (
 	// mostDue is of how many workflows and queues the doctor reads the run that has been due for the longest time.
 	mostDue = 100
+	// toleratedSkew is how far the clock of a worker may differ from the database's. A slow heartbeat reads it wrong by half of its round trip.
+	toleratedSkew = time.Second
 	// searchTime bounds the search for live runs to which no index leads.
 	searchTime = time.Second
 )
@@ -138,6 +140,9 @@ func (x *examination) workersFindings(waiting bool) (findings []Finding) {
 		}
 		living++
 		versions[w.Version] = true
+		if w.ClockAhead.Abs() > toleratedSkew {
+			findings = append(findings, Finding{Warning, "clocks of workers", fmt.Sprintf("the clock of worker %s differs by %v from the database's", w.Name, w.ClockAhead.Abs().Round(time.Millisecond)), "set it by NTP: the library uses the database's clock, but time.Now in your code, and logs, use this one"})
+		}
 		if w.Active >= w.Capacity {
 			findings = append(findings, Finding{Warning, "workers", fmt.Sprintf("worker %s uses all of its %d slots", w.Name, w.Capacity), "start further workers, or raise Config.Concurrency"})
 		}

@@ -263,6 +263,8 @@ type Worker struct {
 	// writes both only if the worker is not registered.
 	Quiet      bool
 	LastChange *OperatorChange
+	// ClockAhead is how far the clock of its machine was ahead of the database's at its last heartbeat, in microseconds.
+	ClockAhead time.Duration
 	// DeadAt is when the worker counts as dead, unless it sends another heartbeat. Stores set it from
 	// Heartbeat.LeaseUntil.
 	DeadAt time.Time

@@ -103,6 +103,7 @@ CREATE TABLE durable.worker (
     attended_at  timestamptz,           -- since when it holds its presence lock; NULL: it holds none
     server_started_at timestamptz,      -- when the server that keeps the lock started
     silent_at    timestamptz NOT NULL,  -- when it counts as dead, unless there is another heartbeat
+    clock_ahead  bigint  NOT NULL DEFAULT 0, -- by how many microseconds its clock was ahead of the database's at the heartbeat
     capacity     integer NOT NULL,
     active       integer NOT NULL,
     state        smallint NOT NULL DEFAULT 1, -- 1 running 2 draining

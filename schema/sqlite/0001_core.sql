@@ -95,6 +95,7 @@ CREATE TABLE durable_worker (
     started_at   INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL,
     silent_at    INTEGER NOT NULL,           -- when the worker counts as gone, unless it renews its heartbeat before
+    clock_ahead  INTEGER NOT NULL DEFAULT 0, -- by how many microseconds its clock was ahead of the database's at the heartbeat
     quiet        INTEGER NOT NULL DEFAULT 0, -- 1: an operator wants it to take nothing new
     last_change  TEXT,                       -- what an operator did last, as JSON
     workflows    TEXT,                       -- a JSON array of what it executes; NULL: too many to be listed

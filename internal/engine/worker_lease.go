@@ -115,7 +115,7 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 			ID: w.id, Name: cfg.Name, Version: w.e.programVersion(),
 			Capacity: int32(cfg.Concurrency), Active: int32(w.loadedRuns.count()), State: w.registryState(), StartedAt: w.started,
 			Workflows: namesToRecord(w.workflows), Queues: namesToRecord(w.e.cfg.Queues), Schema: store.SchemaVersion,
-			Quiet: quiet, LastChange: change, ClockAhead: time.Now().Sub(now).Truncate(time.Microsecond),
+			Quiet: quiet, LastChange: change, ClockAhead: asked.Sub(now).Truncate(time.Microsecond),
 		},
 		Leases: due, LeaseUntil: until,
 	})

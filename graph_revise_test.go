@@ -73,6 +73,30 @@ func TestGraphDivergence(t *testing.T) {
 	}
 }
 
+// A node whose list was empty has been executed like any other: newer code that would skip it does not change what followed it.
+func TestGraphKeepsANodeWithoutItems(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		paid := 0
+		build := func(skips bool) func(g *durable.Graph[int]) *durable.Node[int] {
+			return func(g *durable.Graph[int]) *durable.Node[int] {
+				list := g.Step("list", constant([]int{}))
+				var opts []durable.NodeOption
+				if skips {
+					opts = append(opts, durable.When(list, func([]int) bool { return false }))
+				}
+				each := g.Each("each", list, func(_ context.Context, n int, _ *durable.NodeInput) (int, error) { return n, nil }, opts...)
+				pay := g.Step("pay", func(_ context.Context, in *durable.NodeInput) (int, error) { paid++; return len(each.Of(in)), nil }, durable.Needs(each))
+				return g.Receive[int]("gate", durable.Needs(pay))
+			}
+		}
+		e, wait := continued(t, s, build(false), build(true))
+		if out, err := wait(); out != 1 || err != nil || paid != 1 {
+			t.Errorf("%d, %v; paid %d times", out, err, paid)
+		}
+		wantNodes(t, e, map[string]durable.NodeState{"list": durable.NodeCompleted, "each": durable.NodeCompleted, "pay": durable.NodeCompleted, "gate": durable.NodeCompleted})
+	})
+}
+
 // A run that is not of a graph has none.
 func TestNoGraph(t *testing.T) {
 	s := openFile(t)

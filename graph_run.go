@@ -20,7 +20,7 @@ import (
 //
 //   - The result of a branch follows from its recorded calls, as for every branch. A node that is skipped because a need was not met
 //     has no row: every replay skips it again.
-//   - Whether a condition held is recorded if it did not, or if the node's list has no items, and else seen from the node's own rows.
+//   - Whether a node was executed is recorded if a condition did not hold, or if its list has no items, and else seen from its own rows.
 //   - The winners of a choice, and the nodes that it ended, are a choice record, in the scope of the node that needed it.
 //   - That a node fails the run is a choice record that the failed node decided. It ends all others.
 //
@@ -183,8 +183,9 @@ func (x *graphRun) beginNode(c *Ctx, in *NodeInput) (v any, err error) {
 	defer in.recoverUndeclaredNeed(&err) // conditions and the inputs of children read values in the workflow function
 	n, kind := in.node, in.node.spec().Kind
 	call := graph.CallName(kind)
-	if len(n.conditions) > 0 && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, graph.CallHeld, call}, c.scope.HasBegun) && !c.scope.AnyBegunInScope(call) {
-		if err := x.checkConditions(c, in); err != nil {
+	decides := len(n.conditions) > 0 || n.isEmpty != nil || c.scope.HasBegun(graph.CallSkip)
+	if decides && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, graph.CallHeld, call}, c.scope.HasBegun) && !c.scope.AnyBegunInScope(call) {
+		if err := x.recordDecision(c, in); err != nil {
 			return nil, err
 		}
 	}
@@ -196,11 +197,17 @@ func (x *graphRun) beginNode(c *Ctx, in *NodeInput) (v any, err error) {
 	return n.execute(c, in)
 }
 
-// checkConditions returns a nodeSkippedError, after the skip is recorded, if one of the conditions does not hold.
-func (x *graphRun) checkConditions(c *Ctx, in *NodeInput) error {
+// recordDecision is called before the first call of a node. It returns a nodeSkippedError, after the skip is recorded, if one of the
+// conditions does not hold. If the node has a list without items, nothing else of it will be recorded, so recordDecision records that it
+// is executed: other nodes then use its value, and newer code must not change it.
+func (x *graphRun) recordDecision(c *Ctx, in *NodeInput) error {
 	failed := slices.IndexFunc(in.node.conditions, func(k nodeCondition) bool { return !k.holds(in) })
 	if failed < 0 && !c.scope.HasBegun(graph.CallSkip) {
-		return x.recordHeld(c, in)
+		if in.node.isEmpty == nil || !in.node.isEmpty(in) {
+			return nil
+		}
+		_, err := recordGraphCall(c, graph.CallHeld, in.node.callSite, func() ([]byte, error) { return []byte("true"), nil })
+		return err
 	}
 	recorded, err := recordGraphCall(c, graph.CallSkip, in.node.callSite, func() ([]byte, error) {
 		return json.Marshal(in.node.conditions[failed].node.Name())
@@ -213,15 +220,6 @@ func (x *graphRun) checkConditions(c *Ctx, in *NodeInput) error {
 		return undecodableError[string](c, "skip of node", in.node.name, "does not decode", recorded, err, "bring back the old code")
 	}
 	return newNodeSkippedError(on, true)
-}
-
-// recordHeld records that the conditions of a node held if its list has no items: nothing else of it will be recorded.
-func (x *graphRun) recordHeld(c *Ctx, in *NodeInput) error {
-	if in.node.isEmpty == nil || !in.node.isEmpty(in) {
-		return nil
-	}
-	_, err := recordGraphCall(c, graph.CallHeld, in.node.callSite, func() ([]byte, error) { return []byte("true"), nil })
-	return err
 }
 
 // decideChoice records the choice of the node with the index, or reads its record, and ends the losers.

@@ -44,6 +44,7 @@ func TestEachActIsInTheAudit(t *testing.T) {
 		var got []string
 		want := []string{"ann pause run ", "ann resume run ", "ann signal run go", "ann tag run team.owner=pay", "ann timeout run later", "ann trigger run daily", "ann backfill run daily", "bob delete queue "}
 		until(t, func() bool { // events are shown when all earlier transactions on the server have ended
+			acts.Runs = nil
 			if err := json.Unmarshal(send(h, "/api/v1/audit", nil).Body.Bytes(), &acts); err != nil {
 				t.Fatal(err)
 			}

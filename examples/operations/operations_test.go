@@ -34,9 +34,14 @@ func (v *visitor) read(reply *http.Response, err error) string {
 	return string(body)
 }
 
+// address returns the address of a page of the dashboard.
+func (v *visitor) address(path string) string {
+	return v.base.Scheme + "://" + v.base.Host + strings.TrimSuffix(v.base.Path, "/") + path
+}
+
 func (v *visitor) get(path string) string {
 	v.t.Helper()
-	return v.read(v.client.Get(v.base.Scheme + "://" + v.base.Host + path))
+	return v.read(v.client.Get(v.address(path)))
 }
 
 // await reads a run until it has the status.
@@ -44,7 +49,7 @@ func (v *visitor) await(ctx context.Context, id, status string) {
 	v.t.Helper()
 	for {
 		var run struct{ Status string }
-		reply, err := v.client.Get(v.base.Scheme + "://" + v.base.Host + "/api/v1/run?id=" + url.QueryEscape(id)) // 404 until it is started
+		reply, err := v.client.Get(v.address("/api/v1/run?id=" + url.QueryEscape(id))) // 404 until it is started
 		if err != nil {
 			v.t.Fatal(err)
 		}
@@ -110,7 +115,7 @@ func TestOperations(t *testing.T) {
 	}
 
 	retry := url.Values{"verb": {"retry"}, "run": {"order-declined"}, "reason": {"the bank has changed its mind"}}
-	v.read(v.client.PostForm(v.base.Scheme+"://"+v.base.Host+"/act", retry))
+	v.read(v.client.PostForm(v.address("/act"), retry))
 	v.await(ctx, "order-declined", "completed")
 	if body := v.get("/run?id=order-declined"); !strings.Contains(body, "the bank has changed its mind") {
 		t.Errorf("the page of the retried run is %s", body)

@@ -39,7 +39,7 @@ const (
 const (
 	CallDelay = "delay" // a sleep
 	CallSkip  = "skip"  // the condition was not met
-	CallHeld  = "held"  // the conditions were met, of a node whose list has no items, so that nothing else is recorded
+	CallHeld  = "held"  // a node whose list has no items is executed: nothing else of it is recorded
 	CallInput = "input" // the function that returns the input of a child failed
 )
 

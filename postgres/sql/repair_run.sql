@@ -13,7 +13,7 @@ WITH changed AS (
         input = CASE WHEN $18::boolean THEN $19::bytea ELSE r.input END,
         progress = $11::integer, crashes = 0, owner = $17::uuid, woken = false, output = NULL, error = NULL, failed_step = NULL, failed_type = NULL, ended_at = NULL,
         lane = CASE WHEN r.lane & 7 = 6 AND NOT $18::boolean
-                      OR r.status >= 5 AND r.lane & 7 = 0 AND EXISTS (SELECT FROM durable.queue AS q WHERE q.name = r.queue AND NOT q.deleted)
+                      OR r.status >= 5 AND r.lane & 7 = 0 AND (SELECT NOT q.deleted FROM durable.queue AS q WHERE q.name = r.queue)
                     THEN (r.lane & (-8)::bigint) | 1 ELSE r.lane END,
         reason = CASE WHEN $7::smallint = 4 THEN r.reason END,
         paused_by = CASE WHEN $7::smallint = 4 THEN r.paused_by END,

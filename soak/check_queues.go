@@ -96,7 +96,8 @@ func (e *evidence) checkQueues(f *findings) {
 
 // checkExecuting checks that no more runs of queue bounded, and of each of its keys, have executed at once than its bounds allow. A run
 // that was taken over from a process without a sign of life, such as one whose connections were all ended, counts once: the place is
-// the run's, and its former process finds out at its next write.
+// the run's, and its former process finds out at its next write. The lower bound holds once a run that was not executed before is
+// executed.
 func (e *evidence) checkExecuting(f *findings, all []*ownedExecution) {
 	type change struct {
 		at time.Time
@@ -117,14 +118,22 @@ func (e *evidence) checkExecuting(f *findings, all []*ownedExecution) {
 	})
 	lower := e.queueLoad.times.Lowered.Add(boundLowered)
 	whole, ofKey, processes := 0, make(map[string]int), make(map[string]int)
+	begun := make(map[string]time.Time) // when the run was executed first
+	newer := 0                          // how many of those that execute were executed first when the bound was lower
 	for _, c := range changes {
 		if processes[c.s.run] += c.by; processes[c.s.run] != max(0, c.by) {
 			continue // another process executes the run, too
 		}
 		whole += c.by
 		ofKey[c.s.key] += c.by
+		if begun[c.s.run].IsZero() {
+			begun[c.s.run] = c.at
+		}
+		if begun[c.s.run].After(lower) {
+			newer += c.by
+		}
 		most := mostExecuting
-		if c.at.After(lower) {
+		if newer > 0 { // otherwise all had their places before, and kept them while nobody executed them
 			most = laterExecuting
 		}
 		if c.by > 0 && whole > most {

@@ -69,6 +69,14 @@ func TestQueueChecker(t *testing.T) {
 			e.entries = append(e.entries[3*mostExecuting:], append(append(stayed(1, "B7", boundedQueue, "b0", 1, 9), stayed(2, "B8", boundedQueue, "b0", 2, 9)...), stayed(3, "B9", boundedQueue, "b0", 3, 9)...)...)
 		}, "3 runs of key b0"},
 		"the lower bound": {add(append(append(stayed(1, "B7", boundedQueue, "x", 40_000, 40_010), stayed(2, "B8", boundedQueue, "y", 40_001, 40_010)...), stayed(3, "B9", boundedQueue, "z", 40_002, 40_010)...)...), "3 runs executed"},
+		"the lower bound, of runs that had their places before": {func(e *evidence) {
+			for i := range 3 {
+				add(stayed(60+i, "B"+strconv.Itoa(i), boundedQueue, "b"+strconv.Itoa(i/mostOfKey), 40_000+i, 40_010)...)(e)
+			}
+		}, ""},
+		"the lower bound, of a run that had its place before": {func(e *evidence) {
+			add(append(append(stayed(60, "B7", boundedQueue, "x", 40_000, 40_010), stayed(61, "B8", boundedQueue, "y", 40_001, 40_010)...), stayed(62, "B0", boundedQueue, "b0", 40_002, 40_010)...)...)(e)
+		}, "3 runs executed"},
 		"a fifth past the lease": {func(e *evidence) {
 			e.entries[2].At = noon.Add(time.Hour)
 			add(stayed(50, "B9", boundedQueue, "b9", 1700, 1750)...)(e)

@@ -93,8 +93,8 @@ func TestForkUnderAnotherID(t *testing.T) {
 		}
 		waitsForGo("live")
 		info, was := orFail(e.Get(ctx, "live"))(t), orFail(e.Get(ctx, "r"))(t)
-		if info.Tags["team.owner"] != "a" || info.Priority != 1 || !info.Deadline.Equal(info.CreatedAt.Add(time.Hour)) || string(info.Input) != `"in"` || was.Status != durable.StatusWaiting {
-			t.Errorf("the fork is %+v", info)
+		if info.Tags["team.owner"] != "a" || info.Priority != 1 || !info.Deadline.Equal(info.CreatedAt.Add(time.Hour)) || string(info.Input) != `"in"` || !was.EndedAt.IsZero() {
+			t.Errorf("the fork is %+v, and the forked run %+v", info, was)
 		}
 		signal(t, e, "r", "go", "first")
 		signal(t, e, "live", "go", "second")

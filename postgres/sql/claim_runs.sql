@@ -42,11 +42,11 @@ WITH own AS MATERIALIZED (
     FROM unnest($1::bigint[], $11::boolean[], $12::bigint[], $13::text[]) AS item(lane, only_begun, next_lane, next_version)
     WHERE current_setting('durable_claim.unknown', true) IS DISTINCT FROM 'true'
 ), suspect AS MATERIALIZED (
-    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, own.next_lane, own.next_version,
+    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, r.paused_by, r.reason, own.next_lane, own.next_version,
            CASE WHEN r.epoch > 0 AND own.next_version <> '' AND own.next_version <> r.version THEN r.version END AS version_before
     FROM own
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, r.epoch, r.version
+        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, r.paused_by, r.reason, r.epoch, r.version
         FROM durable.run AS r
         WHERE r.lane = own.lane AND r.wake_at <= $2::timestamptz
           AND r.crashes > 0 AND r.crashes + (r.status = 2)::integer >= 2
@@ -56,11 +56,11 @@ WITH own AS MATERIALIZED (
     ) AS r
     LIMIT $7::integer
 ), due AS MATERIALIZED (
-    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, own.next_lane, own.next_version,
+    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, r.paused_by, r.reason, own.next_lane, own.next_version,
            CASE WHEN r.epoch > 0 AND own.next_version <> '' AND own.next_version <> r.version THEN r.version END AS version_before
     FROM own
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, r.epoch, r.version
+        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at, r.paused_by, r.reason, r.epoch, r.version
         FROM durable.run AS r
         WHERE r.lane = own.lane AND r.wake_at <= $2::timestamptz
           AND r.crashes + (r.status = 2)::integer < 2
@@ -71,7 +71,8 @@ WITH own AS MATERIALIZED (
     ) AS r
     LIMIT $3::integer - (SELECT count(*) FROM suspect)
 ), counted AS MATERIALIZED (
-    SELECT due.shard, due.id, due.crashes, due.progress, due.control & 3 <> 0 AS halted, due.status = 2 AS lost, due.next_lane, due.next_version, due.version_before,
+    SELECT due.shard, due.id, due.crashes, due.progress, due.control & 3 <> 0 AS halted, due.status = 2 AS lost, due.paused_by, due.reason,
+           due.next_lane, due.next_version, due.version_before,
            CASE WHEN due.status = 2 AND due.control & 3 = 0
                  AND (due.wake_at > $9::timestamptz AND due.wake_at <= $10::timestamptz) IS NOT TRUE THEN (
                SELECT count(*)::integer FROM durable.step AS s
@@ -79,7 +80,7 @@ WITH own AS MATERIALIZED (
            ) END AS reached -- NULL: no crash
     FROM (SELECT * FROM due UNION ALL SELECT * FROM suspect) AS due
 ), judged AS MATERIALIZED (
-    SELECT shard, id, halted, lost, next_lane, next_version, version_before,
+    SELECT shard, id, halted, lost, paused_by, reason, next_lane, next_version, version_before,
            ($4::uuid[])[(1 + (row_number() OVER () - 1) % cardinality($4::uuid[]))::integer] AS owner,
            coalesce(reached, progress) AS progress,
            CASE WHEN reached IS NULL THEN crashes
@@ -118,14 +119,9 @@ WITH own AS MATERIALIZED (
     INSERT INTO durable.event (at, shard, type, run_id, actor, reason, old_value, new_value)
     SELECT $2::timestamptz, judged.shard, 1, judged.id, NULL, NULL, NULL, NULL FROM judged WHERE judged.lost
     UNION ALL
-    SELECT $2::timestamptz, judged.shard, 104, judged.id, pause.paused_by, pause.reason, NULL, NULL
-    FROM judged
-    LEFT JOIN LATERAL (
-        SELECT r.paused_by, r.reason FROM durable.run AS r
-        WHERE judged.halted AND r.shard = judged.shard AND r.id = judged.id
-        OFFSET 0
-    ) AS pause ON true
-    WHERE judged.hopeless OR judged.halted
+    SELECT $2::timestamptz, judged.shard, 104, judged.id,
+           CASE WHEN judged.halted THEN judged.paused_by END, CASE WHEN judged.halted THEN judged.reason END, NULL, NULL
+    FROM judged WHERE judged.hopeless OR judged.halted
     UNION ALL
     SELECT $2::timestamptz, judged.shard, 7, judged.id, NULL, NULL, judged.version_before, judged.next_version
     FROM judged WHERE judged.version_before IS NOT NULL AND NOT (judged.hopeless OR judged.halted)

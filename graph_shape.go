@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/graph"
-	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -139,7 +138,7 @@ func (d *graphDefinition) firstRecord() *engine.FirstRecord {
 	if d == nil {
 		return nil
 	}
-	return &engine.FirstRecord{Name: graph.ShapeScopeName + naming.Separator + strconv.Itoa(firstRevision), Kind: store.KindGraph, Output: d.encodedShape}
+	return &engine.FirstRecord{Name: graph.ShapeRecordName(firstRevision), Kind: store.KindGraph, Output: d.encodedShape}
 }
 
 // recordGraphCall makes a call whose record is what output returns when it is made first. It returns the record.

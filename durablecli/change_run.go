@@ -3,7 +3,6 @@ package durablecli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -196,7 +195,7 @@ func (b *bulkFlags) splitArguments(s *session, fewest int) (ids, rest []string, 
 		ids, rest = rest[:1], rest[1:]
 	}
 	if err == nil && len(rest) < fewest {
-		err = newUsageError("%w: write %s", errors.New("an argument is missing"), s.cmd.UseLine())
+		err = newUsageError("an argument is missing: write %s", s.cmd.UseLine())
 	}
 	return ids, rest, err
 }

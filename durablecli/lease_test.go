@@ -1,47 +1,29 @@
 package durablecli_test
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/sqlite"
 	"github.com/seed8ec063be/durable/ui"
 )
 
 // With a long Config.Lease, heartbeats are rare. A worker counts as dead when its lease is over, not before.
 func TestWorkerWithLongLease(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "lease.db")
-	store, err := sqlite.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := durable.New(store, durable.Config{Workflows: workflows, Lease: 2 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-done, store.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	for workers := []durable.WorkerInfo(nil); len(workers) == 0; runtime.Gosched() {
-		if workers, err = e.Workers(t.Context()); err != nil {
+	place := onFile(t)
+	file := place.flags[1]
+	e, _ := place.engineWith(t, durable.Config{Workflows: workflows, Lease: 2 * time.Minute})
+	until(t, "the worker's first heartbeat", func() bool {
+		workers, err := e.Workers(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
+		return len(workers) > 0
+	})
 	shows := func() (doctor, workers, page string) {
 		s := newScreen(t, 120, 24)
 		s.run(t, "workers", "--file", file)

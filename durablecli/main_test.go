@@ -172,7 +172,13 @@ var (
 // engine returns an engine on the database that executes the workflows until the test ends, or until stop is called.
 func (p *place) engine(t *testing.T, more ...durable.Definition) (e *durable.Engine, stop func()) {
 	t.Helper()
-	e, err := durable.New(p.store, durable.Config{Workflows: append(more, workflows...), Name: "worker-1", Version: "v1"})
+	return p.engineWith(t, durable.Config{Workflows: append(more, workflows...), Name: "worker-1", Version: "v1"})
+}
+
+// engineWith returns an engine on the database that executes its workflows until the test ends, or until stop is called.
+func (p *place) engineWith(t *testing.T, cfg durable.Config) (e *durable.Engine, stop func()) {
+	t.Helper()
+	e, err := durable.New(p.store, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

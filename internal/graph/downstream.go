@@ -8,6 +8,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
+// ShapeRecordName returns the name of the row that records the revision.
+func ShapeRecordName(revision int) string {
+	return ShapeScopeName + naming.Separator + strconv.Itoa(revision)
+}
+
 // ShapeRevision returns the revision that the row with the name records. It returns zero if the row records no shape.
 func ShapeRevision(row string) int {
 	name, ok := strings.CutPrefix(row, ShapeScopeName+naming.Separator)

@@ -210,7 +210,7 @@ func TestChoiceOfBefore(t *testing.T) {
 	if got, err := w.Call(within(t), e, 0, durable.ID("run")); got != "quick true" || err != nil {
 		t.Fatalf("got %q, %v", got, err)
 	}
-	export, err := e.Export(within(t), "run", durable.PlainPayloads())
+	export, err := e.Export(within(t), "run", durable.DecodePayloads())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // ControlResult is the result of a pause, resume, cancel or terminate.
 type ControlResult struct {
-	Matched int // the number of runs that were given by an ID or a filter, without their descendants
+	Matched int // the number of runs that the ID or the filter selected, without their descendants
 	// Done is the number of runs, descendants included, that the call has already paused, resumed, cancelled or terminated.
 	Done int
 	// Requested is the number of runs, descendants included, that reach the requested state later: when their current step has
@@ -37,11 +37,11 @@ func (f *ControlResult) addResults(o *store.ControlRequest) {
 		f.Done += a.Changed
 		f.Requested += a.Requested
 	}
-	f.DoneIDs = addIDs(f.DoneIDs, o.Changed)
-	f.RequestedIDs = addIDs(f.RequestedIDs, o.Requested)
+	f.DoneIDs = appendIDsUpToMax(f.DoneIDs, o.Changed)
+	f.RequestedIDs = appendIDsUpToMax(f.RequestedIDs, o.Requested)
 }
 
-func addIDs(to []string, ids []uuid.UUID) []string {
+func appendIDsUpToMax(to []string, ids []uuid.UUID) []string {
 	for _, id := range ids[:min(len(ids), MaxControlIDs-len(to))] {
 		to = append(to, id.String())
 	}
@@ -49,7 +49,8 @@ func addIDs(to []string, ids []uuid.UUID) []string {
 }
 
 // Pause pauses the run with the given ID, which is the caller's ID or the UUID, and all its descendants. None of
-// these runs begins another step. A running step finishes and is recorded, and then its run leaves memory; such a run is counted in ControlResult.Requested. A
+// these runs begins another step. A running step finishes and is recorded, and then its run is unloaded from memory.
+// ControlResult.Requested counts such a run. A
 // run that is already paused does not change.
 //
 // Pause returns [ErrNotFound], or a [*StateError] if the run has ended or is being cancelled.
@@ -74,8 +75,8 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 // executed; the run is cancelled.
 //
 // If the run is not in memory, because it waits, is paused or was interrupted, a worker that executes its workflow first replays
-// it. Without such a worker its state does not change until one starts, or until [Engine.Terminate]. The first reason and actor
-// are kept. A Cancel of a run that is cancelled or being cancelled returns no error.
+// it. Without such a worker, the state of the run does not change until such a worker starts, or until [Engine.Terminate]. If
+// Cancel is called several times, the reason and the actor of the first call are kept. A Cancel of a run that is cancelled or being cancelled returns no error.
 //
 // Cancel returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
 func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
@@ -102,7 +103,7 @@ func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption
 // [Delay] ends after d, the run expires when it is due. A Resume with [FreezeTimers] moves the deadline by the whole duration of
 // the pause, also if SetTimeout was called during the pause.
 //
-// The options are [Reason] and [Actor]: with any of them, an [Event] records the change. SetTimeout returns [ErrNotFound],
+// The options are [Reason] and [Actor]: if one of them is given, an [Event] records the change. SetTimeout returns [ErrNotFound],
 // [ErrInvalidConfig] if d is negative, or a [*StateError] if the run has ended, is being
 // cancelled, or its time is already over.
 func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration, opts ...ControlOption) error {
@@ -153,7 +154,7 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 //   - [FreezeTimers] is for resumes.
 //   - [DryRun] is for [Engine.Pause], [Engine.Resume], [Engine.Cancel], [Engine.Terminate], [Engine.Delete], the same for a filter, and
 //     repairs: [Engine.Retry], [Engine.Override], [Engine.Skip], [Engine.Rerun], [Engine.Fork].
-//   - [From], [FromEnd], [InterruptSteps], [StepValue] and [NewID] are for repairs; each repair names its options.
+//   - [From], [FromEnd], [InterruptSteps], [OverrideStep] and [NewID] are for repairs; each repair names its options.
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
@@ -218,7 +219,7 @@ func OnlyItself() ControlOption {
 }
 
 // FreezeTimers makes Resume move the ends of sleeps, backoffs, receives and timeouts of the resumed runs by the duration of the
-// pause. The StartedAt of a step without an outcome moves too, because its [TotalTimeout] begins then. A sleep that was over
+// pause. The StartedAt of a step without an outcome moves too, because its [TotalTimeout] is counted from StartedAt. A sleep that was over
 // before the run learned of the pause stays over.
 func FreezeTimers() ControlOption {
 	return func(o *controlOptions) {
@@ -227,7 +228,7 @@ func FreezeTimers() ControlOption {
 	}
 }
 
-// DryRun makes a call change nothing, and return the result or the error that it would return. [Engine.PauseAll], [Engine.ResumeAll],
+// DryRun makes a call change nothing, and return the result or the error that the call would return without DryRun. [Engine.PauseAll], [Engine.ResumeAll],
 // [Engine.CancelAll] and [Engine.TerminateAll] return only the number of runs that match the filter, as ControlResult.Matched.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
@@ -250,7 +251,7 @@ func newControlRequest(verb store.Verb, opts []ControlOption) (*store.ControlReq
 	case o.cancelScope != store.CancelWholeTree && verb != store.VerbCancel:
 		err = fmt.Errorf("%w: OnlyUnstarted and OnlyItself are for Cancel, not for %s", ErrInvalidConfig, publicVerbs[verb])
 	case o.given&(optionFrom|optionInterruptSteps|optionStepValue|optionNewID) != 0:
-		err = fmt.Errorf("%w: From, FromEnd, InterruptSteps, StepValue and NewID are for repairs, not for %s", ErrInvalidConfig, publicVerbs[verb])
+		err = fmt.Errorf("%w: From, FromEnd, InterruptSteps, OverrideStep and NewID are for repairs, not for %s", ErrInvalidConfig, publicVerbs[verb])
 	case o.freezeTimers && verb != store.VerbResume:
 		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, publicVerbs[verb])
 	}

@@ -26,7 +26,7 @@ type RefusedDeletion struct {
 }
 
 // Delete deletes the ended run with the given ID, which is the caller's ID or the UUID, and all its descendants, with their
-// steps, signals, tags and superseded generations. It cannot be undone. The ID can be used for another run afterwards. Handles of
+// steps, signals, tags and superseded generations. A deletion cannot be undone. After the deletion, another run can have the ID. Handles of
 // the run and [Engine.Get] then return [ErrNotFound]. The events of the run stay, and one of the type [EventDeleted] is added.
 //
 // The tree is deleted as a whole or not at all, except [Detached] children that are still live, or have live descendants: they

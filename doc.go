@@ -57,7 +57,8 @@
 //
 // # Guarantees of a step
 //
-// A step is executed at least once, and never again once its result is recorded. With [AtMostOnce] it is executed at most once,
+// A step is executed at least once, and not again after its result is recorded, unless an operator repairs the run. With
+// [AtMostOnce] a step is executed at most once,
 // and [Verify] finds out what happened if its process died. The Tx functions of packages postgres and sqlite commit the writes
 // of a step together with its record, so that they take effect exactly once.
 //

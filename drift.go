@@ -113,8 +113,8 @@ type Divergence struct {
 	ContinuedBy string
 }
 
-// Divergences returns the versions of the code that do not fit the history of the run with the given ID, ordered by version. They
-// are deleted some seconds after the end of the run, or after a resume of the run has been carried out. It returns [ErrNotFound] if there is no such run.
+// Divergences returns the versions of the code that do not fit the history of the run with the given ID, ordered by version. A
+// worker deletes these records some seconds after the run has ended or has continued after a resume. It returns [ErrNotFound] if there is no such run.
 func (e *Engine) Divergences(ctx context.Context, id string) ([]Divergence, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the divergences of run %q: %w", id, err)

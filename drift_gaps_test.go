@@ -79,7 +79,7 @@ func TestDriftDoesNotHoldForks(t *testing.T) {
 		}
 		awaitStatus(t, e, "run", durable.StatusWaiting)
 		for id, opts := range map[string][]durable.ControlOption{
-			"plain": {durable.FromEnd()}, "valued": {durable.FromEnd(), durable.StepValue("count", 2)},
+			"plain": {durable.FromEnd()}, "valued": {durable.FromEnd(), durable.OverrideStep("count", 2)},
 		} {
 			if _, err := e.Fork(within(t), "run", append(opts, durable.NewID(id))...); err != nil {
 				t.Fatal(err)

@@ -19,7 +19,7 @@ func TestDriftDoesNotHoldWhatFollowedARepairedFailure(t *testing.T) {
 	retry := func(e *durable.Engine, _ string) error { _, err := e.Retry(within(t), "run"); return err }
 	skip := func(e *durable.Engine, step string) error { _, err := e.Skip(within(t), "run", step, 7); return err }
 	setValue := func(e *durable.Engine, step string) error {
-		_, err := e.Fork(within(t), "run", durable.FromEnd(), durable.StepValue(step, 7))
+		_, err := e.Fork(within(t), "run", durable.FromEnd(), durable.OverrideStep(step, 7))
 		return err
 	}
 	for name, test := range map[string]struct {

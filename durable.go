@@ -110,7 +110,8 @@ type Config struct {
 	// [ErrUnreadable]. Nil: payloads are stored as JSON.
 	Codec Codec
 
-	// Logger receives the engine's log. Failures are logged at Warn; cancels, and the start and stop of the worker, at Info. An idle
+	// Logger receives the engine's log. Failures are logged at Warn or Error; cancels, and the start and stop of the worker, at
+	// Info. An idle
 	// engine logs nothing at Info. Nil: no log.
 	Logger *slog.Logger
 	// TracerProvider and MeterProvider receive spans and metrics. Nil: the global providers of OpenTelemetry.

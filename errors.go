@@ -65,7 +65,7 @@ var (
 	// ErrIDConflict is returned when the ID belongs to a run with another workflow or input, or when the SignalKey belongs to
 	// another signal.
 	ErrIDConflict = engine.ErrIDConflict
-	// ErrLive is returned by a start with [Singleton] and [WhileLiveRefuse] while a run with the key is live. Every [*LiveError]
+	// ErrLive is returned by a start with [Singleton] and [SingletonRefuse] while a run with the key is live. Every [*LiveError]
 	// wraps it.
 	ErrLive = fold.ErrLive
 	// ErrThrottled is returned by a start with [Throttle] if the key has used up its starts for the period. Every [*ThrottledError]

@@ -27,8 +27,8 @@ const (
 	EventPriorityChanged EventType = "priority"   // Engine.SetPriority gave the run another priority
 	EventRepaired        EventType = "repaired"   // a repair made the next generation of the run, or Engine.Fork made the run
 	EventContinued       EventType = "continued"  // the run continued as its next generation, with a new input; see Ctx.ContinueAsNew
-	// EventVersionChanged tells that a worker of another version of the code ([Config.Version]) executes the run than before. The events
-	// of a run with this type, and [RunInfo.Version], tell which version executed which part of it.
+	// EventVersionChanged is written when another version of the code ([Config.Version]) executes the run than before. The events
+	// of this type, and [RunInfo.Version], show which version executed which part of the run.
 	EventVersionChanged EventType = "version_changed"
 
 	EventDeleted EventType = "deleted" // Engine.Delete deleted the run; ID and RunID are both its UUID
@@ -67,13 +67,13 @@ type Event struct {
 	Name     string // of a child: the name of the call that started it, with its scope
 	Workflow string
 
-	// Actor and Reason are the [Actor] and the [Reason] of the call that has requested the change, if it had any. Those of an
-	// EventPaused are of the pause. Those of an EventCancelled are in [RunInfo.Cancellation].
+	// Actor and Reason are the [Actor] and the [Reason] of the call that has requested the change, if it had any. For an
+	// EventPaused, they are those of the pause. For an EventCancelled, they are in [RunInfo.Cancellation].
 	//
 	// Old and New are what the event's type says. For EventMovedToQueue, EventPriorityChanged, EventVersionChanged, EventRepaired and
 	// EventContinued they are the queue, the priority, the version, or the number of the generation, before and after the change. If
-	// Engine.Fork created the run, Old is the UUID of the forked run. For EventDeleted, Old is the ID of the deleted run, and New the
-	// number of runs that were deleted with it.
+	// Engine.Fork created the run, Old is the UUID of the forked run. For EventDeleted, Old is the ID of the deleted run, and New
+	// the number of deleted runs, descendants included.
 	Actor, Reason, Old, New string
 }
 

@@ -34,11 +34,11 @@ func ExampleSingleton() {
 	joined := start("tuesday.csv", durable.Singleton("tenant-7"))
 	fmt.Println("the same run:", joined.ID() == first.ID())
 
-	_, err := imports.Start(ctx, engine.Engine, "wednesday.csv", durable.Singleton("tenant-7", durable.WhileLiveRefuse))
+	_, err := imports.Start(ctx, engine.Engine, "wednesday.csv", durable.Singleton("tenant-7", durable.SingletonRefuse))
 	var live *durable.LiveError
 	fmt.Println("refused:", errors.As(err, &live) && live.ID == first.ID())
 
-	forced := start("thursday.csv", durable.Singleton("tenant-7", durable.WhileLiveReplace))
+	forced := start("thursday.csv", durable.Singleton("tenant-7", durable.SingletonReplace))
 	engine.Advance(2 * time.Hour)
 	_, err = first.Result(ctx)
 	fmt.Println("cancelled:", errors.Is(err, durable.ErrCancelled))

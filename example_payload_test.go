@@ -48,7 +48,7 @@ func ExampleEngine_DecodeExport() {
 }
 
 // durabletest.Replay needs an export in clear.
-func ExamplePlainPayloads() {
+func ExampleDecodePayloads() {
 	greet := durable.Define("greet", func(c *durable.Ctx, name string) (string, error) { return "Hello, " + name, nil })
 	store, remove := temporary()
 	defer remove()
@@ -58,7 +58,7 @@ func ExamplePlainPayloads() {
 	}
 	ctx := context.Background()
 	fmt.Println(greet.Call(ctx, engine, "Ada", durable.ID("ada")))
-	file, err := engine.Export(ctx, "ada", durable.PlainPayloads())
+	file, err := engine.Export(ctx, "ada", durable.DecodePayloads())
 	fmt.Println(bytes.Contains(file, []byte(`"input": "Ada"`)), err)
 	// Output:
 	// Hello, Ada <nil>

@@ -127,7 +127,7 @@ func ExampleEngine_Fork() {
 	}
 	ctx := context.Background()
 	fmt.Println(order.Call(ctx, engine, 1, durable.ID("order-42")))
-	made, err := engine.Fork(ctx, "order-42", durable.From("invoice"), durable.StepValue("price", 12), durable.NewID("what-if"))
+	made, err := engine.Fork(ctx, "order-42", durable.From("invoice"), durable.OverrideStep("price", 12), durable.NewID("what-if"))
 	if err != nil {
 		log.Fatal(err)
 	}

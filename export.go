@@ -82,7 +82,7 @@ type ExportedAttempt struct {
 
 // Export returns the run with the given ID, which is the caller's ID or the UUID, and its history, as the JSON of an [Exported].
 // Archive it, inspect it, or replay it against newer code with durabletest.Replay. The document contains all inputs and outputs,
-// so protect it as you protect your database. If the engine has a [Config.Codec], they are encoded, unless [PlainPayloads] is
+// so protect it as you protect your database. If the engine has a [Config.Codec], they are encoded, unless [DecodePayloads] is
 // given; [Engine.DecodeExport] decodes them later. If the run is executed meanwhile, the history can be slightly newer than the
 // rest. It returns [ErrNotFound] if there is no such run.
 func (e *Engine) Export(ctx context.Context, id string, opts ...ExportOption) ([]byte, error) {

@@ -16,9 +16,9 @@ type ExportOption func(*exportOptions)
 
 type exportOptions struct{ plainPayloads bool }
 
-// PlainPayloads makes [Engine.Export] write payloads in clear, although the engine has a [Config.Codec]. durabletest.Replay needs such
+// DecodePayloads makes [Engine.Export] write payloads in clear, although the engine has a [Config.Codec]. durabletest.Replay needs such
 // a document.
-func PlainPayloads() ExportOption { return func(o *exportOptions) { o.plainPayloads = true } }
+func DecodePayloads() ExportOption { return func(o *exportOptions) { o.plainPayloads = true } }
 
 // encodedPayload is how an encoded payload stands in an export. Its bytes are written in base64.
 type encodedPayload struct {

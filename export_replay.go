@@ -21,7 +21,7 @@ const oldestExportFormat = 2
 // the live runs of a database: it writes nothing and executes no step. Keep the exports of typical runs with your code, and replay them before a
 // deploy or in your own tests; durabletest.Replay does the same in a test without an engine.
 //
-// A run that has completed or failed diverges if it would make further calls, or would end in another way. Payloads are decoded if a [Config.Codec] has
+// An export of a completed or failed run diverges if the replay makes further calls or ends in another way than the run did. Payloads are decoded if a [Config.Codec] has
 // encoded them. ReplayExport returns [ErrInvalidConfig] if the document is not an export, and [ErrUnreadable] if it cannot be decoded.
 func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRun, error) {
 	if err := e.checkUsable(ctx); err != nil {

@@ -15,18 +15,19 @@ import (
 // MaxThrottle is the largest number of starts that [Throttle] allows per period.
 const MaxThrottle = fold.MaxThrottle
 
-// WhileLive determines what a start with [Singleton] does while a run with its key is live.
-type WhileLive string
+// SingletonPolicy determines what a start with [Singleton] does while a run with its key is live.
+type SingletonPolicy string
 
-// The values of WhileLive.
+// The values of SingletonPolicy.
 const (
-	// WhileLiveJoin starts no run. The handle is that of the live run, or of the run that waits to replace it.
-	WhileLiveJoin WhileLive = WhileLive(fold.Join)
-	// WhileLiveRefuse starts no run and returns a [*LiveError], which names the live run.
-	WhileLiveRefuse WhileLive = WhileLive(fold.Refuse)
-	// WhileLiveReplace cancels the live run as [Engine.Cancel] does, and starts a run that begins when the live run has ended,
-	// compensations included. At most one run waits for a key: if another start replaces it, it ends as cancelled.
-	WhileLiveReplace WhileLive = WhileLive(fold.Replace)
+	// SingletonJoin starts no run. The handle is that of the live run, or of the run that waits to replace it.
+	SingletonJoin SingletonPolicy = SingletonPolicy(fold.Join)
+	// SingletonRefuse starts no run and returns a [*LiveError], which names the live run.
+	SingletonRefuse SingletonPolicy = SingletonPolicy(fold.Refuse)
+	// SingletonReplace cancels the live run as [Engine.Cancel] does, and starts a run that begins when the live run has ended,
+	// compensations included. At most one run per key waits: if another start replaces the waiting run, the waiting run ends as
+	// cancelled.
+	SingletonReplace SingletonPolicy = SingletonPolicy(fold.Replace)
 )
 
 // Singleton makes a start lead to at most one live run per key. A run is live from its start to its end, also while it waits, is
@@ -34,7 +35,7 @@ const (
 // them. Runs that were started without Singleton do not count. Two starts at the same time, from any processes,
 // never both create a live run.
 //
-// Without a WhileLive, a start while a run is live joins it: see [WhileLiveJoin]. The input of a start that joins is not used.
+// Without a SingletonPolicy, a start while a run is live joins it: see [SingletonJoin]. The input of a start that joins is not used.
 //
 // If the option [ID] is given too, and a run with the ID exists, the start returns that run, as it does without Singleton. A run
 // that waits for the end of another run is due when its [Delay] is over and the other run has ended. Its [Timeout] and
@@ -42,18 +43,18 @@ const (
 //
 // A key is refused with [ErrInvalidName] if it is empty or too long. Children and [Workflow.StartMany] refuse the option with
 // [ErrInvalidConfig].
-func Singleton(key string, whileLive ...WhileLive) StartOption {
+func Singleton(key string, policy ...SingletonPolicy) StartOption {
 	return func(o *startOptions) {
 		s := o.setFold(store.FoldSingleton, "Singleton", key)
-		s.WhileLive = fold.Join
-		if len(whileLive) > 0 {
-			s.WhileLive = fold.WhileLive(whileLive[0])
+		s.SingletonPolicy = fold.Join
+		if len(policy) > 0 {
+			s.SingletonPolicy = fold.SingletonPolicy(policy[0])
 		}
 		switch {
-		case len(whileLive) > 1:
-			o.fail(fmt.Errorf("%w: Singleton has %d values of WhileLive: give it one", ErrInvalidConfig, len(whileLive)))
-		case s.WhileLive != fold.Join && s.WhileLive != fold.Refuse && s.WhileLive != fold.Replace:
-			o.fail(fmt.Errorf("%w: Singleton with the WhileLive %.40q: use WhileLiveJoin, WhileLiveRefuse or WhileLiveReplace", ErrInvalidConfig, s.WhileLive))
+		case len(policy) > 1:
+			o.fail(fmt.Errorf("%w: Singleton has %d values of SingletonPolicy: give it one", ErrInvalidConfig, len(policy)))
+		case s.SingletonPolicy != fold.Join && s.SingletonPolicy != fold.Refuse && s.SingletonPolicy != fold.Replace:
+			o.fail(fmt.Errorf("%w: Singleton with the SingletonPolicy %.40q: use SingletonJoin, SingletonRefuse or SingletonReplace", ErrInvalidConfig, s.SingletonPolicy))
 		}
 	}
 }
@@ -76,7 +77,7 @@ func Debounce(key string, quiet, atMost time.Duration) StartOption {
 	}
 }
 
-// Throttle allows at most n starts with the key in any time of the length period. A further start creates no run and returns a
+// Throttle allows at most n starts with the key in any window as long as period. A further start creates no run and returns a
 // [*ThrottledError], which tells when the next start is possible. n is at least 1 and at most [MaxThrottle]. Keys are as in
 // [Singleton]. A start whose [ID] exists returns that run, and counts only once. Children and [Workflow.StartMany] refuse Throttle
 // with [ErrInvalidConfig].
@@ -159,7 +160,7 @@ func (w *Workflow[I, O]) startWithKey(ctx context.Context, e *Engine, request *e
 	return newRun[O](e, &started.Run), nil
 }
 
-// LiveError is returned by a start with [Singleton] and [WhileLiveRefuse] while a run with the key is live. It wraps [ErrLive].
+// LiveError is returned by a start with [Singleton] and [SingletonRefuse] while a run with the key is live. It wraps [ErrLive].
 // [Ctx.Start] returns a [*StepError] instead, which wraps ErrLive and names the live run in its text.
 type LiveError struct {
 	Workflow string

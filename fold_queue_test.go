@@ -24,7 +24,7 @@ func TestAFullOrClosedQueueRefusesOnlyStartsThatCreateARun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		join, refuse, replace := durable.Singleton("s"), durable.Singleton("s", durable.WhileLiveRefuse), durable.Singleton("s", durable.WhileLiveReplace)
+		join, refuse, replace := durable.Singleton("s"), durable.Singleton("s", durable.SingletonRefuse), durable.Singleton("s", durable.SingletonReplace)
 		debounce := durable.Debounce("d", time.Hour, time.Hour)
 		set(durable.QueueSettings{Depth: 2})
 		live := orFail(start(1, join))(t)
@@ -35,7 +35,7 @@ func TestAFullOrClosedQueueRefusesOnlyStartsThatCreateARun(t *testing.T) {
 				t.Errorf("%v: a start that joins: %v", want, err)
 			}
 			if _, err := start(1, refuse); !errors.Is(err, durable.ErrLive) {
-				t.Errorf("%v: a start with WhileLiveRefuse: %v", want, err)
+				t.Errorf("%v: a start with SingletonRefuse: %v", want, err)
 			}
 			if got, err := start(7, debounce); err != nil || got.ID() != debounced.ID() {
 				t.Errorf("%v: a further debounced start: %v", want, err)

@@ -99,7 +99,7 @@ func TestARefusedStartNamesTheLiveRun(t *testing.T) {
 		ctx := within(t)
 		j := newJourney()
 		asks := durable.Define("asks", func(c *durable.Ctx, _ int) (string, error) {
-			_, err := c.Start("ask", j.Workflow, "third", durable.Singleton("k", durable.WhileLiveRefuse))
+			_, err := c.Start("ask", j.Workflow, "third", durable.Singleton("k", durable.SingletonRefuse))
 			if failed, ok := errors.AsType[*durable.StepError](err); !ok || !errors.Is(err, durable.ErrLive) || !strings.Contains(failed.Message, `run "first"`) {
 				return "", fmt.Errorf("not refused: %w", err)
 			}
@@ -112,8 +112,8 @@ func TestARefusedStartNamesTheLiveRun(t *testing.T) {
 		}, durable.OnDrift(durable.DriftContinues)) // a replay does not sleep
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{j, asks}, ParkAfter: time.Millisecond})
 		running(t, e)
-		orFail(j.Start(ctx, e, "first", durable.Singleton("k", durable.WhileLiveRefuse), durable.ID("first")))(t)
-		_, err := j.Start(ctx, e, "second", durable.Singleton("k", durable.WhileLiveRefuse), durable.ID("second"))
+		orFail(j.Start(ctx, e, "first", durable.Singleton("k", durable.SingletonRefuse), durable.ID("first")))(t)
+		_, err := j.Start(ctx, e, "second", durable.Singleton("k", durable.SingletonRefuse), durable.ID("second"))
 		live, ok := errors.AsType[*durable.LiveError](err)
 		if !ok || !errors.Is(err, durable.ErrLive) || live.ID != "first" || live.Key != "k" || live.Workflow != "journey" || !strings.Contains(err.Error(), `"first"`) {
 			t.Fatalf("%+v, %v", live, err)
@@ -121,7 +121,7 @@ func TestARefusedStartNamesTheLiveRun(t *testing.T) {
 		if _, err := e.Get(ctx, "second"); !errors.Is(err, durable.ErrNotFound) {
 			t.Errorf("the refused run: %v", err)
 		}
-		if again := orFail(j.Start(ctx, e, "first", durable.Singleton("k", durable.WhileLiveRefuse), durable.ID("first")))(t); again.ID() != "first" {
+		if again := orFail(j.Start(ctx, e, "first", durable.Singleton("k", durable.SingletonRefuse), durable.ID("first")))(t); again.ID() != "first" {
 			t.Errorf("the same start again leads to %s", again.ID())
 		}
 		if _, err := j.Start(ctx, e, "another", durable.Singleton("k"), durable.ID("first")); !errors.Is(err, durable.ErrIDConflict) {
@@ -137,7 +137,7 @@ func TestARefusedStartNamesTheLiveRun(t *testing.T) {
 		if _, err := orFail(j.Handle(ctx, e, "first"))(t).Result(ctx); err != nil {
 			t.Fatal(err)
 		}
-		orFail(j.Start(ctx, e, "second", durable.Singleton("k", durable.WhileLiveRefuse), durable.ID("second")))(t)
+		orFail(j.Start(ctx, e, "second", durable.Singleton("k", durable.SingletonRefuse), durable.ID("second")))(t)
 	})
 }
 
@@ -157,11 +157,11 @@ func TestAStartReplacesTheLiveRun(t *testing.T) {
 		waitFor(t, func() bool { return orFail(e.Get(ctx, first.ID()))(t).Status == durable.StatusPaused })
 		stop() // so that what waits stays so
 		client := engineOn(t, s)
-		replaced := orFail(j.Start(ctx, client, "2", durable.Singleton("k", durable.WhileLiveReplace)))(t)
+		replaced := orFail(j.Start(ctx, client, "2", durable.Singleton("k", durable.SingletonReplace)))(t)
 		if joined := orFail(j.Start(ctx, client, "joins", durable.Singleton("k")))(t); joined.ID() != replaced.ID() {
 			t.Errorf("a start joins %s, want the run that waits, %s", joined.ID(), replaced.ID())
 		}
-		last := orFail(j.Start(ctx, client, "3", durable.Singleton("k", durable.WhileLiveReplace), durable.Timeout(time.Hour)))(t)
+		last := orFail(j.Start(ctx, client, "3", durable.Singleton("k", durable.SingletonReplace), durable.Timeout(time.Hour)))(t)
 		if info := orFail(client.Get(ctx, replaced.ID()))(t); info.Status != durable.StatusCancelled || info.Cancellation == nil || info.Cancellation.Actor != "durable" || !strings.Contains(info.Cancellation.Reason, `"k"`) {
 			t.Errorf("the start that was replaced while it waited: %+v", info)
 		}
@@ -186,9 +186,9 @@ func TestAStartReplacesTheLiveRun(t *testing.T) {
 			t.Errorf("the timeout counts from another time than the begin %v: %v", info.StartedAt, info.Deadline)
 		}
 		// The one that waits is cancelled: then the next start waits, and begins.
-		gone := orFail(j.Start(ctx, client, "4", durable.Singleton("k", durable.WhileLiveReplace)))(t)
+		gone := orFail(j.Start(ctx, client, "4", durable.Singleton("k", durable.SingletonReplace)))(t)
 		_, _ = client.Cancel(ctx, gone.ID())
-		orFail(j.Start(ctx, client, "5", durable.Singleton("k", durable.WhileLiveReplace)))(t)
+		orFail(j.Start(ctx, client, "5", durable.Singleton("k", durable.SingletonReplace)))(t)
 		waitFor(t, func() bool { return strings.Contains(j.all(), "begin 5") })
 	})
 }
@@ -210,8 +210,8 @@ func TestBadFoldingOptionsAreRefused(t *testing.T) {
 		"empty key":        {start(durable.Singleton("")), durable.ErrInvalidName, "the name of a key is empty"},
 		"long key":         {start(durable.Debounce(strings.Repeat("k", 1<<20), 1, 1)), durable.ErrInvalidName, "1048576 bytes"},
 		"control":          {start(durable.Throttle("a\x00", 1, time.Hour)), durable.ErrInvalidName, "control character"},
-		"mode":             {start(durable.Singleton("k", "other")), durable.ErrInvalidConfig, "WhileLiveJoin"},
-		"two modes":        {start(durable.Singleton("k", durable.WhileLiveJoin, durable.WhileLiveRefuse)), durable.ErrInvalidConfig, "give it one"},
+		"mode":             {start(durable.Singleton("k", "other")), durable.ErrInvalidConfig, "SingletonJoin"},
+		"two modes":        {start(durable.Singleton("k", durable.SingletonJoin, durable.SingletonRefuse)), durable.ErrInvalidConfig, "give it one"},
 		"two folds":        {start(durable.Singleton("k"), durable.Throttle("k", 1, time.Hour)), durable.ErrInvalidConfig, "Singleton and Throttle are given together"},
 		"no quiet":         {start(durable.Debounce("k", 0, time.Hour)), durable.ErrInvalidConfig, "quiet"},
 		"no bound":         {start(durable.Debounce("k", time.Hour, 0)), durable.ErrInvalidConfig, "atMost"},

@@ -124,10 +124,10 @@ func TestAFoldingStartBelongsToItsTransaction(t *testing.T) {
 		j := newJourney()
 		e := engineOn(t, s, j)
 		defer running(t, e)()
-		replace := durable.Singleton("k", durable.WhileLiveReplace)
+		replace := durable.Singleton("k", durable.SingletonReplace)
 		first := orFail(start(e, j.Workflow, "1", true, replace))(t)
 		waitFor(t, func() bool { return j.all() == "begin 1" })
-		if _, err := start(e, j.Workflow, "x", true, durable.Singleton("k", durable.WhileLiveRefuse)); !errors.Is(err, durable.ErrLive) {
+		if _, err := start(e, j.Workflow, "x", true, durable.Singleton("k", durable.SingletonRefuse)); !errors.Is(err, durable.ErrLive) {
 			t.Errorf("a start that is refused: %v", err)
 		}
 		gone := orFail(start(e, j.Workflow, "2", false, replace))(t)
@@ -171,7 +171,7 @@ func TestAStartWhoseReplyIsLostOverwritesNothing(t *testing.T) {
 			same         bool // both starts lead to one run
 		}{
 			{"join", "older", durable.Singleton("k"), true},
-			{"replace", "newer", durable.Singleton("r", durable.WhileLiveReplace), false},
+			{"replace", "newer", durable.Singleton("r", durable.SingletonReplace), false},
 			{"debounce", "newer", durable.Debounce("k", time.Millisecond, time.Millisecond), true},
 		} {
 			t.Run(c.name, func(t *testing.T) {

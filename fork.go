@@ -10,21 +10,21 @@ import (
 
 // Fork makes a copy of a run, and executes the copy from a step on. The copy has the calls that the run had recorded before the
 // step that [From] names, or all of them if [FromEnd] is given. One of these options is required. In a graph, From can name a
-// node: the copy then has all calls apart from those of the node and of the nodes downstream of it. [StepValue] sets the values of
+// node: the copy then has all calls apart from those of the node and of the nodes downstream of it. [OverrideStep] sets the values of
 // single calls.
 //
 // Without [NewID] the copy is the next generation of the run, under the ID of the run, as after an [Engine.Retry]. The run may
 // also be live or completed. Live runs, cancelled runs and idempotency keys are treated as by [Engine.Override].
 //
 // With [NewID] the copy is another run with that ID. The forked run can be in any state and does not change, and Fork does not
-// wait for it. The new run has its workflow, queue, priority and input, its tags, and its [Timeout] from now on, but not its
-// [GroupKey] or [Singleton] key. It copies the outcomes that are recorded: steps that had failed or succeeded, received signals,
-// results of children. Calls that wait, such as receives, children that have not ended and steps in backoff, are made again.
+// wait for it. The new run has the workflow, queue, priority, input and tags of the forked run, and its [Timeout] counted from now
+// on, but not its [GroupKey] or [Singleton] key. Fork copies the recorded outcomes: steps that had failed or succeeded, received
+// signals, results of children. Calls that wait, such as receives, children that have not ended and steps in backoff, are made again.
 // Signals that were not received stay with the forked run. The new run has idempotency keys of its own, so its steps can repeat
 // effects of the forked run: check that you want this. Repairs of the forked run do not change the new run.
 //
 // Fork returns the errors of [Engine.Override]; with NewID also [ErrIDConflict] if a run with the ID exists, and those of a start in its
-// queue, such as [ErrQueueFull]. The options are [From], [FromEnd], [StepValue], [NewID], [Reason], [Actor], [DryRun], and without NewID
+// queue, such as [ErrQueueFull]. The options are [From], [FromEnd], [OverrideStep], [NewID], [Reason], [Actor], [DryRun], and without NewID
 // also [InterruptSteps].
 func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
 	q, err := e.newRepairRequest(ctx, VerbFork, engine.RepairRequest{}, opts)
@@ -52,16 +52,16 @@ func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*R
 	return forked, nil
 }
 
-// StepValue makes Fork set the value of a call, as [Engine.Override] and [Engine.Skip] do. The call is not executed, even if it is the
+// OverrideStep makes Fork set the value of a call, as [Engine.Override] and [Engine.Skip] do. The call is not executed, even if it is the
 // one that [From] names. The option can be given for several calls.
-func StepValue(step string, value any) ControlOption {
+func OverrideStep(step string, value any) ControlOption {
 	return func(o *controlOptions) {
 		o.given |= optionStepValue
 		o.stepValues = append(o.stepValues, stepValue{step, value})
 	}
 }
 
-// stepValue is the value of an option StepValue.
+// stepValue is the value of an option OverrideStep.
 type stepValue struct {
 	step  string
 	value any
@@ -76,7 +76,7 @@ func NewID(id string) ControlOption {
 	}
 }
 
-// encodeStepValues returns the encoded values of the options StepValue, by the names of their calls.
+// encodeStepValues returns the encoded values of the options OverrideStep, by the names of their calls.
 func (e *Engine) encodeStepValues(values []stepValue) (map[string][]byte, error) {
 	if len(values) == 0 {
 		return nil, nil
@@ -84,7 +84,7 @@ func (e *Engine) encodeStepValues(values []stepValue) (map[string][]byte, error)
 	all := make(map[string][]byte, len(values))
 	for _, v := range values {
 		if _, twice := all[v.step]; twice {
-			return nil, fmt.Errorf("%w: With is given twice for step %q: leave one of them out", ErrInvalidConfig, v.step)
+			return nil, fmt.Errorf("%w: OverrideStep is given twice for step %q: leave one of them out", ErrInvalidConfig, v.step)
 		}
 		b, err := encodeDecodable(v.value, e.cfg.MaxPayload)
 		if err != nil {

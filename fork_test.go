@@ -23,20 +23,20 @@ func TestForkMakesTheNextGeneration(t *testing.T) {
 		orFail(w.Start(ctx, e, "", durable.ID("r")))(t)
 		wantResult(t, w, e, "r", "charged 10")
 		l.want(t, "at first", "quote", "charge")
-		made := orFail(e.Fork(ctx, "r", durable.From("charge"), durable.StepValue("quote", 20)))(t)
+		made := orFail(e.Fork(ctx, "r", durable.From("charge"), durable.OverrideStep("quote", 20)))(t)
 		if made.ID != "r" || made.Generation != 2 || !slices.Equal(made.Dropped, []string{"charge"}) || !slices.Equal(made.Corrected, []string{"quote"}) {
 			t.Errorf("the fork did %+v", made)
 		}
 		wantResult(t, w, e, "r", "charged 20")
 		l.want(t, "after the fork", "charge#2")
-		orFail(e.Fork(ctx, "r", durable.From("charge"), durable.StepValue("charge", "nothing")))(t)
+		orFail(e.Fork(ctx, "r", durable.From("charge"), durable.OverrideStep("charge", "nothing")))(t)
 		wantResult(t, w, e, "r", "nothing")
 		l.want(t, "with a value for the step")
 		if all := orFail(e.Generations(ctx, "r"))(t); len(all) != 3 || all[1].Verb != durable.VerbFork || all[1].From != "charge" {
 			t.Errorf("the generations are %+v", all)
 		}
 		for what, opts := range map[string][]durable.ControlOption{
-			"a value twice":            {durable.FromEnd(), durable.StepValue("quote", 1), durable.StepValue("quote", 2)},
+			"a value twice":            {durable.FromEnd(), durable.OverrideStep("quote", 1), durable.OverrideStep("quote", 2)},
 			"InterruptSteps and NewID": {durable.FromEnd(), durable.InterruptSteps(), durable.NewID("q")},
 		} {
 			if _, err := e.Fork(ctx, "r", opts...); !errors.Is(err, durable.ErrInvalidConfig) {
@@ -108,7 +108,7 @@ func TestForkUnderAnotherID(t *testing.T) {
 		if got := result("live"); got != "kid in second" {
 			t.Errorf("the fork ended with %q", got)
 		}
-		orFail(e.Fork(ctx, "r", durable.From("join"), durable.StepValue("go", "third"), durable.NewID("ended")))(t)
+		orFail(e.Fork(ctx, "r", durable.From("join"), durable.OverrideStep("go", "third"), durable.NewID("ended")))(t)
 		if got := result("ended"); got != "kid in third" {
 			t.Errorf("a fork of a completed run ended with %q", got)
 		}
@@ -152,10 +152,10 @@ func TestForkOfACancelledRun(t *testing.T) {
 		awaitStatus(t, e, "r", durable.StatusWaiting)
 		must(t)(e.Cancel(ctx, "r"))
 		awaitStatus(t, e, "r", durable.StatusCancelled)
-		if _, err := e.Fork(ctx, "r", durable.FromEnd(), durable.StepValue("go", "x")); !errors.Is(err, durable.ErrState) {
+		if _, err := e.Fork(ctx, "r", durable.FromEnd(), durable.OverrideStep("go", "x")); !errors.Is(err, durable.ErrState) {
 			t.Errorf("a fork of a cancelled run: %v", err)
 		}
-		orFail(e.Fork(ctx, "r", durable.FromEnd(), durable.StepValue("go", "x"), durable.NewID("q")))(t)
+		orFail(e.Fork(ctx, "r", durable.FromEnd(), durable.OverrideStep("go", "x"), durable.NewID("q")))(t)
 		wantResult(t, w, e, "q", "x")
 	})
 }

@@ -17,7 +17,7 @@ type Generation struct {
 	Status   Status
 	Workflow string
 	Queue    string
-	Version  string // the version of the program that started the run
+	Version  string // the version of the program that executed the generation last, or that started the run
 	Input    jsontext.Value
 	Output   jsontext.Value // nil unless completed
 	Err      *RunError      // nil unless failed, cancelled or expired
@@ -30,8 +30,8 @@ type Generation struct {
 	Reason    string
 	From      string
 	StartedAt time.Time
-	Kept      int      // the number of checkpoints that it has from the generation before
-	Dropped   []string // the calls of the generation before that it makes again, at most 1,000
+	Kept      int      // the number of checkpoints that it keeps from the previous generation
+	Dropped   []string // the calls of the previous generation that it makes again, at most 1,000
 	Corrected []string // the calls with a value that the repair has set, at most 1,000
 }
 

@@ -28,8 +28,8 @@ import (
 // hold for its nodes. In the history a node's calls have the name of the node as their scope: "list/step", "size/each/0".
 //
 // Nodes begin as soon as their needs are met, and are executed concurrently. The run ends when all its nodes have ended. It fails
-// only if the output node has no value. Then the error wraps the failures that kept the output node from getting a value, each as
-// a [*NodeError]. A node whose needs cannot be met is skipped; see [OnUnmetNeed].
+// if the output node has no value, if a node with the policy [FailRun] has an unmet need, or with [ErrUndeclaredNeed]. If the
+// output node has no value, the error wraps the failures that caused this, each as a [*NodeError]. A node whose needs cannot be met is skipped; see [OnUnmetNeed].
 //
 // The run records the nodes and edges before its first node begins. Newer code may add nodes, and may remove nodes that have not
 // begun or change their needs. The run then records the new shape as its next revision. If a node that has begun is missing or has
@@ -53,7 +53,7 @@ func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts .
 }
 
 // DefineGraphFrom returns a workflow whose graph depends on its input: build is called with the input in every execution of a run,
-// and declares the nodes as in [DefineGraph]. It must be deterministic: the same input must give the same nodes, in any order. If the shape
+// and declares the nodes as in [DefineGraph]. build must be deterministic: the same input must give the same nodes, in any order. If the shape
 // depends on data that only a node knows, make that part a graph of its own, and start it with [Graph.Child].
 //
 // If the declaration is wrong, the run fails with the error that New returns for a graph of DefineGraph. The workflow's Shape is
@@ -73,11 +73,11 @@ func DefineGraphFrom[I, O any](name string, build func(g *Graph[I], in I) *Node[
 	return w
 }
 
-// Graph is what the function given to [DefineGraph] declares nodes on. It is not used after that function has returned, except for
-// [Graph.Input].
+// Graph is a graph that is being declared. The function passed to [DefineGraph] declares nodes with its methods. After that
+// function has returned, only [Graph.Input] may be called.
 type Graph[I any] struct{ definition *graphDefinition }
 
-// Input returns the input of the run. in is what the function of a node gets.
+// Input returns the input of the run. in is the NodeInput that the function of a node gets.
 func (g *Graph[I]) Input(in *NodeInput) I { return in.run.input.(*graphInput[I]).value }
 
 // graphInput holds the input of a run. It is a type of its own because I may be an interface.

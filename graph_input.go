@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/graph"
 )
 
-// NodeInput is what the function of a node gets: the values of the nodes that it needs, read with [Node.Of] and [Node.Get], and the
-// input of the run, read with [Graph.Input]. It is safe for concurrent use.
+// NodeInput is the argument of a node's function. [Node.Of] and [Node.Get] read from it the values of the nodes that the node
+// needs, and [Graph.Input] the input of the run. It is safe for concurrent use.
 type NodeInput struct {
 	run           *graphRun
 	node          *graphNode
@@ -21,21 +21,21 @@ type NodeState string
 
 // The states of a node. NodeCompleted, NodeFailed, NodeSkipped and NodeCancelled are final.
 const (
-	NodeWaiting   NodeState = "waiting"   // for nodes that it needs, or for the run to begin
-	NodeReady     NodeState = "ready"     // its needs are met, and nothing of it is recorded yet
+	NodeWaiting   NodeState = "waiting"   // the node waits for nodes that it needs, or for the run to begin
+	NodeReady     NodeState = "ready"     // the needs of the node are met, and the node has recorded nothing yet
 	NodeDelayed   NodeState = "delayed"   // its [Delay] is not over
 	NodeRunning   NodeState = "running"   // it has begun
 	NodeCompleted NodeState = "completed" // it has a value
 	NodeFailed    NodeState = "failed"    // it has an error
-	NodeSkipped   NodeState = "skipped"   // a need or a condition was not met; it never begins
-	NodeCancelled NodeState = "cancelled" // a choice has cancelled it, or the run has ended before it did
+	NodeSkipped   NodeState = "skipped"   // a need or a condition of the node was not met; the node never begins
+	NodeCancelled NodeState = "cancelled" // a choice has cancelled the node, or the run ended before the node did
 )
 
 // NodeError describes why a node has no value.
 type NodeError struct {
 	Node  string
-	State NodeState // NodeFailed, NodeSkipped or NodeCancelled; or any state if it was not chosen
-	Err   error     // the failure; ErrNodeSkipped, ErrNotChosen or ErrCancelled if there was none
+	State NodeState // NodeFailed, NodeSkipped or NodeCancelled; if Err is ErrNotChosen, any state
+	Err   error     // the failure of the node; without a failure ErrNodeSkipped, ErrNotChosen or ErrCancelled
 }
 
 // Error returns a text with the node, its state and the error.

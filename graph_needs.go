@@ -123,12 +123,12 @@ func NeedsAny(others LoserPolicy, nodes ...AnyNode) NodeOption {
 // complete later.
 //
 // With [CancelLosers], the nodes that did not win are cancelled, with their children and with the nodes that only they need,
-// whether these have begun or not. A node is not cancelled if it is the output node, or if another unfinished node needs it. A
-// node that begins [After] it does not count as needing it, and neither does a node whose recorded choice it has lost: if several
-// choices share a loser, the last of them cancels it. With [KeepLosers] the other nodes continue, and the run waits for them.
+// whether these have begun or not. A node is not cancelled if it is the output node, or if another unfinished node needs it. A node
+// that begins [After] a loser does not count as needing it, and neither does a node whose recorded choice the loser has lost. So if
+// several choices share a loser, the last of these choices cancels it. With [KeepLosers] the other nodes continue, and the run waits for them.
 //
-// A node may have several choices, beside its [Needs]. If so many of the nodes fail or are skipped that k cannot complete, the need
-// is not met; see [OnUnmetNeed]. k must be at least 1 and at most the number of nodes.
+// A node may have several choices in addition to [Needs]. If fewer than k of the nodes can still complete, because others failed or
+// were skipped, the need is not met; see [OnUnmetNeed]. k must be at least 1 and at most the number of nodes.
 func NeedsQuorum(k int, others LoserPolicy, nodes ...AnyNode) NodeOption {
 	return nodeOption(func(o *nodeOptions) {
 		if others != KeepLosers && others != CancelLosers {
@@ -171,7 +171,7 @@ const (
 	// FailRun fails the run: all nodes that are not over are cancelled, as the losers of a choice are, and no further node begins.
 	// The decision is recorded. The run's error is the failure of the need that was not met, even if the output node has completed.
 	FailRun UnmetNeedPolicy = "fail"
-	// RunAnyway lets the node begin once all its needs are over. It reads their values with [Node.Get].
+	// RunAnyway lets the node begin once all nodes that it needs are over. The node reads their values with [Node.Get].
 	RunAnyway UnmetNeedPolicy = "run"
 )
 

@@ -96,7 +96,7 @@ func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(contex
 }
 
 // Child declares a node that starts a run of the workflow as a child, as [Ctx.Child] does. Its value is the output of the child.
-// input returns the input of the child. It is part of the workflow function: it must be deterministic. The node takes [StartOption]
+// input returns the input of the child. input must be deterministic, because it is part of the workflow function. The node takes [StartOption]
 // values, such as [InQueue] and [Delay].
 func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input func(*NodeInput) (CI, error), opts ...NodeOption) *Node[CO] {
 	where := callSite(0)
@@ -139,9 +139,9 @@ func callInput[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v CI,
 
 // EachChild declares a node that starts a run of the workflow as a child for each item of the value of over; the item is the input.
 // The children are started at once, and any worker may execute them; bound their number with the settings of their queue. The value
-// of the node is the list of their outputs, in the order of the items. The ends of the children are counted in the database, so they do
-// not wake the run one by one: 10,000 children wake it about ten times. The node waits for all children; it fails if one of them did
-// not complete, with an error that wraps those of all such children. The node needs over. It takes [StartOption] values, such as
+// of the node is the list of their outputs, in the order of the items. The database counts the ends of the children, so that not
+// every end wakes the run: if 10,000 children end within a minute, they wake the run about ten times. The node waits for all
+// children. If a child does not complete, the node fails with an error that wraps the errors of all such children. The node needs over. It takes [StartOption] values, such as
 // [InQueue] and [Delay].
 func (g *Graph[I]) EachChild[CI, CO any](name string, over *Node[[]CI], w *Workflow[CI, CO], opts ...NodeOption) *Node[[]CO] {
 	where := callSite(0)

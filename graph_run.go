@@ -66,7 +66,7 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 	}
 	x := newGraphRun(c, d, shape, &graphInput[I]{in})
 	x.startReadyNodes()
-	v, err := x.awaitOutput(c)
+	v, err := x.awaitAllNodes(c)
 	if err != nil {
 		return zero, err
 	}
@@ -85,8 +85,8 @@ func newGraphRun(c *Ctx, d *graphDefinition, shape *graph.Shape, input any) *gra
 	return x
 }
 
-// awaitOutput waits for all nodes, and returns the value of the output node.
-func (x *graphRun) awaitOutput(c *Ctx) (any, error) {
+// awaitAllNodes waits for all nodes, and returns the value of the output node.
+func (x *graphRun) awaitAllNodes(c *Ctx) (any, error) {
 	<-x.allFinal
 	var failed *graphFailure
 	for i := range x.nodeFutures {

@@ -44,8 +44,8 @@ type NodeShape struct {
 // GraphEdge leads from a node to one that refers to it.
 type GraphEdge struct {
 	From, To string
-	Choice   int  // the number of the choice of To that From is a member of, from 1; zero: it is no choice
-	K, Of    int  // that the choice needs K of its Of members
+	Choice   int  // the number, from 1, of the choice of To that From is a member of; zero if the edge belongs to no choice
+	K, Of    int  // the choice needs K of its Of members
 	After    bool // To begins once From is over, however it ended
 	If       bool // a condition of To depends on the value of From
 	Over     bool // To is executed for each item of the value of From

@@ -19,7 +19,7 @@ type GraphInfo struct {
 	ID            string // the ID that addresses the run
 	Workflow      string
 	Status        Status
-	ShapeRevision int        // how many shapes the run has recorded: 1, and one more for each time that newer code changed the shape; 0: it has not begun
+	ShapeRevision int        // the number of shapes that the run has recorded: at first none, then 1, and one more for each change by newer code
 	Nodes         []NodeInfo // in the order of declaration
 	Edges         []EdgeInfo
 	Shape         GraphShape // the newest recorded shape, or with ShapeRevision 0 that of the workflow in this process
@@ -29,11 +29,11 @@ type GraphInfo struct {
 type NodeInfo struct {
 	NodeShape
 	State     NodeState
-	Attempts  int             // how many attempts its calls have made, summed up, as far as recorded
+	Attempts  int             // the number of recorded attempts of all calls of the node
 	Items     *NodeItemCounts // of NodeEach and NodeEachChild; else nil
 	Choices   []NodeChoice    // what it needs by NeedsAny and NeedsQuorum, in the order of these options
 	Child     string          // of NodeChild: the ID of the child, once it was started
-	Err       *NodeError      // why it has no value, if it failed, was skipped or was cancelled; else nil
+	Err       *NodeError      // why the node failed, was skipped or was cancelled; otherwise nil
 	StartedAt time.Time       // when its delay or its first call began
 	EndedAt   time.Time       // when its call ended; zero for a node that was skipped because of another one
 }
@@ -50,7 +50,7 @@ type NodeItemCounts struct {
 type NodeChoice struct {
 	K, Of     int
 	Completed int      // how many of the nodes have completed
-	Without   int      // how many are over and have no value
+	Without   int      // how many of the nodes are over and have no value
 	Won       []string // the recorded winners; nil while the choice is not recorded
 }
 
@@ -132,8 +132,8 @@ func (e *Engine) Edges(ctx context.Context, id, node string, direction EdgeDirec
 	}), nil
 }
 
-// Edge returns an edge of the run with the given ID: the one that has the same nodes, the same Choice and the same After as edge; its
-// other fields do not matter. The errors are those of [Engine.Graph], and [ErrNoGraph] if the graph has no such edge.
+// Edge returns an edge of the run with the given ID: the edge with the same From, To, Choice and After as the argument. The other
+// fields of the argument do not matter. The errors are those of [Engine.Graph], and [ErrNoGraph] if the graph has no such edge.
 func (e *Engine) Edge(ctx context.Context, id string, edge GraphEdge) (*EdgeInfo, error) {
 	info, err := e.Graph(ctx, id)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 type HistoryPart struct {
 	From      int    // the index in HistoryPage.Outline of the first call
 	Limit     int    // the number of calls; zero: 100; at most 1000
-	MaxOutput int    // outputs of more bytes are left out; zero: 256; negative: all outputs that the outline lacks are left out
-	Call      string // not empty: only the call of this name, with its output, however large. The other fields do not matter then
+	MaxOutput int    // the size in bytes above which an output is left out; zero: 256; negative: all outputs are left out, except those that the outline has
+	Call      string // if not empty, select only the call with this name, with its output of any size, and ignore the other fields
 }
 
 // HistoryPage is a part of a run's history, and an outline of all of it.

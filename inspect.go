@@ -24,19 +24,19 @@ type RunInfo struct {
 	Workflow      string
 	Queue         string
 	Priority      int    // see Priority
-	Version       string // the version of the program that started it
+	Version       string // the version of the program that executed the run last, or that started it; see Config.Version
 	Status        Status
 	Parent        string        // the parent's UUID; empty for a root run
 	Detached      bool          // a child that continues when its parent ends
 	Requested     Verb          // VerbPause or VerbCancel, if it was requested and has not taken effect yet; else empty
-	Reason        string        // why it is paused; or why it was last held (see ErrHeld)
-	Diverged      bool          // it is held because the code does not fit its history (see DriftHolds)
+	Reason        string        // why the run is paused, or was last held (see ErrHeld)
+	Diverged      bool          // the run is held because the code does not fit its history (see DriftHolds)
 	PausedBy      string        // who paused it
 	Cancellation  *Cancellation // nil unless a cancel was requested
 	Owner         string        // the ID of the worker that executes it; else empty
 	Epoch         int           // how many times it was claimed
-	Crashes       int           // how many times its process died or lost it, or it was held, since its last new checkpoint
-	LastLeaseLoss *LeaseLoss    // the last time that its process died or lost it; nil if there was none, and in lists
+	Crashes       int           // how many times the run lost its process or was held since its last checkpoint
+	LastLeaseLoss *LeaseLoss    // when the run last lost its process; nil if it never did, and in results of List
 	Input         jsontext.Value
 	Output        jsontext.Value // nil unless completed
 	Err           *RunError      // nil unless failed, cancelled or expired
@@ -44,8 +44,8 @@ type RunInfo struct {
 	StartedAt     time.Time
 	EndedAt       time.Time
 	PausedAt      time.Time
-	WakeAt        time.Time // when it is due; while it is executed, when its lease ends
-	NoWorker      bool      // it is due, and no live worker executes its workflow in its queue; false in lists
+	WakeAt        time.Time // when the run is due or, while a worker executes it, when its lease ends
+	NoWorker      bool      // the run is due, and no live worker executes its workflow in its queue; false in results of List
 	Deadline      time.Time // the end of its Timeout
 	// VersionWait is not nil if the run is due, and no live worker takes it because of its version. It is nil in lists.
 	VersionWait *VersionWait
@@ -272,13 +272,14 @@ type WorkerInfo struct {
 	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
-	DeadAt      time.Time // when it counts as dead, unless it sends another heartbeat before: a Config.Lease after HeartbeatAt
-	// ClockAhead is how far the clock of its machine was ahead of the database's at its last heartbeat, give or take half a round trip;
-	// negative: behind. The library uses the database's clock; code that calls time.Now uses the other.
+	DeadAt      time.Time // HeartbeatAt plus the Config.Lease of the worker: from then on it counts as dead, unless it sends another heartbeat before
+	// ClockAhead is by how much the clock of the worker's machine was ahead of the database's clock at the last heartbeat, to
+	// within half a round trip; negative: behind. The library uses the database's clock, but time.Now in your code uses the clock
+	// of the machine.
 	ClockAhead time.Duration
 	Workflows  []string // the workflows that it executes; nil if there are more than 500
-	// Quiet says that [Engine.QuietWorker] was called for it: it claims no runs. LastChange is what an operator did last to it; nil:
-	// nothing.
+	// Quiet reports whether [Engine.QuietWorker] was called for the worker, so that it claims no runs. LastChange is the last
+	// change of the worker by an operator; nil if there was none.
 	Quiet      bool
 	LastChange *OperatorChange
 	// Queues are Config.Queues: the queues from which it claims runs. Nil: all queues, or more than 500. Every worker decides whose
@@ -286,8 +287,9 @@ type WorkerInfo struct {
 	Queues []string
 }
 
-// Workers returns the processes that execute runs of this database, the oldest first. A process that died is listed for a while,
-// with a DeadAt in the past; compare it with [Engine.Now].
+// Workers returns the processes that execute runs of this database, the oldest first. A worker that died stays in the list for at
+// least a minute after its last heartbeat, and for an hour if no lock shows that it died. Its DeadAt is then in the past; compare
+// it with [Engine.Now].
 func (e *Engine) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("list the workers: %w", err)

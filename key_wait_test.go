@@ -17,7 +17,7 @@ func TestGetTellsWhichRunAndKeyARunWaitsFor(t *testing.T) {
 		if err := client.SetQueue(ctx, "imports", durable.QueueSettings{MaxExecuting: 1}); err != nil {
 			t.Fatal(err)
 		}
-		replace := durable.Singleton("tenant 1", durable.WhileLiveReplace)
+		replace := durable.Singleton("tenant 1", durable.SingletonReplace)
 		live := orFail(j.Start(ctx, client, "live", replace, durable.ID("live")))(t)
 		stop := running(t, engineOn(t, s, j))
 		waitFor(t, func() bool { return orFail(client.Get(ctx, "live"))(t).Status == durable.StatusWaiting })

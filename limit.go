@@ -14,7 +14,7 @@ import (
 
 // Limit bounds steps over all workers and workflows of one database: how many of them execute at once, and how many begin in a
 // period. Create it with [NewLimit], usually as a package variable, and give [Limit.Permit] to the steps that it bounds. Limits
-// of the same name are one limit. An operator can change its bounds while everything runs, see [Engine.SetLimit].
+// of the same name are one limit. [Engine.SetLimit] changes the bounds of a limit while workers execute its steps.
 type Limit struct {
 	name     string
 	settings store.LimitSettings
@@ -25,8 +25,9 @@ type Limit struct {
 // by the steps that use the limit, as [ErrInvalidConfig].
 //
 // A worker declares the limit when one of its steps requests a permit. If programs of several versions (Config.Version) declare
-// different bounds, those of the newest version apply: the version whose first declaration of the limit is the most recent. If workers
-// of one version do, those of the worker that started last apply. So give each limit one name, and each name one limit.
+// different bounds, those of the newest version apply: the version whose first declaration of the limit is the most recent. If
+// workers of one version declare different bounds, those of the worker that started last apply. So declare each limit in one place,
+// with a name of its own.
 func NewLimit(name string, opts ...LimitOption) *Limit {
 	l := &Limit{name: name}
 	var o limitOptions
@@ -58,7 +59,8 @@ const (
 	optionBurst
 )
 
-// Concurrent bounds how many steps hold a permit of the limit at once, counted in units. It must be positive.
+// Concurrent bounds how many units of the limit are held at once. A permit holds one unit, or as many as [Units] sets. n must be
+// positive.
 func Concurrent(n int) LimitOption {
 	return func(o *limitOptions) {
 		o.addOption(optionConcurrent, "Concurrent")
@@ -70,8 +72,8 @@ func Concurrent(n int) LimitOption {
 }
 
 // Rate bounds how many units are granted in a period, evenly spread: in any half-open window of length w at most n*w/per, plus
-// [Burst]. The times are those of the database. After a failover or a restore of the database nothing is granted for one
-// period, nor until a whole burst is paid back if that takes longer.
+// [Burst]. The times are those of the database. After a failover or a restore of the database, the limit grants nothing for the
+// longest of Config.Lease, one period, and per*Burst/n, in which the rate allows a whole burst.
 // n and per must be positive.
 func Rate(n int, per time.Duration) LimitOption {
 	return func(o *limitOptions) {
@@ -83,7 +85,7 @@ func Rate(n int, per time.Duration) LimitOption {
 	}
 }
 
-// Burst is how many units of a [Rate] may be granted at one moment, if none were granted for a while. The default is 1. It must be
+// Burst is how many units of a [Rate] may be granted at one moment, if none were granted for a while. The default is 1. n must be
 // positive.
 func Burst(n int) LimitOption {
 	return func(o *limitOptions) {
@@ -144,7 +146,7 @@ func newLimitBounds(s store.LimitSettings) LimitBounds {
 //
 // Steps get their permits in the order in which they began to wait; a step that needs many units is not overtaken by others. The
 // wait counts towards [TotalTimeout], but not towards [AttemptTimeout]. A step that waits long takes neither memory nor a slot of
-// a worker, and keeps its place when its process dies. A paused step loses its place.
+// a worker, and keeps its place when its process dies. A step of a paused run loses its place.
 //
 // A permit ends with the lease of its run: if a process is stopped for longer than that and continues, its function may still be
 // executing while another step has the permit.
@@ -192,7 +194,8 @@ func LimitKey(key string) PermitOption {
 }
 
 // Units sets how many units of the limit each attempt needs, for example tokens of a model. The default is 1. It must be positive,
-// and not more than the limit grants at once. If an operator has lowered the bounds below that, the step takes all of them.
+// and not more than the limit grants at once. If an operator has lowered the bounds below n, the step takes as many units as the
+// limit grants at once.
 func Units(n int) PermitOption {
 	return func(o *permitOptions) {
 		o.addOption(optionUnits, "Units")
@@ -206,16 +209,16 @@ func Units(n int) PermitOption {
 // LimitInfo is a limit as [Engine.Limits] returns it.
 type LimitInfo struct {
 	Name        string
-	LimitBounds // that apply: those of Set, else those of Declared
+	LimitBounds // the bounds that apply: Set, or Declared if Set is nil
 
-	Declared        *LimitBounds // what code has declared; nil: no code has
+	Declared        *LimitBounds // the bounds that code has declared; nil if no code has declared the limit
 	DeclaredVersion string       // the Config.Version of that code
 	DeclaredAt      time.Time
-	Set             *LimitBounds // what SetLimit has set; nil: nothing
+	Set             *LimitBounds // the bounds that SetLimit has set; nil if it has set none
 	SetBy           string
 	SetReason       string
 	SetAt           time.Time
-	LastChange      *OperatorChange // what an operator did last; nil: nothing
+	LastChange      *OperatorChange // the last change by an operator; nil if there was none
 
 	LimitUse
 	Keys []LimitKeyUse // the ten keys for which most steps wait; empty for a limit without keys
@@ -224,7 +227,7 @@ type LimitInfo struct {
 // LimitUse is how much of a limit is in use.
 type LimitUse struct {
 	Held    int // units of steps that execute
-	Offered int // units that are kept for steps whose runs were woken
+	Offered int // units that are reserved for steps whose runs were woken
 	Waiting int // steps that wait
 }
 
@@ -262,8 +265,9 @@ func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
 	return all, nil
 }
 
-// SetLimit sets the bounds of a limit, from any process and while everything runs. They apply within a second, whatever code
-// declares, until [Engine.ResetLimit] or [Engine.DeleteLimit]. Permits that are held stay valid. The options are [Reason] and [Actor]. It returns
+// SetLimit sets the bounds of a limit, from any process and while everything runs. The bounds apply within a second, and replace
+// those that code declares until [Engine.ResetLimit] or [Engine.DeleteLimit]. Permits that are held stay valid. The options are
+// [Reason] and [Actor]. SetLimit returns
 // [ErrInvalidConfig] with the name of the field if a bound is invalid, [ErrSchema] while a worker lives whose version of durable
 // ignores limits, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts ...ControlOption) error {
@@ -289,7 +293,7 @@ func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOpt
 }
 
 // DeleteLimit removes the recorded bounds of a limit: both those that SetLimit has set and those that code has declared. When the
-// next step asks for a permit, the bounds that its code declares apply. Steps that wait keep their places. The options are
+// next step requests a permit, the bounds that its code declares apply. Steps that wait keep their places. The options are
 // [Reason] and [Actor]. DeleteLimit returns [ErrNotFound] if there is no such limit, [ErrInvalidName], [ErrSchema] as SetLimit
 // does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) DeleteLimit(ctx context.Context, name string, opts ...ControlOption) error {

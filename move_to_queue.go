@@ -10,21 +10,21 @@ import (
 
 // MoveToQueue moves a run that has not begun to another queue. id is the caller's ID or the UUID. The run keeps its priority, its
 // [GroupKey], and the times of its [Delay], [StartBy] and [Timeout]. If the new queue has settings, the run waits there behind
-// the runs that have been due longer. A run that is paused, or that waits for its [Singleton] key, still does so after the move.
-// It no longer counts towards the bounds of its key in the old queue. Moving a child does not move its parent.
+// the runs that have been due longer. A run that is paused, or that waits for its [Singleton] key, stays paused, or continues to
+// wait, after the move. The moved run no longer counts towards the bounds of its key in the old queue. Moving a child does not move its parent.
 //
 // The options are [Reason] and [Actor]. An [Event] records the move. If the run is in the queue already, MoveToQueue does nothing,
 // whatever the state of the run, so a call whose result was lost can be repeated. Otherwise it returns [ErrNotFound];
-// [ErrInvalidName]; a [*StateError] if the run has begun, has ended, is being cancelled, or has not begun by its StartBy or
-// Timeout; and for a root run [ErrQueueFull] or [ErrQueueClosed], as a start does.
+// [ErrInvalidName]; a [*StateError] if the run has begun, has ended or is being cancelled, or if its StartBy or Timeout is over;
+// and for a root run [ErrQueueFull] or [ErrQueueClosed], as a start does.
 func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...ControlOption) error {
 	err := naming.Check("queue", queue)
 	return e.moveRun(ctx, VerbMove, id, &store.MoveRunRequest{Queue: queue}, err, opts)
 }
 
 // SetPriority sets the [Priority] of the run with the given ID, which is the caller's ID or the UUID, if it has not begun. In a
-// queue with settings, a waiting run then counts as if it had just become due there. Among the runs with its [GroupKey] and new
-// priority, it keeps the order of the times at which they became due.
+// queue with settings, a waiting run then takes its turn among the group keys as if it had just become due. Among the runs with the
+// same [GroupKey] and priority, it is still ordered by the time at which it became due.
 //
 // The options are [Reason] and [Actor]. An [Event] records the change. If the run has the priority already, SetPriority does
 // nothing, whatever the state of the run. Otherwise it returns [ErrNotFound]; [ErrInvalidConfig] for a priority that is not from

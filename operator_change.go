@@ -6,8 +6,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// OperatorChange is what an operator did last to a queue, a limit, a schedule or a worker: with one of the methods of [Engine] that set,
-// reset, pause, resume, quiet or delete it. Declarations of code do not count, nor do triggers and backfills, which the events of their runs record. A call that changes nothing, such as
+// OperatorChange is the last change that an operator made to a queue, a limit, a schedule or a worker, with a method of [Engine]
+// that sets, resets, pauses, resumes, quiets or deletes it. It records neither declarations of code, nor triggers and backfills, which are in the
+// events of the runs that they start. A call that changes nothing, such as
 // the pause of a queue that is paused, is not recorded.
 //
 // A deleted queue, limit or schedule has no OperatorChange. An [Event] records who deleted it and why, if the call has a [Reason] or an

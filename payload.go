@@ -8,8 +8,9 @@ import (
 // [Config.Codec]. Package codec has codecs that compress and encrypt. A codec must be safe for concurrent use, must not change what it
 // is given, and must not call the engine.
 //
-// Encode may return different bytes for the same payload each time. An error of Encode is a rejected write: the caller gets
-// [ErrRejected], or the run is held. Decode returns what Encode was given, and an error that wraps [ErrUnreadable] otherwise.
+// Encode may return different bytes for the same payload each time. If Encode returns an error, the write counts as rejected: the
+// caller gets [ErrRejected], or the run is held. Decode returns the payload that was passed to Encode, or an error that wraps
+// [ErrUnreadable].
 type Codec = payload.Codec
 
 // PayloadSlot is the place of a payload, with which a [Codec] can bind the payload to its place: a payload is decoded with the slot

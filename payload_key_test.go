@@ -233,7 +233,7 @@ func TestExportsAreEncoded(t *testing.T) {
 		if strings.Contains(string(encoded), "hello") || strings.Contains(string(encoded), "signed") {
 			t.Errorf("the export is readable: %s", encoded)
 		}
-		plain := read(e.Export(within(t), "a", durable.PlainPayloads()))(t)
+		plain := read(e.Export(within(t), "a", durable.DecodePayloads()))(t)
 		var got, want durable.Exported
 		if err := errors.Join(json.Unmarshal(encoded, &got), json.Unmarshal(plain, &want)); err != nil {
 			t.Fatal(err)

@@ -24,7 +24,7 @@ type PreflightReport struct {
 	Failing  int            // runs that would fail, without a further call
 	Diverged int            // runs that would be held
 	Unknown  int            // runs of workflows that Config.Workflows does not list, and runs whose function did not return
-	Needed   []NeededChange // the declared changes that live runs still need; one that is not listed can be removed
+	Needed   []NeededChange // the declared changes that live runs still need; a declaration that is not listed can be removed
 }
 
 // PreflightRun is what a preflight found for one run.
@@ -51,9 +51,9 @@ type NeededChange struct {
 
 // Preflight replays the histories of all live runs that match the filter against the code of this engine's Config.Workflows. It
 // reports which runs the code fits, with the calls that they would make next; which runs would fail without a further call; and
-// which runs would be held, at which call and why. A run that would fail need not show a fault of the code: its last step may have
-// failed. New code that fails or panics is reported in the same way. Call it before a deploy, from the new program; the engine
-// need not run. It writes nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in
+// which runs would be held, at which call and why. A run that would fail does not prove a mistake in the code, because the last
+// step of the run may have failed. New code that fails or panics is reported in the same way. Call Preflight before a deploy, from
+// the new program; [Engine.Run] need not be active. It writes nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in
 // a run that leaves the process. The workflow functions are executed, so their code outside of steps takes effect. A function that
 // does not return within 10 seconds is reported as unknown.
 func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {

@@ -28,9 +28,9 @@ const (
 // Priority sets the priority of the run, from [LowestPriority] to [HighestPriority]. The default is 0, and for a child the
 // priority of its parent. Other values return [ErrInvalidConfig].
 //
-// A worker claims due runs in this order, over all its queues: first the runs with the higher priority; among the runs of one
-// priority, those of one queue and workflow together, beginning with a random one at each claim; and among these, the run that
-// has been due the longest. A run that was claimed keeps its slot: a more urgent one waits until a slot is free. While runs of a
+// A worker claims due runs in this order, over all its queues: first the runs with the higher priority. Among the runs of one
+// priority, it claims those of one queue and workflow together; each claim begins with a random queue and workflow. Among these,
+// the run that has been due the longest comes first. A run that was claimed keeps its slot: a more urgent one waits until a slot is free. While runs of a
 // higher priority are due at all times, runs of a lower priority are not executed.
 func Priority(n int) StartOption {
 	return func(o *startOptions) {

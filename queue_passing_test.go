@@ -35,7 +35,7 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 		}
 		now := orFail(s.Now(ctx))(t).Add(time.Millisecond)
 		for more := true; more; {
-			a := store.QueueAdmission{Queue: "mail", Now: now, CloseAfterRewind: time.Minute}
+			a := store.AdmissionRequest{Queue: "mail", Now: now, CloseAfterRewind: time.Minute}
 			if err := s.Admit(ctx, &a); err != nil {
 				t.Fatal(err)
 			}

@@ -15,14 +15,14 @@ type QueuePlace struct {
 	GroupKey string // see GroupKey
 	Weight   int    // see Weight
 	State    QueuePlaceState
-	// Before is how many runs are before it: in the line of the queue, or, with PlaceBehindKey, of its key. At most 10000 are
-	// counted. They are counted also while the queue is paused.
+	// Before is the number of runs before this run in the line of its queue, or, in the state PlaceBehindKey, among the runs of its
+	// key. At most 10,000 runs are counted, also while the queue is paused.
 	Before int
-	// InProgress reports whether the run counts towards MaxInProgress and MaxInProgressPerKey: it is a root run that has begun. It keeps its place until it
-	// ends, also while it waits, is paused or is held.
+	// InProgress reports whether the run counts towards MaxInProgress and MaxInProgressPerKey: it is a root run that has begun. Such
+	// a run counts until it ends, also while it waits, is paused or is held.
 	InProgress bool
-	Since      time.Time // when it was due first; zero until a worker has seen that it is due
-	StartBy    time.Time // when it expires if it has not begun; zero: never
+	Since      time.Time // when the run was first due; zero until a worker has seen that it is due
+	StartBy    time.Time // when the run expires if it has not begun; zero: never
 	// QueuePaused reports whether the queue is paused. PausedAt, PausedBy and PauseReason say since when, by whom and why.
 	QueuePaused bool
 	PausedAt    time.Time
@@ -37,11 +37,11 @@ type QueuePlaceState string
 
 // The states of a run in its queue.
 const (
-	PlaceOutside   QueuePlaceState = "outside"    // it is not due, is paused, or was not yet seen to be due
-	PlaceInLine    QueuePlaceState = "in line"    // it waits for its turn
-	PlaceBehindKey QueuePlaceState = "behind key" // it waits behind other runs of its key
-	PlaceExecuting QueuePlaceState = "executing"  // it executes, or waits for a worker
-	PlacePassing   QueuePlaceState = "passing"    // it was let through without a place, because it only ends
+	PlaceOutside   QueuePlaceState = "outside"    // the run is not due, is paused, or no worker has seen yet that it is due
+	PlaceInLine    QueuePlaceState = "in line"    // the run waits for its turn
+	PlaceBehindKey QueuePlaceState = "behind key" // the run waits behind other runs of its key
+	PlaceExecuting QueuePlaceState = "executing"  // the run executes, or has its turn and waits for a worker
+	PlacePassing   QueuePlaceState = "passing"    // the run may end without a place, because it was cancelled, has failed, or its time is over
 )
 
 var placeStates = map[store.PlaceState]QueuePlaceState{

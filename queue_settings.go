@@ -17,8 +17,8 @@ type QueueSettings struct {
 	// MaxExecuting is the largest number of runs that execute at once. A run that waits in [Ctx.Sleep], [Ctx.Receive] or [Ctx.Child],
 	// and has left memory, does not count.
 	MaxExecuting int
-	// MaxExecutingPerWorker is the largest number of runs that execute at once in one worker. Runs that the queue lets through because they
-	// were cancelled or their time is over do not count.
+	// MaxExecutingPerWorker is the largest number of runs that execute at once in one worker. A run that executes only in order to
+	// end, because it was cancelled or its time is over, does not count.
 	MaxExecutingPerWorker int
 	// MaxInProgress is the largest number of root runs that have begun and not ended, also while they wait, are paused or are held. Their
 	// descendants in the queue do not count.
@@ -28,8 +28,8 @@ type QueueSettings struct {
 	// first, and otherwise in the order in which they became due.
 	MaxExecutingPerKey  int
 	MaxInProgressPerKey int
-	// Rate bounds how many runs begin in a period, and RatePerKey how many runs of each GroupKey begin in a period. A run that has
-	// begun is not bounded by them when it continues after a wait.
+	// Rate bounds how many runs begin in a period, and RatePerKey how many runs of each GroupKey begin in a period. These rates do
+	// not bound runs that have begun and continue after a wait.
 	Rate       QueueRate
 	RatePerKey QueueRate
 	// Depth is how many runs may wait in the queue. Runs that have not begun count, also those that are delayed, debounced or wait
@@ -46,8 +46,8 @@ type QueueSettings struct {
 // QueueRate bounds how many runs begin: in any half-open window of length w at most Count*w/Period, plus Burst. The times are
 // those of the database, at which runs become claimable. While no worker has a free slot, the rate stands still: it does not save
 // up runs that begin together afterwards. A run may be claimed up to a second later, so in a window of length w at most
-// Count*(w+1s)/Period, plus Burst, runs are claimed. After a failover or a restore of the database no run begins for one period,
-// nor for Burst*Period/Count if that is longer.
+// Count*(w+1s)/Period, plus Burst, runs are claimed. After a failover or a restore of the database, no run begins for the longest
+// of Config.Lease, Period, and Burst*Period/Count.
 type QueueRate struct {
 	Count  int
 	Period time.Duration // in whole microseconds; rounded down

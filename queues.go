@@ -14,7 +14,7 @@ import (
 // QueueInfo is a queue as [Engine.Queues] returns it. A time is zero if it has not come.
 type QueueInfo struct {
 	Name string
-	// Settings are those that apply: Set, or, if that is nil, Declared.
+	// Settings are the settings that apply: Set, or Declared if Set is nil.
 	Settings QueueSettings
 	// Declared holds the settings that code declares in Config.QueueSettings. Nil: no code has declared the queue.
 	Declared        *QueueSettings
@@ -28,7 +28,7 @@ type QueueInfo struct {
 	PausedAt    time.Time // zero: not paused
 	PausedBy    string
 	PauseReason string
-	LastChange  *OperatorChange // what an operator did last; nil: nothing
+	LastChange  *OperatorChange // the last change by an operator; nil if there was none
 
 	QueueUse
 	// OldestDue is the due time of the run that has waited the longest to begin, as last seen by a worker. Zero: no run waits, or no
@@ -53,11 +53,12 @@ const (
 
 // QueueUse counts the runs of a queue, or of one key of it, by their state.
 type QueueUse struct {
-	Executing  int // runs that execute, or were let through to a worker; one that has just stopped counts for a moment
+	Executing  int // runs that execute, or that a worker may claim now; a run that has just stopped counts for a moment
 	InProgress int // root runs that have begun and not ended
 	// Waiting is how many runs are due and wait for their turn, as far as a worker has seen. It does not change while no worker lives.
 	Waiting int
-	// WaitingForKey is how many of those wait because their group key has used up its bounds or its place in the line.
+	// WaitingForKey is how many of the runs in Waiting wait because their group key has reached its bounds or has enough runs in
+	// the line.
 	WaitingForKey int
 }
 
@@ -106,9 +107,9 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 	return all, nil
 }
 
-// SetQueue creates a queue with settings or changes its settings, from any process and while everything runs. They take effect
-// within a second, whatever code declares, until [Engine.ResetQueue] or [Engine.DeleteQueue]. Runs that execute continue and
-// count, even if they are more than the new settings allow.
+// SetQueue creates a queue with settings or changes its settings, from any process, while runs of the queue execute. The settings
+// take effect within a second, and replace those that code declares until [Engine.ResetQueue] or [Engine.DeleteQueue]. Runs that
+// execute continue and count, even if they are more than the new settings allow.
 //
 // The options are [Reason] and [Actor]. SetQueue returns [ErrInvalidConfig] with the name of the field if a setting is invalid,
 // [ErrInvalidName], and [ErrSchema] while a worker lives whose version of durable ignores queues.
@@ -123,15 +124,15 @@ func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opt
 
 // PauseQueue pauses a queue: none of its runs begins until [Engine.ResumeQueue]. Runs that execute continue, and so do cancels
 // and compensations. [StartBy] and [Timeout] still apply: runs expire even while their queue is paused. PauseQueue does nothing
-// if the queue is paused. The options are [Reason] and [Actor]. It returns [ErrNotFound] if the queue has no settings.
+// if the queue is paused. The options are [Reason] and [Actor]. PauseQueue returns [ErrNotFound] if the queue has no settings.
 func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "pause", name, opts, func(o *controlOptions) error {
 		return e.inner.PauseQueue(ctx, store.QueuePauseRequest{Name: name, Actor: o.actor, Reason: o.reason})
 	})
 }
 
-// ResumeQueue lets the runs of a paused queue begin again. It does nothing if the queue is not paused. It returns [ErrNotFound]
-// if the queue has no settings. The options are [Reason] and [Actor].
+// ResumeQueue lets the runs of a paused queue begin again. ResumeQueue does nothing if the queue is not paused, and returns
+// [ErrNotFound] if the queue has no settings. The options are [Reason] and [Actor].
 func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "resume", name, opts, func(o *controlOptions) error {
 		return e.inner.PauseQueue(ctx, store.QueuePauseRequest{Name: name, Resume: true, Actor: o.actor, Reason: o.reason})

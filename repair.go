@@ -26,16 +26,16 @@ var (
 	ErrValueType = repair.ErrValueType
 )
 
-// Repaired describes what a repair did to a run, or, with [DryRun], what it would do. Its names are those of [Checkpoint].
+// Repaired describes what a repair did to a run, or, with [DryRun], what it would do. Calls are named as in [Checkpoint].Name.
 type Repaired struct {
 	ID         string // the ID that addresses the run: the caller's ID of a root run, the UUID of a child
 	RunID      string // its UUID
 	Generation int    // the number of the new generation
-	Kept       int    // the number of checkpoints that the new generation has from the one before
-	// Dropped has the calls whose checkpoints are not kept, so that they are made again. Renewed has those of the dropped calls that
-	// get new idempotency keys. Dropped and Renewed hold at most 1,000 names each.
+	Kept       int    // the number of checkpoints that the new generation keeps from the previous one
+	// Dropped lists the calls whose checkpoints the repair drops, so that the run makes them again. Renewed lists the dropped calls
+	// that get new idempotency keys. Dropped and Renewed hold at most 1,000 names each.
 	Dropped, Renewed []string
-	Corrected        []string    // the calls that have a value of the repair, at most 1,000
+	Corrected        []string    // the calls whose values the repair has set, at most 1,000
 	Children         []*Repaired // children that are retried with the run
 	Cancelled        []string    // the UUIDs of children that are cancelled, because the calls that started them were dropped
 }
@@ -60,7 +60,7 @@ type Repaired struct {
 // handle, and callers that wait already, get the result of the newest generation.
 //
 // Retry returns [ErrNotFound]; [ErrNoStep]; [ErrFromRequired]; a [*StateError] for a run that has not failed or expired, and for a
-// child whose parent has recorded its end (retry the parent) or is not paused; [ErrUnreadable] if the record of an earlier repair cannot be
+// child whose parent is not paused or has already recorded the end of the child (retry the parent instead); [ErrUnreadable] if the record of an earlier repair cannot be
 // decoded; and [ErrSchema] while a worker with an older version
 // of durable lives.
 func (e *Engine) Retry(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
@@ -71,7 +71,7 @@ func (e *Engine) Retry(ctx context.Context, id string, opts ...ControlOption) (*
 type RepairedRuns struct {
 	Matched  int // the number of runs that match the filter
 	Repaired []*Repaired
-	Refused  []RefusedRepair // runs that match, and cannot be repaired without further options, or not by this process, or not now
+	Refused  []RefusedRepair // runs that match the filter and were not repaired, because they need further options or another process, or cannot be repaired now
 }
 
 // RefusedRepair is a run that was not repaired, and why.
@@ -136,8 +136,8 @@ func isRefusedRepair(err error) bool {
 }
 
 // From makes a repair drop the checkpoint of the call with the given name, and the checkpoints of all calls that began after it.
-// The name is that of a [Checkpoint], with its scope. In a run of a graph, what depends on the call is dropped instead of what began later:
-// the later calls of its node, and all nodes downstream of it. There the name can also be that of a node, which is dropped as a whole.
+// The name is that of a [Checkpoint], with its scope. In a run of a graph, From instead drops the call, the later calls of its
+// node, and all nodes downstream of the node. There the name can also be that of a node, which is dropped as a whole.
 func From(step string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionFrom, "From")
@@ -194,7 +194,7 @@ var acceptedRepairOptions = map[Verb]struct {
 	VerbOverride: {optionFrom | optionInterruptSteps, "FromEnd, InterruptSteps"},
 	VerbSkip:     {optionInterruptSteps, "InterruptSteps"},
 	VerbRerun:    {optionInterruptSteps, "InterruptSteps"},
-	VerbFork:     {optionFrom | optionInterruptSteps | optionStepValue | optionNewID, "From, FromEnd, StepValue, NewID, InterruptSteps"},
+	VerbFork:     {optionFrom | optionInterruptSteps | optionStepValue | optionNewID, "From, FromEnd, OverrideStep, NewID, InterruptSteps"},
 }
 
 // newRepairRequest adds the options of a repair to the request.

@@ -46,7 +46,7 @@ func TestTheChoiceThatMadeARunFailIsMadeAgain(t *testing.T) {
 		"by a value of the step that failed": {nil, func(c *durable.Ctx) (int, error) {
 			return c.Step("step", func(context.Context) (int, error) { return 0, errDeclined }, durable.Retry(durable.NoRetry))
 		}, func(e *durable.Engine) error {
-			_, err := e.Fork(within(t), "run", durable.FromEnd(), durable.StepValue("a/step", 1))
+			_, err := e.Fork(within(t), "run", durable.FromEnd(), durable.OverrideStep("a/step", 1))
 			return err
 		}},
 	} {

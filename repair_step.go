@@ -7,13 +7,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Override replaces the value of a step that has succeeded. The step is not executed again. All calls that began after it are dropped,
-// because they may depend on the value; in a run of a graph, those of the nodes downstream are. They are made again, those that had
-// completed with new idempotency keys. With [FromEnd] they are kept with their outcomes, and only what follows the last recorded call sees the new value.
+// Override replaces the value of a step that has succeeded. The step is not executed again. Override drops all calls that began
+// after the step, because they may depend on the value; in a run of a graph, it drops the nodes downstream instead. The run makes
+// the dropped calls again; calls that had completed get new idempotency keys. With [FromEnd], Override keeps these calls with their
+// outcomes, and only code after the last recorded call uses the new value.
 //
 // The step can also be a Tx, a receive or a child. step is the name of its [Checkpoint], with its scope. The value is encoded as
-// the result of a step is. Its Go type must be the one that the code decodes; this cannot be checked, except that a value with
-// another JSON type is refused with [ErrValueType]. For a child, only the value that the parent gets changes; the child itself
+// the result of a step is. Pass a value of the Go type that the code decodes. Override cannot check the Go type, but returns
+// [ErrValueType] for a value with another JSON type than the recorded one. For a child, only the value that the parent gets changes; the child itself
 // stays as it is.
 //
 // Override is for live runs and for runs that have ended, including completed ones. The former execution is kept as a generation,

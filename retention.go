@@ -16,7 +16,8 @@ import (
 )
 
 // Retention determines how long runs that have ended, superseded generations and events are kept. The zero value keeps everything.
-// A duration is zero, for ever, or at least one minute. Workers delete what is older, from time to time and in small transactions.
+// A duration of zero means for ever; any other duration is at least one minute. Workers delete older rows from time to time, in
+// small transactions.
 //
 // A root run is deleted with all its descendants, as by [Engine.Delete], when all of them ended longer ago than the duration for
 // the root's workflow and status. No event is written for the deletion. A [Detached] child that has not ended stays, and is
@@ -33,12 +34,12 @@ type Retention struct {
 	// Generations is how long superseded generations of live and ended runs are kept; see [Engine.Generations]. The newest
 	// superseded generation of a run is kept as long as the run. Zero: all of them are.
 	Generations time.Duration
-	// Events is how long events are kept. It must be longer than a reader of events may be away, because a reader whose cursor
-	// is older misses what was deleted. Zero: for ever.
+	// Events is how long events are kept. Set it to a longer time than a reader of events may be offline: a reader whose cursor is
+	// older misses the deleted events. Zero: for ever.
 	Events time.Duration
 	// Archive is called with each run before it is deleted, and with each superseded generation, one after the other. If it
 	// returns an error or panics, the tree of the run is kept, the error is logged, and Archive is called again in a later
-	// sweep. It may be called several times with the same run, in several processes, and its effects should be idempotent.
+	// sweep. Archive may be called several times with the same run, in several processes, so make it idempotent.
 	// Its context ends when [Engine.Run] ends. If the engine has a [Config.Codec], payloads are encoded, see
 	// [Engine.DecodeExport]; a run with a payload that cannot be decoded is not deleted. Nil: there is no archive.
 	Archive func(ctx context.Context, run *Exported) error

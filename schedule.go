@@ -13,12 +13,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Schedule starts runs of a workflow at given times. Each time starts at most one run, whichever workers live. [Overlap] and CatchUp
+// Schedule starts runs of a workflow at given times. Each scheduled time starts at most one run, however many workers there are. [Overlap] and CatchUp
 // decide which times start none. Declare a schedule in Config.Schedules, with the typed input of [Workflow.Schedule], or set it with
 // [Engine.SetSchedule].
 //
 // The ID of a run is the name of the schedule, an at sign and the scheduled time in UTC: "nightly@2026-11-22T01:30:00Z".
-// [ScheduledAt] returns the time inside the run. If a run with this ID exists already, the time is recorded as failed, and passed.
+// [ScheduledAt] returns the time inside the run. If a run with this ID exists already, the schedule records the time as failed, and
+// starts no run for it.
 //
 // # Times
 //
@@ -27,9 +28,9 @@ import (
 // month and the day of the week are other than a star, a day that matches one of them is enough. @yearly, @monthly, @weekly, @daily and
 // @hourly are short forms.
 //
-// Cron times are those of the clocks in Location. When summer time begins or ends there, the field of the hours decides. If it
-// begins with a star, or Cron is @hourly, elapsed time counts: an hour that exists twice has its times twice, and an hour that does
-// not exist has none. Otherwise the wall clock counts: 30 2 * * * fires once on every day, at the first 02:30 if there are two, and
+// Cron times are local times in Location. On a day when summer time begins or ends, the hour field decides which times fire. If the
+// hour field begins with a star, or Cron is @hourly, elapsed time counts: times in an hour that exists twice fire twice, and times
+// in an hour that does not exist do not fire. Otherwise the wall clock counts: 30 2 * * * fires once on every day, at the first 02:30 if there are two, and
 // at the moment of the change (03:00 of the new time) if there is none.
 //
 // Every is aligned as [time.Time.Truncate] is: to multiples of the interval since the beginning of the year 1 in UTC, which was a
@@ -61,9 +62,9 @@ type Schedule struct {
 	Timeout time.Duration
 	Tags    map[string]string
 
-	// Overlap tells what happens if the run before has not ended when a time comes. Empty: [OverlapSkip].
+	// Overlap determines what the schedule does if the previous run has not ended at a scheduled time. Empty: [OverlapSkip].
 	Overlap Overlap
-	// CatchUp is how long a scheduled time may have passed, while no worker was alive, and still start its run. Overlap applies to
+	// CatchUp is how late a scheduled time may start its run, if no worker was alive at that time. Overlap applies to
 	// each of these times, from the oldest to the newest, so only [OverlapAllow] starts a run for each of them. Times that passed
 	// longer ago are recorded as missed; [Engine.Backfill] starts their runs. Zero: one hour; at least 10 s.
 	CatchUp time.Duration
@@ -115,8 +116,8 @@ func (w *Workflow[I, O]) Schedule(in I, s Schedule) Schedule {
 }
 
 // ScheduledAt returns the scheduled time of the run, in UTC, if a [Schedule] started it. For a run that [Engine.TriggerSchedule]
-// started, it is the time of that call. It is zero for other runs, whatever their IDs are, for forks and for children. It is read from the
-// run's UUID and ID, so every replay returns the same.
+// started, it is the time of that call. For all other runs, including forks and children, ScheduledAt returns the zero time. Every
+// replay returns the same time.
 func ScheduledAt(c *Ctx) (at time.Time) {
 	if store.IsScheduled(c.scope.RunUUID()) {
 		at, _ = schedule.ParseRunID(c.ID())

@@ -14,13 +14,13 @@ import (
 // ScheduleInfo describes a schedule. Times are in UTC; a zero time means that there is none.
 type ScheduleInfo struct {
 	Name string
-	// Schedule is what applies: Set, or, if that is nil, Declared. Its Input is a [jsontext.Value].
+	// Schedule is the schedule that applies: Set, or Declared if Set is nil. Its Input is a [jsontext.Value].
 	Schedule Schedule
-	// Declared is what code declares in Config.Schedules. Nil: none has declared it.
+	// Declared is the schedule that code declares in Config.Schedules. Nil: no code declares it.
 	Declared        *Schedule
 	DeclaredVersion string // the Config.Version of that code
 	DeclaredAt      time.Time
-	// Set is what [Engine.SetSchedule] has set. Nil: nothing.
+	// Set is the schedule that [Engine.SetSchedule] has set. Nil: there is none.
 	Set                *Schedule
 	SetAt              time.Time
 	SetBy              string
@@ -30,7 +30,7 @@ type ScheduleInfo struct {
 	PauseReason        string
 	LastChange         *OperatorChange
 	Next               []time.Time    // the next scheduled times, at most five; none while the schedule is paused
-	WaitingAt          time.Time      // the scheduled time that waits for the end of the run before; see OverlapWait
+	WaitingAt          time.Time      // the scheduled time that waits for the end of the previous run; see OverlapWait
 	LastFires          []ScheduleFire // the latest first, at most five
 	Problem            string         // why the schedule cannot be fired; empty: it can
 	DeclaredButDeleted bool           // DeleteSchedule deleted it, and code declares it: it does not fire
@@ -40,11 +40,11 @@ type ScheduleInfo struct {
 type ScheduleFire struct {
 	Cursor    string    // pass it to ScheduleFires to continue after this fire
 	At        time.Time // the scheduled time; for a trigger, the time of the call
-	FiredAt   time.Time // when it was decided
+	FiredAt   time.Time // when a process decided the outcome
 	Kind      FireKind
 	Outcome   FireOutcome
 	ID        string // the ID of the run; empty: no run was started
-	RunStatus Status // empty: there is no such run any more
+	RunStatus Status // empty: no run was started, or the run was deleted
 }
 
 // FireKind tells why a schedule fired.
@@ -66,15 +66,15 @@ const (
 	FireWaiting  FireOutcome = "waiting"  // for the end of the previous run; see [OverlapWait] and [OverlapCancel]
 	FireSkipped  FireOutcome = "skipped"  // the previous run had not ended; see [OverlapSkip]
 	FireReplaced FireOutcome = "replaced" // it waited, and a newer time replaced it
-	FireMissed   FireOutcome = "missed"   // it and the times after it, up to the next fire, passed longer ago than Schedule.CatchUp
-	FireFailed   FireOutcome = "failed"   // the ID of its run was taken
+	FireMissed   FireOutcome = "missed"   // this time, and the times after it up to the next fire, were longer ago than Schedule.CatchUp
+	FireFailed   FireOutcome = "failed"   // another run had the ID of the run
 )
 
 // maxShownTimes is how many times and fires ScheduleInfo has.
 const maxShownTimes = 5
 
-// SetSchedule creates or changes a schedule. It takes effect within Config.Poll in every worker. The declaration in code no
-// longer applies, until [Engine.ResetSchedule]. If the scheduled times change, times up to now start no runs, even if they are
+// SetSchedule creates or changes a schedule. The change takes effect within about Config.Poll, and replaces the declaration in code
+// until [Engine.ResetSchedule]. If the scheduled times change, times up to now start no runs, even if they are
 // due.
 //
 // The options are [Reason] and [Actor]. SetSchedule returns [ErrInvalidConfig], [ErrInvalidName], [ErrNotEncodable] or
@@ -100,8 +100,9 @@ func (e *Engine) ResetSchedule(ctx context.Context, name string, opts ...Control
 	})
 }
 
-// PauseSchedule pauses a schedule: it starts no run by itself until [Engine.ResumeSchedule]; [Engine.Backfill] still can. Runs that it has started
-// continue. It does nothing if the schedule is paused. It returns [ErrNotFound]. The options are [Reason] and [Actor].
+// PauseSchedule pauses a schedule: until [Engine.ResumeSchedule], only [Engine.TriggerSchedule] and [Engine.Backfill] start runs of
+// it. Runs that the schedule has started continue. PauseSchedule does nothing if the schedule is paused. It returns [ErrNotFound]
+// if there is no such schedule. The options are [Reason] and [Actor].
 func (e *Engine) PauseSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "pause", name, opts, func(o *controlOptions) error {
 		return e.inner.PauseSchedule(ctx, name, o.actor, o.reason)
@@ -109,7 +110,7 @@ func (e *Engine) PauseSchedule(ctx context.Context, name string, opts ...Control
 }
 
 // ResumeSchedule resumes a paused schedule. The next run is started at the first scheduled time after now. Times that came during
-// the pause start no runs; [Engine.Backfill] starts their runs. It returns [ErrNotFound], or [ErrState] if the schedule is not
+// the pause start no runs, except by [Engine.Backfill]. ResumeSchedule returns [ErrNotFound], or [ErrState] if the schedule is not
 // paused. The options are [Reason] and [Actor].
 func (e *Engine) ResumeSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "resume", name, opts, func(o *controlOptions) error {
@@ -140,13 +141,12 @@ func (e *Engine) TriggerSchedule(ctx context.Context, name string, opts ...Contr
 // BackfillResult is the result of [Engine.Backfill].
 type BackfillResult struct {
 	Started      int // runs that it started
-	AlreadyFired int // times that have started a run before, or whose run waits to start
+	AlreadyFired int // times that had already started a run, or whose run waits to start
 	IDTaken      int // times whose run ID is taken
 }
 
 // Backfill starts the runs of scheduled times that have not started a run, because they were missed, skipped or replaced, or
-// because the schedule was paused or did not exist yet. It considers the scheduled times from the time from, inclusive, to the
-// time to, exclusive. Times whose runs were deleted by retention count as started. The times are those of the schedule's current
+// because the schedule was paused or did not exist yet. It considers the scheduled times t with from <= t < to. Times whose runs were deleted by retention count as started. The times are those of the schedule's current
 // settings. Backfill skips times that the schedule itself has not decided yet. The runs are started at once, 100 per transaction,
 // and Overlap does not apply to them. To spread them, use a queue with settings.
 //

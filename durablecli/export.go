@@ -34,7 +34,7 @@ func exportCommand(f *globalFlags) []*cobra.Command {
 		}
 		var opts []durable.ExportOption
 		if plain {
-			opts = append(opts, durable.PlainPayloads())
+			opts = append(opts, durable.DecodePayloads())
 		}
 		for _, id := range ids {
 			document, err := s.engine.Export(ctx, id, opts...)

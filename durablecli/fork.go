@@ -48,7 +48,7 @@ func forkCommand(f *globalFlags) []*cobra.Command {
 			if !ok || call == "" || json.Compact() != nil {
 				return newUsageError("--with %q is not understood: write CALL=JSON; a text needs quotes of its own: 'charge=\"paid\"'", text)
 			}
-			opts = append(opts, durable.StepValue(call, json))
+			opts = append(opts, durable.OverrideStep(call, json))
 		}
 		if interruptSteps {
 			opts = append(opts, durable.InterruptSteps())

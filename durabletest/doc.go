@@ -13,14 +13,14 @@
 //
 // # Clock
 //
-// The engine has a clock of its own, which begins at the present time. It determines when sleeps end, when failed steps are
-// retried, when a Receive, a Timeout or a Delay is over, when the rate of a queue allows a run to begin, and when a run was
-// created.
+// The engine has a clock of its own, which begins at the present time. The clock determines when sleeps end, when failed steps are
+// retried, when a Receive, a Timeout or a Delay is over, when the rate of a queue allows a run to begin, and the time at which a
+// run was created.
 //
 // The clock stands still while a workflow or a step executes. It moves only while the test waits in Run.Result, Workflow.Call,
 // [Engine.Advance] or [Engine.AdvanceUntil]. When all runs wait, the clock jumps to the earliest time at which something is due.
-// Time does not pass between two such calls: a signal that the test sends there arrives before the next timer ends.
-// [Engine.FreezeClock] limits the clock to Advance and AdvanceUntil.
+// Between two such calls the clock stands still, so a signal that the test sends between them arrives before the next timer ends.
+// After [Engine.FreezeClock] the clock moves only in Advance and AdvanceUntil.
 //
 // The clock does not change time.Now. Steps take real time, and AttemptTimeout is measured in real time. With the option
 // [RealTime], the engine uses the database's clock instead.
@@ -28,7 +28,7 @@
 // A run that waits for longer than Config.ParkAfter is unloaded from memory at once, and replayed when it is due. So every test
 // with such a wait also checks that the workflow is deterministic.
 //
-// Leases do not expire, because every jump of the clock would end them. [CrashEverywhere] tests what happens when a process dies.
+// Leases do not expire: otherwise every jump of the clock would end them. [CrashEverywhere] tests what happens when a process dies.
 //
 // # Stubs
 //
@@ -55,12 +55,13 @@
 //   - A stub whose step is never called fails the test, since its name is probably misspelled. The message lists the steps that
 //     were called. See [Replacement.Optional].
 //   - Run.Result and Workflow.Call return an error if nothing can happen any more: nothing is due, and no other goroutine of the
-//     test could act. The error names the signals, paused runs or unregistered workflows that the run waits for. If the call's
-//     context ends within three seconds, the call waits for its end instead.
+//     test could act. The error names the signals, paused runs or unregistered workflows that the run waits for. If the context of
+//     the call has a deadline within three seconds, the call waits for this deadline instead.
 //   - AdvanceUntil fails the test if nothing is due any more and its condition does not hold.
 //   - CrashEverywhere fails the test at the first difference. The message says at which write the process was killed, which run
 //     and which step differ, and how.
-//   - Passing an option to a function on which it has no effect fails the test.
+//   - An option fails the test if it is passed to a function on which the option has no effect.
 //
-// If the clock stands still for three seconds, the test's log says what is being executed, or when the next thing is due.
+// If the clock stands still for three seconds of real time, the log of the test says what is executing, or when something is due
+// next.
 package durabletest

@@ -9,7 +9,7 @@ import (
 
 // Admit implements store.Store. If another engine of the test has locked the queue, Admit waits for it: otherwise the engine would
 // try again at a later time of the clock, which would move for that.
-func (s *observedStore) Admit(ctx context.Context, a *store.QueueAdmission) error {
+func (s *observedStore) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 	return s.callUnlessDead(func() error {
 		for {
 			err := s.Store.Admit(ctx, a)

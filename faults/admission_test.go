@@ -41,7 +41,7 @@ func init() {
 		if _, err := opened.QueueRows(ctx); err != nil { // opens a connection
 			return err
 		}
-		pass := store.QueueAdmission{Queue: j.ID, Now: time.Now(), CloseAfterRewind: time.Second}
+		pass := store.AdmissionRequest{Queue: j.ID, Now: time.Now(), CloseAfterRewind: time.Second}
 		leave := f.enter()
 		if s.Name() == "sqlite" {
 			ctx = passContext{ctx, func() {

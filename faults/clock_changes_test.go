@@ -160,7 +160,7 @@ func theClockChanges(t *testing.T, kind string) {
 			}
 			realtime.Pass(100*time.Millisecond, "there are some starts in each state of the clock")
 			for name, o := range map[string]durable.StartOption{
-				"debounce": durable.Debounce("k", 150*time.Millisecond, 500*time.Millisecond), "singleton": durable.Singleton("k", durable.WhileLiveReplace),
+				"debounce": durable.Debounce("k", 150*time.Millisecond, 500*time.Millisecond), "singleton": durable.Singleton("k", durable.SingletonReplace),
 			} {
 				if run, failed := echo.Start(bounded(t), engines[n%2], n, o, durable.InQueue(name)); failed == nil {
 					lastOf[name] = run

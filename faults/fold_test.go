@@ -44,7 +44,7 @@ func (f *fatalFold) ChangeFold(ctx context.Context, c *store.FoldChangeRequest) 
 	}
 	defer f.enter()()
 	plan := c.Plan
-	c.Plan = func(s store.FoldState) *store.FoldWrite {
+	c.Plan = func(s store.FoldSnapshot) *store.FoldWrite {
 		w := plan(s)
 		if w != nil {
 			f.decided()
@@ -78,7 +78,7 @@ func init() {
 			var err error
 			for i := 0; i < 4 && err == nil; i++ {
 				var run *durable.Run[string]
-				if run, err = w.Start(ctx, e, fmt.Sprint("s", i), durable.Singleton("k", durable.WhileLiveReplace)); err == nil {
+				if run, err = w.Start(ctx, e, fmt.Sprint("s", i), durable.Singleton("k", durable.SingletonReplace)); err == nil {
 					within(300*time.Millisecond, func() bool { // so that most runs begin before they are replaced
 						now, err := e.Get(ctx, run.ID())
 						return err != nil || !now.StartedAt.IsZero() || !now.EndedAt.IsZero()
@@ -140,7 +140,7 @@ func TestRow51_DeathBetweenStartsThatFold(t *testing.T) {
 		}
 		survivor := spawn(t, job{Scenario: "fold", DB: db, Ledger: l, N: -1})
 		survivor.expect("started")
-		last := start(t, client, w, "last single", durable.Singleton("k", durable.WhileLiveReplace))
+		last := start(t, client, w, "last single", durable.Singleton("k", durable.SingletonReplace))
 		debounced := start(t, client, w, "last", durable.Debounce("k", time.Millisecond, 20*time.Millisecond))
 		for want, run := range map[string]*durable.Run[string]{"last single": last, "last": debounced} {
 			if got, err := run.Result(bounded(t)); got != want || err != nil {

@@ -81,7 +81,7 @@ type gatedAdmissions struct {
 }
 
 // Admit implements store.QueueAdmitter.
-func (g *gatedAdmissions) Admit(ctx context.Context, a *store.QueueAdmission) error {
+func (g *gatedAdmissions) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if g.shut {

@@ -35,7 +35,7 @@ func (b *beginnings) add(name string, at time.Time, n int) {
 }
 
 // Admit implements store.QueueAdmitter.
-func (b *beginnings) Admit(ctx context.Context, a *store.QueueAdmission) error {
+func (b *beginnings) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 	err := b.Store.Admit(ctx, a)
 	if err == nil {
 		b.add("queue "+a.Queue, a.AdmittedAt, a.Admitted)

@@ -74,7 +74,7 @@ func makeRepair(ctx context.Context, e *durable.Engine, name, id string) error {
 	case "rerun":
 		_, err = e.Rerun(ctx, id, "b", actor)
 	case "fork":
-		_, err = e.Fork(ctx, id, actor, durable.From("b"), durable.StepValue("a", 7))
+		_, err = e.Fork(ctx, id, actor, durable.From("b"), durable.OverrideStep("a", 7))
 	case "fork of another ID":
 		_, err = e.Fork(ctx, id, actor, durable.From("b"), durable.NewID(id+"-copy"))
 	default:

@@ -16,9 +16,9 @@ import (
 // transaction locks the queue, reads its runs and keys, and writes what store.QueueState.Plan has decided. It takes four round
 // trips, or five if runs that come next have other keys than those that have left or arrived: one locks the queue and its runs,
 // one reads the line and the keys, one writes, and one commits.
-func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
+func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
-	strays, err := s.lanesWithUnseenRuns(ctx, a.Queue)
+	strays, err := s.lanesWithStrays(ctx, a.Queue)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		}
 		takesBack = q.ExceedsBounds()
 	}
-	return s.runTransaction(ctx, "admit runs", controlLockTimeout, func(ask roundTripFunc) error {
+	return s.tryTransaction(ctx, "admit runs", controlLockTimeout, func(ask roundTripFunc) error {
 		q := newQueueState(a)
 		if a.QueueLocked, err = s.lockQueue(ask, q, strays, found, takesBack); err != nil || a.QueueLocked {
 			return err
@@ -83,7 +83,7 @@ func (r *queueRowScanner) decodeState() error {
 }
 
 // readQueueSummary reads the queue without a lock. A queue without a row counts as deleted.
-func (s *database) readQueueSummary(ctx context.Context, a *store.QueueAdmission, strays []store.ClaimLane) (q *store.QueueState, found bool, err error) {
+func (s *database) readQueueSummary(ctx context.Context, a *store.AdmissionRequest, strays []store.ClaimLane) (q *store.QueueState, found bool, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look at a queue", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.admitHasWork, a.Queue, pgTime(a.Now), newLaneArray(strays), pgTime(a.Now.Add(-store.UnclaimedAfter)))
 	}, func(res statementResults) error {
@@ -248,7 +248,7 @@ func newWaitingRunsReader(q *store.QueueState, room, spare int) *waitingRunsRead
 }
 
 func (s *database) addRunsInLineRead(batch *pgx.Batch, l *waitingRunsReader) {
-	batch.Queue(s.statements.admitRunsInLine, l.q.Name, rangesBegun, rangesRoot, int32(l.limit))
+	batch.Queue(s.statements.admitRunsInLineLock, l.q.Name, rangesBegun, rangesRoot, int32(l.limit))
 }
 
 func (l *waitingRunsReader) readRuns(res statementResults) error {
@@ -301,7 +301,7 @@ func (s *database) addQueueKeyReads(batch *pgx.Batch, k *queueKeyReader) {
 	}
 	arg := textArray{len(k.names), func(i int) *string { return &k.names[i] }}
 	batch.Queue(s.statements.admitKeysRead, k.q.Name, arg)
-	batch.Queue(s.statements.admitRunsBehindKey, k.q.Name, arg, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
+	batch.Queue(s.statements.admitRunsBehindKeyLock, k.q.Name, arg, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
 }
 
 // readKeys reads the results of the statements of addQueueKeyReads.

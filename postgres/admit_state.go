@@ -9,18 +9,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func newQueueState(a *store.QueueAdmission) *store.QueueState {
+func newQueueState(a *store.AdmissionRequest) *store.QueueState {
 	return &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: a.Now.Truncate(time.Microsecond)}
 }
 
-// lanesWithUnseenRuns returns the lanes of the queue in which there may be runs that no admission has seen.
-func (s *database) lanesWithUnseenRuns(ctx context.Context, queue string) ([]store.ClaimLane, error) {
+// lanesWithStrays returns the lanes of the queue in which there may be runs that no admission has seen.
+func (s *database) lanesWithStrays(ctx context.Context, queue string) ([]store.ClaimLane, error) {
 	if gaps, old := s.knownLanes.gapsToSearch(); old {
 		if err := s.findLanes(ctx, &gaps); err != nil {
 			return nil, err
 		}
 	}
-	return s.knownLanes.lanesWithUnseenRuns(queue), nil
+	return s.knownLanes.lanesWithStrays(queue), nil
 }
 
 // readUnclaimedByKey reads the result of admit_unclaimed_by_key.sql.

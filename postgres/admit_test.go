@@ -49,10 +49,10 @@ func admissionBuffers(t *testing.T, conn *pgx.Conn, queue, key string) map[strin
 	count("runs", "admit_runs_lock.sql", queue, at, none, int32(store.MaxRunsRead), false, at, true, int64(store.UnreleasedLane))
 	count("unclaimed", "admit_unclaimed_count.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
 	count("unclaimed by key", "admit_unclaimed_by_key.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
-	count("line", "admit_runs_in_line.sql", queue, rangesBegun, rangesRoot, int32(10))
+	count("line", "admit_runs_in_line_lock.sql", queue, rangesBegun, rangesRoot, int32(10))
 	count("look", "admit_keys_to_check.sql", queue, at, int32(store.MaxKeysRead))
 	count("keys", "admit_keys_read.sql", queue, keys)
-	count("behind", "admit_runs_behind_key.sql", queue, keys, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
+	count("behind", "admit_runs_behind_key_lock.sql", queue, keys, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
 	return buffers
 }
 

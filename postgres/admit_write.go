@@ -35,7 +35,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			batch.Queue(s.statements.admitPlaceUpsert, placeArgs(q.Name, placed)...)
 		}
 		if len(ended) > 0 {
-			batch.Queue(s.statements.admitPlaceDelete, admissionRunKeyArgs(ended)...)
+			batch.Queue(s.statements.admitEndedPlaceDelete, admissionRunKeyArgs(ended)...)
 		}
 		if len(keys) > 0 {
 			batch.Queue(s.statements.admitKeyUpsert, queueKeyArgs(q.Name, keys)...)

@@ -38,7 +38,7 @@ func (s *database) writeStepInTx(ctx context.Context, tx pgx.Tx, w *store.StepWr
 		w.Outcome = store.Written
 		return nil
 	}
-	states, err := s.readSteps(ask, []*store.StepWrite{w})
+	states, err := s.readBackStepWrites(ask, []*store.StepWrite{w})
 	if err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts
 			return err
 		}
 	}
-	if err := w.readSignalCounts(res, took); err != nil {
+	if err := w.readInsertedSignalCount(res, took); err != nil {
 		return err
 	}
 	if w.allFinish {

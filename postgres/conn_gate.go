@@ -53,7 +53,7 @@ func (g *connGate) acquireSlot(ctx context.Context) error {
 		return nil
 	}
 	g.mu.Lock()
-	if g.countCall() && g.inUse >= g.bound {
+	if g.recordCall() && g.inUse >= g.bound {
 		g.raiseBound()
 	}
 	if g.inUse < g.bound && len(g.waiting) == 0 {
@@ -110,8 +110,8 @@ func (g *connGate) admitWaiting() {
 	}
 }
 
-// countCall counts a call, and reports whether calls follow one another closely. g.mu is held.
-func (g *connGate) countCall() bool {
+// recordCall counts a call, and reports whether calls follow one another closely. g.mu is held.
+func (g *connGate) recordCall() bool {
 	now := time.Now()
 	if elapsed := now.Sub(g.countedFrom); elapsed >= connBusyTime {
 		g.wasBusy = g.calls >= connBusyCalls && elapsed < 2*connBusyTime

@@ -15,7 +15,7 @@ import (
 // Control implements store.Store.
 func (s *database) Control(ctx context.Context, o *store.ControlRequest) error {
 	return retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "control", controlLockTimeout, func(ask roundTripFunc) error { return s.tryControl(ask, o) })
+		return s.tryTransaction(ctx, "control", controlLockTimeout, func(ask roundTripFunc) error { return s.tryControl(ask, o) })
 	})
 }
 

@@ -67,7 +67,7 @@ func (s *database) FoldOfWaitingRun(ctx context.Context, run uuid.UUID) (row *st
 // ChangeFold implements store.FoldStore.
 func (s *database) ChangeFold(ctx context.Context, c *store.FoldChangeRequest) error {
 	return retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "change a key", foldLockTimeout, func(ask roundTripFunc) error { return s.changeFold(ask, c) })
+		return s.tryTransaction(ctx, "change a key", foldLockTimeout, func(ask roundTripFunc) error { return s.changeFold(ask, c) })
 	})
 }
 
@@ -121,7 +121,7 @@ func (s *database) tryFold(ask roundTripFunc, c *store.FoldChangeRequest) error 
 }
 
 // readFold locks the row, and reads it and what Plan decides about.
-func (s *database) readFold(ask roundTripFunc, c *store.FoldChangeRequest) (state store.FoldState, err error) {
+func (s *database) readFold(ask roundTripFunc, c *store.FoldChangeRequest) (state store.FoldSnapshot, err error) {
 	lock := s.statements.startFoldKeyLock
 	if c.SkipLocked {
 		lock = s.statements.startFoldKeyTryLock
@@ -133,7 +133,7 @@ func (s *database) readFold(ask roundTripFunc, c *store.FoldChangeRequest) (stat
 				textArray{1, func(int) *string { return &c.Name }})
 		}
 	}, func(res statementResults) error {
-		state = store.FoldState{}
+		state = store.FoldSnapshot{}
 		err := eachRow(res, func(rows pgx.Rows) error {
 			row := &store.Fold{FoldKey: c.Key}
 			var after, waiting pgtype.UUID

@@ -12,7 +12,7 @@ import (
 // Fork implements store.RepairStore.
 func (s *database) Fork(ctx context.Context, f *store.Fork) error {
 	return retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "fork a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryFork(ask, f) })
+		return s.tryTransaction(ctx, "fork a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryFork(ask, f) })
 	})
 }
 

@@ -15,7 +15,7 @@ const moveRunLockTimeout = "100ms"
 
 // MoveRun implements store.QueueMoveStore. It locks the row of the queue and then the run, as an admission does.
 func (s *database) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
-	return s.runTransaction(ctx, "requeue a run", moveRunLockTimeout, func(ask roundTripFunc) error {
+	return s.tryTransaction(ctx, "requeue a run", moveRunLockTimeout, func(ask roundTripFunc) error {
 		q, found, err := s.readQueueMove(ask, m)
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func (s *database) readQueueMove(ask roundTripFunc, m *store.MoveRunRequest) (q 
 		batch.Queue(s.statements.queueMovePlaceKey, append(run, queue)...)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
-			q = newQueueState(&store.QueueAdmission{Queue: queue, Now: m.Now})
+			q = newQueueState(&store.AdmissionRequest{Queue: queue, Now: m.Now})
 			row := queueRowScanner{state: q}
 			err := rows.Scan(row.scanTargets()...)
 			if err == nil {

@@ -21,7 +21,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 		return nil
 	}
 	var r *lockedLimitKeys
-	err := s.runTransaction(ctx, "grant permits", controlLockTimeout, func(ask roundTripFunc) error {
+	err := s.tryTransaction(ctx, "grant permits", controlLockTimeout, func(ask roundTripFunc) error {
 		r = &lockedLimitKeys{limitKeys: make([]store.LimitKeyState, len(lineKeys)), lockedRuns: make(map[uuid.UUID]bool)}
 		for i, g := range lineKeys {
 			r.limitKeys[i].LimitKey = g

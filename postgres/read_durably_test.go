@@ -226,14 +226,14 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			w := done(l.run().UUID, "pay", l.at)
 			w.Step.Kind = store.KindTx
 			return func(ctx context.Context) error {
-				return runTx(ctx, l.s, w, func(context.Context) error { return nil })
+				return executeTxStep(ctx, l.s, w, func(context.Context) error { return nil })
 			}
 		}},
 		{"blind transaction", func(l *lonely) func(context.Context) error { // does not check the checkpoint before it begins
 			w := done(l.run().UUID, "pay", l.at)
 			w.Step.Kind = store.KindTx
 			return func(ctx context.Context) error {
-				return l.s.runTxOnce(ctx, w, func(context.Context, pgx.Tx) error { return nil }, nil)
+				return l.s.executeTxStepOnce(ctx, w, func(context.Context, pgx.Tx) error { return nil }, nil)
 			}
 		}},
 		{"history of a run that is taken over", func(l *lonely) func(context.Context) error {
@@ -293,13 +293,13 @@ func TestACancelledWaitAcknowledgesNothing(t *testing.T) {
 		"transaction": func() func(context.Context) error {
 			w := done(l.run().UUID, "pay", l.at)
 			return func(ctx context.Context) error {
-				return l.s.runTxOnce(ctx, w, func(context.Context, pgx.Tx) error { return nil }, nil)
+				return l.s.executeTxStepOnce(ctx, w, func(context.Context, pgx.Tx) error { return nil }, nil)
 			}
 		},
 		"order": func() func(context.Context) error {
 			r := l.run()
 			return func(ctx context.Context) error {
-				return l.s.runTransaction(ctx, "order", controlLockTimeout, func(ask roundTripFunc) error {
+				return l.s.tryTransaction(ctx, "order", controlLockTimeout, func(ask roundTripFunc) error {
 					return l.s.tryControl(ask, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: l.at})
 				})
 			}

@@ -39,7 +39,7 @@ func (s *database) resolveReceives(ask roundTripFunc, items []*store.ReceiveWrit
 	if len(open) == 0 {
 		return nil
 	}
-	states, err := s.readSteps(ask, steps)
+	states, err := s.readBackStepWrites(ask, steps)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // Fence implements store.RepairStore.
 func (s *database) Fence(ctx context.Context, f *store.FenceRequest) error {
 	err := retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "fence a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryFence(ask, f) })
+		return s.tryTransaction(ctx, "fence a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryFence(ask, f) })
 	})
 	if err == nil && f.Outcome == store.Written {
 		err = s.awaitWriters(ctx)
@@ -50,7 +50,7 @@ func (s *database) Repair(ctx context.Context, r *store.RepairRequest) error {
 	var gone []store.Lease
 	err := retryUnavailable(ctx, func() error {
 		era := s.rewindDetector.rewindCount.Load()
-		err := s.runTransaction(ctx, "repair runs", controlLockTimeout, func(ask roundTripFunc) (err error) {
+		err := s.tryTransaction(ctx, "repair runs", controlLockTimeout, func(ask roundTripFunc) (err error) {
 			gone, err = s.tryRepair(ask, r)
 			return err
 		})

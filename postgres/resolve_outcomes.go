@@ -110,7 +110,7 @@ func (s *database) resolveSteps(ask roundTripFunc, items []*store.StepWrite) err
 // setStepOutcomes sets the outcomes of step writes by the rows that it reads. A write that the rows do not decide
 // is Locked. setStepOutcomes returns the undecided writes that need a second try.
 func (s *database) setStepOutcomes(ask roundTripFunc, items []*store.StepWrite) (second *sortedBatch, err error) {
-	states, err := s.readSteps(ask, items)
+	states, err := s.readBackStepWrites(ask, items)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (s *database) setStepOutcomes(ask roundTripFunc, items []*store.StepWrite) 
 	return second, nil
 }
 
-func (s *database) readSteps(ask roundTripFunc, items []*store.StepWrite) ([]existingStep, error) {
+func (s *database) readBackStepWrites(ask roundTripFunc, items []*store.StepWrite) ([]existingStep, error) {
 	states := make([]existingStep, len(items))
 	err := s.readDurably(ask, "read back steps", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.stepNotWrittenReasons, stepKeys(items)...)

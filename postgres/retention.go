@@ -49,7 +49,7 @@ func (s *database) DeleteTrees(ctx context.Context, d *store.DeleteTreesRequest)
 		}
 	}
 	return retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "delete runs", controlLockTimeout, func(ask roundTripFunc) error { return s.tryDeleteTrees(ask, d) })
+		return s.tryTransaction(ctx, "delete runs", controlLockTimeout, func(ask roundTripFunc) error { return s.tryDeleteTrees(ask, d) })
 	})
 }
 

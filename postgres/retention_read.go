@@ -61,7 +61,7 @@ func (s *database) OldGenerations(ctx context.Context, q store.OldGenerationsQue
 // DeleteEvents implements store.RetentionStore.
 func (s *database) DeleteEvents(ctx context.Context, before time.Time) (n int, err error) {
 	err = retryUnavailable(ctx, func() error {
-		return s.runTransaction(ctx, "delete events", controlLockTimeout, func(ask roundTripFunc) error {
+		return s.tryTransaction(ctx, "delete events", controlLockTimeout, func(ask roundTripFunc) error {
 			return ask("delete events", func(batch *pgx.Batch) {
 				batch.Queue(s.statements.retentionEventsDelete, pgTime(before), int32(eventsPerShard))
 			}, func(res statementResults) error {

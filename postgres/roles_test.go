@@ -191,7 +191,7 @@ func TestRolesDoTheirWork(t *testing.T) {
 	does(schema.Operator, "delete a schedule", operator.DeleteSchedule(t.Context(), "nightly", ann))
 	replaced, err := w.Start(t.Context(), starter, "in", durable.Singleton("k"), durable.Delay(time.Hour))
 	does(schema.Starter, "start a singleton", err)
-	_, err = w.Start(t.Context(), starter, "in", durable.Singleton("k", durable.WhileLiveReplace), durable.Delay(time.Hour))
+	_, err = w.Start(t.Context(), starter, "in", durable.Singleton("k", durable.SingletonReplace), durable.Delay(time.Hour))
 	does(schema.Starter, "replace a run", err)
 	if _, err := replaced.Result(t.Context()); !errors.Is(err, durable.ErrCancelled) {
 		t.Errorf("a run that a starter replaces: %v", err)

@@ -95,7 +95,7 @@ func readSchedule(row **store.Schedule) func(statementResults) error {
 func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
 	return retryUnavailable(ctx, func() error {
 		u.Found, u.AppliedWrite = false, nil
-		return s.runTransaction(ctx, "change a schedule", controlLockTimeout, func(ask roundTripFunc) error { return s.changeSchedule(ask, u) })
+		return s.tryTransaction(ctx, "change a schedule", controlLockTimeout, func(ask roundTripFunc) error { return s.changeSchedule(ask, u) })
 	})
 }
 
@@ -158,7 +158,7 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChangeR
 	return ask("read a schedule", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.scheduleLastRunState, store.ShardOf(row.LastRun.UUID), pgUUID(row.LastRun.UUID))
 		batch.Queue(s.statements.scheduleFiresByTime, append(scheduleKey(row.Name), newTimeArray(times))...)
-		batch.Queue(s.statements.scheduleCompactedFiresRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
+		batch.Queue(s.statements.scheduleFireBitmapsRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			return rows.Scan((*int16)(&state.LastStatus), (*int16)(&state.LastControl))
@@ -192,7 +192,7 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChangeReque
 		return ask("delete a schedule", func(batch *pgx.Batch) {
 			batch.Queue(s.statements.scheduleDelete, key...)
 			batch.Queue(s.statements.scheduleFiresDeleteAll, key...)
-			batch.Queue(s.statements.scheduleCompactedFiresDeleteAll, key...)
+			batch.Queue(s.statements.scheduleFireBitmapsDeleteAll, key...)
 		}, func(res statementResults) error {
 			if err := checkOneScheduleRow(res, u.Name); err != nil {
 				return err

@@ -108,8 +108,8 @@ func (s *database) compactFires(ask roundTripFunc, row *store.Schedule) error {
 		}
 	}
 	var folded map[time.Time][]byte
-	err = ask("read folded fires", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.scheduleCompactedFiresRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
+	err = ask("read bitmaps of past fires", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.scheduleFireBitmapsRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
 	},
 		func(res statementResults) (err error) {
 			folded, err = readCompactedFires(res)
@@ -128,7 +128,7 @@ func (s *database) compactFires(ask roundTripFunc, row *store.Schedule) error {
 		bits[i] = folded[hour]
 	}
 	return ask("fold fires", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.scheduleCompactedFiresUpsert, append(scheduleKey(row.Name), newTimeArray(hours), byteaArray{len(bits), func(i int) *[]byte { return &bits[i] }})...)
+		batch.Queue(s.statements.scheduleFireBitmapsUpsert, append(scheduleKey(row.Name), newTimeArray(hours), byteaArray{len(bits), func(i int) *[]byte { return &bits[i] }})...)
 		batch.Queue(s.statements.scheduleFireDelete, append(scheduleKey(row.Name), newTimeArray(times))...)
 	}, func(res statementResults) error {
 		if err := eachRow(res, func(pgx.Rows) error { return nil }); err != nil {

@@ -52,8 +52,8 @@ func (w *sortedBatch) splitSignals() (plain, byPerson []*store.SignalWrite) {
 	return w.signals[:n], w.signals[n:]
 }
 
-// readSignalCounts reads how many signals the statements have inserted.
-func (w *sortedBatch) readSignalCounts(res statementResults, took *changedRowCounts) error {
+// readInsertedSignalCount reads how many signals the statements have inserted.
+func (w *sortedBatch) readInsertedSignalCount(res statementResults, took *changedRowCounts) error {
 	plain, byPerson := w.splitSignals()
 	if err := readRowCount(res, len(plain), &took.signals); err != nil {
 		return err

@@ -20,7 +20,7 @@ func TestATransactionThatStandsStillLosesItsLocks(t *testing.T) {
 	locked, over := make(chan struct{}), make(chan struct{})
 	stopped := make(chan error, 1)
 	go func() {
-		stopped <- s.runTransaction(t.Context(), "order", controlLockTimeout, func(ask roundTripFunc) error {
+		stopped <- s.tryTransaction(t.Context(), "order", controlLockTimeout, func(ask roundTripFunc) error {
 			if _, err := s.lockTree(ask, []uuid.UUID{run.UUID}); err != nil {
 				return err
 			}

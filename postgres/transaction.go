@@ -12,10 +12,10 @@ import (
 // of a queue for much longer than its lease.
 const standstillTimeout = "5s"
 
-// runTransaction calls work in one transaction of several round trips, with the settings that every transaction
+// tryTransaction calls work in one transaction of several round trips, with the settings that every transaction
 // of the engine has, in which statements wait for a lock for lockTimeout. The first round trip of work also sets that, and in a
 // session that has the engine's settings it begins the transaction.
-func (s *database) runTransaction(ctx context.Context, what, lockTimeout string, work func(roundTripFunc) error) (err error) {
+func (s *database) tryTransaction(ctx context.Context, what, lockTimeout string, work func(roundTripFunc) error) (err error) {
 	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {
 		return s.wrapError(ctx, what, err)

@@ -39,7 +39,7 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pg
 	if fn != nil {
 		step = func(ctx context.Context) (T, error) { return fn(ctx, bridge.Transaction(ctx).(pgx.Tx)) }
 	}
-	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(runTx).(durable.StepOption))...)
+	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(executeTxStep).(durable.StepOption))...)
 }
 
 // StartTx starts a run in the caller's own transaction, which must belong to the engine's database. The
@@ -116,8 +116,8 @@ const (
 	maxAmbiguousTries = 10 // bounds the tries of a transaction that may fail in the same way each time
 )
 
-// runTx is this store's bridge.Transact.
-func runTx(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
+// executeTxStep is this store's bridge.Transact.
+func executeTxStep(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
 	own, err := databaseOf(s)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
 		era := s.rewindDetector.rewindCount.Load()
 		its := false // the function returned the error, whatever it wraps
-		err := s.runTxOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
+		err := s.executeTxStepOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
 			err := work(bridge.WithTransaction(ctx, tx))
 			if err != nil && wasRolledBack(ctx, tx, err) {
 				return fmt.Errorf("postgres: transaction: %w: %w", store.ErrUnavailable, err)
@@ -208,7 +208,7 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
 		w.Outcome, w.Recorded = 0, nil
 		era := s.rewindDetector.rewindCount.Load()
-		failed := s.runTxOnce(lasting, w, nil, err)
+		failed := s.executeTxStepOnce(lasting, w, nil, err)
 		if failed == nil {
 			failed = s.rewindDetector.recordAcknowledged(era, &store.Batch{Steps: []*store.StepWrite{w}})
 		}
@@ -290,13 +290,13 @@ var errEndedItself = fmt.Errorf("%w: the function of a Tx step ended its transac
 // stateAbortedTx is the SQLSTATE of a statement that follows a failed statement in the same transaction.
 const stateAbortedTx = "25P02"
 
-// runTxOnce executes one transaction. If before, the error of the former try, is not nil, runTxOnce
+// executeTxStepOnce executes one transaction. If before, the error of the former try, is not nil, executeTxStepOnce
 // first checks whether the former try took effect, because its reply may have been lost. If the former
 // COMMIT is still in progress, it holds the checkpoint's key, and this transaction waits for it. If work
-// is nil, runTxOnce only checks, and returns errCommitWithoutEffect if no COMMIT took effect.
-func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
+// is nil, executeTxStepOnce only checks, and returns errCommitWithoutEffect if no COMMIT took effect.
+func (s *database) executeTxStepOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
 	if before != nil {
-		states, err := s.readSteps(s.roundTripOnEnginePool(ctx), []*store.StepWrite{w})
+		states, err := s.readBackStepWrites(s.roundTripOnEnginePool(ctx), []*store.StepWrite{w})
 		if err != nil {
 			return err
 		}

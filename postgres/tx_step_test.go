@@ -93,10 +93,10 @@ func TestTxWithALostReplyToCommit(t *testing.T) {
 	// twice executes the transaction of a step twice, the second time after an error.
 	twice := func(after error) durable.StepOption {
 		return bridge.TxStep(func(ctx context.Context, st store.Store, w *store.StepWrite, work func(context.Context) error) error {
-			if err := runTx(ctx, st, w, work); err != nil {
+			if err := executeTxStep(ctx, st, w, work); err != nil {
 				return err
 			}
-			return st.(*database).runTxOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error { return work(bridge.WithTransaction(ctx, tx)) }, after)
+			return st.(*database).executeTxStepOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error { return work(bridge.WithTransaction(ctx, tx)) }, after)
 		}).(durable.StepOption)
 	}
 	lost := twice(store.ErrUnavailable) // as if the reply had not arrived

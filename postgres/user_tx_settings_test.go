@@ -86,19 +86,19 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 			return s.foldIn(ctx, tx, &store.FoldChangeRequest{
 				Key: store.FoldKey{Workflow: "w", Key: "k", Kind: store.FoldSingleton}, Name: plain.Name,
 				RunsToRead: func(*store.Fold) []uuid.UUID { return []uuid.UUID{owned.UUID} },
-				Plan: func(store.FoldState) *store.FoldWrite {
+				Plan: func(store.FoldSnapshot) *store.FoldWrite {
 					return &store.FoldWrite{Row: store.Fold{CheckAt: at, State: []byte("{}")}, Start: &store.StartWrite{Run: pending(at)}}
 				},
 			})
 		})
 		undone := &pgconn.PgError{Code: "40001"}
-		if err := s.runTxOnce(ctx, done(owned.UUID, "a step", at), func(context.Context, pgx.Tx) error { return nil }, undone); err != nil {
+		if err := s.executeTxStepOnce(ctx, done(owned.UUID, "a step", at), func(context.Context, pgx.Tx) error { return nil }, undone); err != nil {
 			t.Error(err)
 		}
 	}
 	fenced := done(owned.UUID, "another", at)
 	fenced.Step.Epoch = store.Epoch{Count: 7}
-	if err := s.runTxOnce(ctx, fenced, func(context.Context, pgx.Tx) error { return nil }, nil); err != nil || fenced.Outcome != store.Fenced {
+	if err := s.executeTxStepOnce(ctx, fenced, func(context.Context, pgx.Tx) error { return nil }, nil); err != nil || fenced.Outcome != store.Fenced {
 		t.Errorf("outcome %d, %v", fenced.Outcome, err)
 	}
 

@@ -104,7 +104,7 @@ func (e *evidence) checkSingletons(f *findings, starts []*foldStart) {
 			f.addViolation("singleton: run %s of key %s is %s: %v", s.run, s.key, k.Status, k.Err)
 		default:
 			if !slices.ContainsFunc(starts, func(other *foldStart) bool {
-				return other.mode == string(durable.WhileLiveReplace) && other.run != s.run && other.outcome != "rolled back" && (other.outcomeKnownAt.IsZero() || other.outcomeKnownAt.After(k.CreatedAt.Add(-clockSkew)))
+				return other.mode == string(durable.SingletonReplace) && other.run != s.run && other.outcome != "rolled back" && (other.outcomeKnownAt.IsZero() || other.outcomeKnownAt.After(k.CreatedAt.Add(-clockSkew)))
 			}) {
 				f.addViolation("singleton: run %s of key %s was cancelled, and no newer start replaces it", s.run, s.key)
 			}

@@ -67,7 +67,7 @@ func (l *foldLoad) begin(ctx context.Context) (done func()) {
 func (l *foldLoad) drawStart(kind string, r *random.Rand) feedingInput {
 	in := feedingInput{Kind: kind, foldInput: foldInput{Key: fmt.Sprint("k", r.IntN(foldKeys)), N: int(l.next.Add(1))}}
 	if kind == foldSingleton {
-		modes := []durable.WhileLive{durable.WhileLiveJoin, durable.WhileLiveRefuse, durable.WhileLiveReplace}
+		modes := []durable.SingletonPolicy{durable.SingletonJoin, durable.SingletonRefuse, durable.SingletonReplace}
 		in.Mode = string(modes[r.IntN(len(modes))])
 	}
 	return in
@@ -86,8 +86,8 @@ func (l *foldLoad) makeStart(ctx context.Context, in feedingInput) error {
 // inStep starts a run whose step makes a start: a worker that dies in between makes it again.
 func (l *foldLoad) inStep(ctx context.Context, r *random.Rand) error {
 	in := l.drawStart([]string{foldSingleton, foldDebounce, foldDebounce}[r.IntN(3)], r)
-	if in.Mode == string(durable.WhileLiveRefuse) {
-		in.Mode = string(durable.WhileLiveJoin)
+	if in.Mode == string(durable.SingletonRefuse) {
+		in.Mode = string(durable.SingletonJoin)
 	}
 	id := fmt.Sprint("feeding-", in.N)
 	_, err := l.controller.retry(ctx, func() error {

@@ -106,7 +106,7 @@ func (f *foldStarter) start(ctx context.Context, in feedingInput, id string, sta
 func (f *foldStarter) startWithKind(ctx context.Context, in feedingInput, start startFunc) (*durable.Run[int], error) {
 	switch in.Kind {
 	case foldSingleton:
-		return start(ctx, f.single, in.foldInput, durable.Singleton(in.Key, durable.WhileLive(in.Mode)))
+		return start(ctx, f.single, in.foldInput, durable.Singleton(in.Key, durable.SingletonPolicy(in.Mode)))
 	case foldDebounce:
 		return start(ctx, f.latest, in.foldInput, durable.Debounce(in.Key, quiet, atMost))
 	}

@@ -77,7 +77,7 @@ func (s *recordingStore) Permits(ctx context.Context, b *store.PermitBatch) erro
 }
 
 // Admit implements store.Store.
-func (s *recordingStore) Admit(ctx context.Context, a *store.QueueAdmission) error {
+func (s *recordingStore) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 	err := s.Store.Admit(ctx, a)
 	if err == nil && a.Admitted > 0 {
 		s.ledger.add(entry{Kind: kindAdmitted, Step: a.Queue, Attempt: a.Admitted, Value: a.AdmittedAt.Format(time.RFC3339Nano)})

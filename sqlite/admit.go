@@ -12,11 +12,11 @@ import (
 
 // Admit implements store.QueueAdmitter. It first looks for something to do on a reading connection, so that polling idle queues
 // never takes the write lock, which is the lock of every queue.
-func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
+func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
 	idle := false
 	err := s.withReadConn(ctx, "look at a queue", func(x executor) error {
-		strays, err := s.lanesWithUnseenRuns(ctx, x, a.Queue)
+		strays, err := s.lanesWithStrays(ctx, x, a.Queue)
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 		return err
 	}
 	return s.writeAndNotify(ctx, "admit runs", func(x *writeTx) error {
-		strays, err := s.lanesWithUnseenRuns(ctx, x, a.Queue)
+		strays, err := s.lanesWithStrays(ctx, x, a.Queue)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s *database) Admit(ctx context.Context, a *store.QueueAdmission) error {
 }
 
 // readQueue reads the row of the queue. A queue without a row counts as deleted.
-func readQueue(x executor, a *store.QueueAdmission) (q *store.QueueState, found bool, err error) {
+func readQueue(x executor, a *store.AdmissionRequest) (q *store.QueueState, found bool, err error) {
 	q = &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: truncateTime(a.Now)}
 	err = x.query(qAdmitQueueRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
@@ -85,7 +85,7 @@ func readQueue(x executor, a *store.QueueAdmission) (q *store.QueueState, found 
 }
 
 // readQueueSummary reads what shows whether there is anything to do.
-func readQueueSummary(x executor, a *store.QueueAdmission, strays []store.ClaimLane) (*store.QueueState, error) {
+func readQueueSummary(x executor, a *store.AdmissionRequest, strays []store.ClaimLane) (*store.QueueState, error) {
 	q, found, err := readQueue(x, a)
 	if err != nil || !found {
 		return q, err
@@ -183,7 +183,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	for _, part := range store.WaitingRunsRanges {
 		var runs []store.AdmissionRun
 		if limit > 0 {
-			runs, err = readAdmissionRuns(x, q, qAdmitRunsInLine, q.Name, bindBool(part.HasBegun), bindBool(part.Root), now, int64(limit))
+			runs, err = readAdmissionRuns(x, q, qAdmitRunsInLineLock, q.Name, bindBool(part.HasBegun), bindBool(part.Root), now, int64(limit))
 			if err != nil {
 				return err
 			}
@@ -217,7 +217,7 @@ func readQueueKeys(x executor, q *store.QueueState) error {
 			if k.Behind == 0 {
 				break
 			}
-			runs, err := readAdmissionRuns(x, q, qAdmitRunsBehindKey, q.Name, key, bindBool(part.HasBegun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxRunsReadBehindKey))
+			runs, err := readAdmissionRuns(x, q, qAdmitRunsBehindKeyLock, q.Name, key, bindBool(part.HasBegun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxRunsReadBehindKey))
 			if err != nil {
 				return err
 			}
@@ -290,7 +290,7 @@ func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) 
 			return err
 		}
 		if r.LosesPlace() {
-			if n, err = x.exec(qAdmitPlaceDelete, bindShard(r.Run), bindUUID(r.Run)); r.HasPlace || err != nil {
+			if n, err = x.exec(qAdmitEndedPlaceDelete, bindShard(r.Run), bindUUID(r.Run)); r.HasPlace || err != nil {
 				if err := checkOneRow("deleting the place of run", r.Run, n, err); err != nil {
 					return err
 				}

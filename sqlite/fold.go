@@ -100,7 +100,7 @@ func changeFold(x *writeTx, c *store.FoldChangeRequest) error {
 		if err != nil || n != 1 {
 			return checkOneRow("releasing run", r.Run, n, err)
 		}
-		if _, err := x.exec(qStartFoldPlaceRelease, bindTime(r.StartBy), int64(r.Lane), bindShard(r.Run), bindUUID(r.Run)); err != nil {
+		if _, err := x.exec(qStartFoldReleasedPlaceUpdate, bindTime(r.StartBy), int64(r.Lane), bindShard(r.Run), bindUUID(r.Run)); err != nil {
 			return err
 		}
 		x.addHint(store.HintClaim)
@@ -110,7 +110,7 @@ func changeFold(x *writeTx, c *store.FoldChangeRequest) error {
 }
 
 // readFold reads the row and what Plan decides about.
-func readFold(x executor, c *store.FoldChangeRequest) (state store.FoldState, err error) {
+func readFold(x executor, c *store.FoldChangeRequest) (state store.FoldSnapshot, err error) {
 	err = x.query(qStartFoldKeyRead, func(v []driver.Value) error {
 		at := columnReader{values: v}
 		state.Row = &store.Fold{

@@ -17,7 +17,7 @@ func (s *database) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
 			m.Outcome, m.Found = store.Fenced, nil
 			return err
 		}
-		q, exists, err := readQueue(x, &store.QueueAdmission{Queue: found.Name, Now: m.Now})
+		q, exists, err := readQueue(x, &store.AdmissionRequest{Queue: found.Name, Now: m.Now})
 		if err != nil {
 			return err
 		}

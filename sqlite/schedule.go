@@ -176,7 +176,7 @@ func readScheduleState(x executor, u *store.ScheduleChangeRequest, state *store.
 }
 
 func readCompactedFires(x executor, schedule string, hour time.Time) (bits []byte, err error) {
-	err = x.query(qScheduleCompactedFiresRead, func(v []driver.Value) error {
+	err = x.query(qScheduleFireBitmapsRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		bits = slices.Clone(c.bytes())
 		return c.err
@@ -188,7 +188,7 @@ func readCompactedFires(x executor, schedule string, hour time.Time) (bits []byt
 func writeSchedule(x executor, u *store.ScheduleChangeRequest, w *store.ScheduleWrite) error {
 	row := &w.Row
 	if w.Delete {
-		for _, q := range []queryID{qScheduleDelete, qScheduleFiresDeleteAll, qScheduleCompactedFiresDeleteAll} {
+		for _, q := range []queryID{qScheduleDelete, qScheduleFiresDeleteAll, qScheduleFireBitmapsDeleteAll} {
 			if _, err := x.exec(q, u.Name); err != nil {
 				return err
 			}
@@ -235,7 +235,7 @@ func compactFires(x executor, row *store.Schedule) error {
 			if err != nil {
 				return err
 			}
-			if _, err := x.exec(qScheduleCompactedFiresUpsert, row.Name, bindTime(hour), store.SetBit(bits, bit)); err != nil {
+			if _, err := x.exec(qScheduleFireBitmapsUpsert, row.Name, bindTime(hour), store.SetBit(bits, bit)); err != nil {
 				return err
 			}
 		}

@@ -127,8 +127,8 @@ const (
 	qAdmitDueRuns
 	qAdmitUnseenRuns
 	qAdmitRunsOfDeletedQueue
-	qAdmitRunsInLine
-	qAdmitRunsBehindKey
+	qAdmitRunsInLineLock
+	qAdmitRunsBehindKeyLock
 	qAdmitRunEnds
 	qAdmitUnclaimedCount
 	qAdmitUnclaimedByKey
@@ -140,7 +140,7 @@ const (
 	qAdmitPlaceUpsert
 	qAdmitKeyUpsert
 	qAdmitKeyDelete
-	qAdmitPlaceDelete
+	qAdmitEndedPlaceDelete
 	qAdmitQueueUpdate
 	qAdmitQueueDelete
 	qAdmitKeysDelete
@@ -171,9 +171,9 @@ const (
 	qScheduleFiresOldest
 	qScheduleFireDelete
 	qScheduleFiresDeleteAll
-	qScheduleCompactedFiresRead
-	qScheduleCompactedFiresUpsert
-	qScheduleCompactedFiresDeleteAll
+	qScheduleFireBitmapsRead
+	qScheduleFireBitmapsUpsert
+	qScheduleFireBitmapsDeleteAll
 	qStartFoldKeyRead
 	qStartFoldKeyOfWaiting
 	qStartFoldKeyUpsert
@@ -182,7 +182,7 @@ const (
 	qStartFoldKeysRunEnded
 	qStartFoldRunState
 	qStartFoldRunRelease
-	qStartFoldPlaceRelease
+	qStartFoldReleasedPlaceUpdate
 	qRepairFence
 	qRepairPauseExtend
 	qRepairPausesExpired

@@ -62,7 +62,7 @@ type database struct {
 	listenerDB     *sql.DB   // one connection for each call of Listen
 	anchorConn     *sql.Conn // open until Close, since SQLite deletes the log when the last connection is closed
 	workerLocks    workerLockFolder
-	unseenRunLanes unseenRunLanes
+	strayLaneCache strayLaneCache
 	knownWorkers   knownWorkers
 
 	closed atomic.Bool

@@ -25,7 +25,7 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *s
 	if fn != nil {
 		step = func(ctx context.Context) (T, error) { return fn(ctx, bridge.Transaction(ctx).(*sql.Tx)) }
 	}
-	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(runTx).(durable.StepOption))...)
+	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(executeTxStep).(durable.StepOption))...)
 }
 
 // StartTx starts a run in the caller's own transaction. The run exists when that transaction commits. tx must be of the engine's
@@ -98,16 +98,16 @@ func databaseOf(s store.Store) (*database, error) {
 	return own, nil
 }
 
-// runTx is the bridge.Transact of this store. It retries a transaction that the database rolled back, or whose commit
+// executeTxStep is the bridge.Transact of this store. It retries a transaction that the database rolled back, or whose commit
 // returned no reply. A retry first reads whether the step was recorded after all.
-func runTx(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
+func executeTxStep(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
 	own, err := databaseOf(s)
 	if err != nil {
 		return err
 	}
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		var its error // the function's own, whatever it wraps
-		err := own.runTxOnce(ctx, w, func(ctx context.Context, tx *sql.Tx) error {
+		err := own.executeTxStepOnce(ctx, w, func(ctx context.Context, tx *sql.Tx) error {
 			its = work(bridge.WithTransaction(ctx, tx))
 			return its
 		})
@@ -124,7 +124,7 @@ func runTx(ctx context.Context, s store.Store, w *store.StepWrite, work func(con
 	}
 }
 
-func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, *sql.Tx) error) error {
+func (s *database) executeTxStepOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, *sql.Tx) error) error {
 	tx, err := s.writer().BeginTx(ctx, nil)
 	if err != nil {
 		return s.wrapError("begin", err)

@@ -8,28 +8,28 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// unseenRunLanes are the lanes with store.AdmissionNotNeeded. In a queue with a row, their runs are strays.
-type unseenRunLanes struct {
+// strayLaneCache are the lanes with store.AdmissionNotNeeded. In a queue with a row, their runs are strays.
+type strayLaneCache struct {
 	mu      sync.Mutex
 	byQueue map[string][]store.ClaimLane
 	readAt  time.Time
 }
 
-func (l *unseenRunLanes) isOld() bool {
+func (l *strayLaneCache) isOld() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Since(l.readAt) > store.StrayCheckInterval
 }
 
-func (l *unseenRunLanes) ofQueue(queue string) []store.ClaimLane {
+func (l *strayLaneCache) ofQueue(queue string) []store.ClaimLane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byQueue[queue]
 }
 
-// lanesWithUnseenRuns returns the lanes of the queue with runs that no admission has seen.
-func (s *database) lanesWithUnseenRuns(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
-	if s.unseenRunLanes.isOld() {
+// lanesWithStrays returns the lanes of the queue with runs that no admission has seen.
+func (s *database) lanesWithStrays(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
+	if s.strayLaneCache.isOld() {
 		byQueue := make(map[string][]store.ClaimLane)
 		for l, err := range lanesWithWakeTime(ctx, x) {
 			if err != nil {
@@ -39,9 +39,9 @@ func (s *database) lanesWithUnseenRuns(ctx context.Context, x executor, queue st
 				byQueue[l.queue] = append(byQueue[l.queue], l.lane)
 			}
 		}
-		s.unseenRunLanes.setLanes(byQueue)
+		s.strayLaneCache.setLanes(byQueue)
 	}
-	for _, l := range s.unseenRunLanes.ofQueue(queue) {
+	for _, l := range s.strayLaneCache.ofQueue(queue) {
 		next, ok, err := nextLane(x, l-1)
 		if err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ func (s *database) lanesWithUnseenRuns(ctx context.Context, x executor, queue st
 }
 
 // setLanes replaces the known lanes.
-func (l *unseenRunLanes) setLanes(byQueue map[string][]store.ClaimLane) {
+func (l *strayLaneCache) setLanes(byQueue map[string][]store.ClaimLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.byQueue, l.readAt = byQueue, time.Now()

@@ -50,7 +50,7 @@ func (s *dashboard) registerAPIRoutes() {
 		"graph":       withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.redactedGraph(run) }),
 		"tree_counts": withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.treeCounts(run) }),
 		"stats": func(v *requestView, _ url.Values) (any, error) {
-			return v.engine.Stats(), v.mayRead(Action{})
+			return v.engine.Stats(), v.checkMayRead(Action{})
 		},
 	} {
 		s.handle("GET /api/v1/"+path, s.pageHandler(func(w http.ResponseWriter, r *http.Request, v *requestView) error {
@@ -123,7 +123,7 @@ func apiScheduleFires(v *requestView, q url.Values) (any, error) {
 		return nil, err
 	}
 	name := q.Get("name")
-	if err := v.mayRead(Action{Schedule: name}); err != nil {
+	if err := v.checkMayRead(Action{Schedule: name}); err != nil {
 		return nil, err
 	}
 	if err := v.mayReadSchedule(name); err != nil {

@@ -15,7 +15,7 @@ type eventPage struct {
 // eventList returns the events of a page that read returns and that are visible, the cursor at which the events after them begin, and whether the page was
 // full, hidden events included, so that there may be more.
 func (v *requestView) eventList(p durable.Page, read func(context.Context, durable.Page) ([]durable.Event, error)) (page eventPage, isFull bool, err error) {
-	if err := v.mayRead(Action{}); err != nil {
+	if err := v.checkMayRead(Action{}); err != nil {
 		return page, false, err
 	}
 	lastVisible := p.Cursor

@@ -22,7 +22,7 @@ var errHealthHidden = &statusError{http.StatusForbidden, "The health is not show
 
 // healthData returns what is wrong with the workers, runs, queues and schedules.
 func (v *requestView) healthData() (d *healthData, err error) {
-	if err := v.mayRead(Action{}); err != nil {
+	if err := v.checkMayRead(Action{}); err != nil {
 		return nil, err
 	}
 	if v.isBounded() {

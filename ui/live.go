@@ -243,7 +243,7 @@ func (h *streamHub) giveTurns(events []durable.Event, marks map[string]string, r
 func (s *dashboard) findFollowedRun(ctx context.Context, v *requestView) (*visibleRun, error) {
 	id := v.request.URL.Query().Get("run")
 	if id == "" {
-		return nil, v.mayRead(Action{})
+		return nil, v.checkMayRead(Action{})
 	}
 	release, err := s.readSlots.acquire(ctx)
 	if err != nil {

@@ -76,7 +76,7 @@ func (v *requestView) allWorkers() ([]durable.WorkerInfo, error) {
 }
 
 func sharedList[T any](v *requestView, key string, read func(*durable.Engine, context.Context) ([]T, error)) ([]T, error) {
-	if err := v.mayRead(Action{}); err != nil {
+	if err := v.checkMayRead(Action{}); err != nil {
 		return nil, err
 	}
 	all, _, err := readOncePerTurnOrPeriod(v, key, nounsPeriod, func(ctx context.Context) ([]T, error) { return read(v.engine, ctx) })

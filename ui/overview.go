@@ -52,7 +52,7 @@ func withThousandsCommas(n int) string {
 
 // statusCounts counts the visible runs by status.
 func (v *requestView) statusCounts() ([]statusNumber, time.Time, error) {
-	if err := v.mayRead(Action{}); err != nil {
+	if err := v.checkMayRead(Action{}); err != nil {
 		return nil, time.Time{}, err
 	}
 	bound, some := v.visibleAmong(durable.Filter{})
@@ -110,7 +110,7 @@ const failuresPeriod = 7 * 24 * time.Hour
 
 // failureGroups groups the visible runs that failed or expired.
 func (v *requestView) failureGroups(f durable.Filter) (rows []*failureRow, err error) {
-	if err := v.mayRead(Action{Workflow: f.Workflow}); err != nil {
+	if err := v.checkMayRead(Action{Workflow: f.Workflow}); err != nil {
 		return nil, err
 	}
 	f, second := v.splitSecondTag(f)

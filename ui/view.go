@@ -36,8 +36,8 @@ func (v *requestView) Zone() string { return v.at.Format("UTC-07:00") }
 
 func (v *requestView) ctx() context.Context { return v.request.Context() }
 
-// mayRead returns the error of a refusal to read what belongs to no single run.
-func (v *requestView) mayRead(a Action) error {
+// checkMayRead returns the error of a refusal to read what belongs to no single run.
+func (v *requestView) checkMayRead(a Action) error {
 	a.Verb = VerbRead
 	_, err := v.authorizeAction(v.request, a)
 	return err
@@ -70,7 +70,7 @@ func (v *requestView) findRun(id string) (*visibleRun, error) {
 	}
 	run, err := readOncePerTurn(v, "run "+id, func(ctx context.Context) (*durable.RunInfo, error) { return v.engine.Get(ctx, id) })
 	if err != nil {
-		if refused := v.mayRead(Action{Run: id}); refused != nil { // those who may read nothing do not learn which runs exist
+		if refused := v.checkMayRead(Action{Run: id}); refused != nil { // those who may read nothing do not learn which runs exist
 			return nil, refused
 		}
 		if v.isBounded() && errors.Is(err, durable.ErrNotFound) {
@@ -83,7 +83,7 @@ func (v *requestView) findRun(id string) (*visibleRun, error) {
 	if err := v.hideHidden(run); err != nil { // before Authorize, whose refusal may name the run
 		return nil, err
 	}
-	if err := v.mayRead(newRunAction(VerbRead, run)); err != nil {
+	if err := v.checkMayRead(newRunAction(VerbRead, run)); err != nil {
 		return nil, err
 	}
 	found := &visibleRun{run, v.redactorOf(run), maps.Clone(run.Tags)}
@@ -93,7 +93,7 @@ func (v *requestView) findRun(id string) (*visibleRun, error) {
 
 // listRuns returns a page of the runs that match the filter and are visible.
 func (v *requestView) listRuns(f durable.Filter, p durable.Page) (durable.RunPage, error) {
-	if err := v.mayRead(Action{Workflow: f.Workflow, Queue: f.Queue}); err != nil {
+	if err := v.checkMayRead(Action{Workflow: f.Workflow, Queue: f.Queue}); err != nil {
 		return durable.RunPage{}, err
 	}
 	f, second := v.splitSecondTag(f)

@@ -88,7 +88,7 @@ func (v *requestView) hideHidden(r *durable.RunInfo) error {
 	if _, ok := visible[r.RunID]; !ok {
 		return errNoRun
 	}
-	hideParent(r, visible)
+	clearInvisibleParent(r, visible)
 	if r.KeyWait != nil && r.KeyWait.Live != "" {
 		if _, err := v.findRun(r.KeyWait.Live); err != nil { // it does not wait for a run: no recursion
 			wait := *r.KeyWait
@@ -110,13 +110,13 @@ func (v *requestView) hideParents(runs []durable.RunInfo) error {
 	}
 	visible, err := v.findVisible(parents)
 	for i := range runs {
-		hideParent(&runs[i], visible)
+		clearInvisibleParent(&runs[i], visible)
 	}
 	return err
 }
 
-// hideParent removes the parent of a run if it is not visible, and the name that it has given to the run.
-func hideParent(r *durable.RunInfo, visible map[string]string) {
+// clearInvisibleParent removes the parent of a run if it is not visible, and the name that it has given to the run.
+func clearInvisibleParent(r *durable.RunInfo, visible map[string]string) {
 	if _, ok := visible[r.Parent]; !ok {
 		r.Parent, r.Name = "", ""
 	}

@@ -242,7 +242,7 @@ func obey(ctx context.Context, e *durable.Engine, line string) error {
 	case "debounce":
 		_, err = debounced.Start(ctx, e, int(n), durable.Debounce("k", 500*time.Millisecond, time.Minute))
 	case "singleton":
-		_, err = single.Start(ctx, e, int(n), durable.Singleton("k", durable.WhileLiveReplace))
+		_, err = single.Start(ctx, e, int(n), durable.Singleton("k", durable.SingletonReplace))
 	case "pause":
 		_, err = e.Pause(ctx, id)
 	case "thaw":

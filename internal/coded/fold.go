@@ -19,7 +19,7 @@ func (s *Store) ChangeFoldWith(c *store.FoldChangeRequest, change func(*store.Fo
 	var planned *store.FoldWrite
 	var problem error
 	sealed := *c
-	sealed.Plan = func(at store.FoldState) *store.FoldWrite {
+	sealed.Plan = func(at store.FoldSnapshot) *store.FoldWrite {
 		var w *store.FoldWrite
 		at.Row = s.openFold(at.Row)
 		s.openRun(at.RunWithName)

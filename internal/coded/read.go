@@ -19,7 +19,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResul
 	return claimed, err
 }
 
-// ClaimHeld implements store.DriftStore.
+// ClaimHeld implements store.DivergenceStore.
 func (s *Store) ClaimHeld(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (*store.Run, error) {
 	claimed, err := s.Store.ClaimHeld(ctx, run, diverged, q)
 	s.openRun(claimed)
@@ -113,7 +113,7 @@ func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, byt
 	return steps, rest, err
 }
 
-// Histories implements store.DriftStore.
+// Histories implements store.DivergenceStore.
 func (s *Store) Histories(ctx context.Context, runs []uuid.UUID) ([]store.Step, error) {
 	steps, err := s.Store.Histories(ctx, runs)
 	s.openSteps(steps)
@@ -128,7 +128,7 @@ func (s *Store) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (
 	return details, err
 }
 
-// Divergences implements store.DriftStore.
+// Divergences implements store.DivergenceStore.
 func (s *Store) Divergences(ctx context.Context, run uuid.UUID) ([]store.Divergence, error) {
 	all, err := s.Store.Divergences(ctx, run)
 	for i := range all {

@@ -37,7 +37,7 @@ type queueAdmitter struct {
 	claimedSincePass   map[string]int  // how many runs of each queue were claimed since it was to be looked at
 	queueOfCurrentPass string          // the queue of the pass that is in progress; empty: none
 
-	lastQueueRules lastQueueRules // owned by claimLoop
+	lastClaimRules lastClaimRules // owned by claimLoop
 
 	rowsChanged atomic.Bool   // the rows are to be read again, and all queues to be looked at
 	checksBegun atomic.Uint64 // how many looks at all queues have begun
@@ -52,8 +52,8 @@ type admissionQueues struct {
 	perWorker map[string]int // how many runs a worker executes at once, if that is bounded
 }
 
-// lastQueueRules is what the last claim left out.
-type lastQueueRules struct {
+// lastClaimRules is what the last claim left out.
+type lastClaimRules struct {
 	rows                    *admissionQueues
 	fullQueues              []string
 	rules                   *store.QueueClaimRules
@@ -305,7 +305,7 @@ func (w *worker) admitFromQueue(ctx context.Context, queue string, left bool) (a
 	w.queueAdmitter.setQueueOfCurrentPass(queue)
 	defer w.queueAdmitter.setQueueOfCurrentPass("")
 	for range maxConsecutivePasses {
-		pass := store.QueueAdmission{Queue: queue, Now: w.e.clock.Now(), CloseAfterRewind: w.e.cfg.Lease, WorkIsCertain: left}
+		pass := store.AdmissionRequest{Queue: queue, Now: w.e.clock.Now(), CloseAfterRewind: w.e.cfg.Lease, WorkIsCertain: left}
 		bounded, cancel := context.WithTimeout(ctx, admissionTimeout)
 		err := w.e.store.Admit(bounded, &pass)
 		cancel()
@@ -369,16 +369,16 @@ func (w *worker) setQueueRules(ctx context.Context, q *store.ClaimQuery) (skipsP
 			}
 		}
 	}
-	if skipsPartlyFullQueues = len(few) > 0 && !a.lastQueueRules.skippedPartlyFullQueues; skipsPartlyFullQueues {
+	if skipsPartlyFullQueues = len(few) > 0 && !a.lastClaimRules.skippedPartlyFullQueues; skipsPartlyFullQueues {
 		full = append(full, few...)
 	} else {
 		q.Limit = least
 	}
 	slices.Sort(full)
-	if a.lastQueueRules.rows != rows || !slices.Equal(a.lastQueueRules.fullQueues, full) {
-		a.lastQueueRules.rows, a.lastQueueRules.fullQueues, a.lastQueueRules.rules = rows, full, store.NewQueueClaimRules(rows.live, full, rows.paused)
+	if a.lastClaimRules.rows != rows || !slices.Equal(a.lastClaimRules.fullQueues, full) {
+		a.lastClaimRules.rows, a.lastClaimRules.fullQueues, a.lastClaimRules.rules = rows, full, store.NewQueueClaimRules(rows.live, full, rows.paused)
 	}
-	a.lastQueueRules.skippedPartlyFullQueues = skipsPartlyFullQueues
-	q.QueueRules = a.lastQueueRules.rules
+	a.lastClaimRules.skippedPartlyFullQueues = skipsPartlyFullQueues
+	q.QueueRules = a.lastClaimRules.rules
 	return skipsPartlyFullQueues
 }

@@ -19,7 +19,7 @@ type forcedEnd struct {
 	status  store.Status
 	failure *record.Failure // nil: the run's row holds the reason
 
-	recorded bool // an earlier execution recorded the end; see run_recorded_end.go
+	recorded bool // an earlier execution recorded the end; see run_end_decision.go
 }
 
 func newCancelledEnd() forcedEnd { return forcedEnd{cause: ErrCancelled, status: store.Cancelled} }
@@ -111,7 +111,7 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 			continue
 		}
 		if status != store.Completed {
-			if !r.recordEnd(status, failure) || !r.executeCompensations() {
+			if !r.recordEndDecision(status, failure) || !r.executeCompensations() {
 				return
 			}
 			failure = r.compensations.addFailuresTo(failure)

@@ -72,7 +72,7 @@ func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
 	var p *repairPlanner
 	var unknown error // not nil: it is not known from where a child would continue
 	err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
-		p, err = r.planRetry(r.writeCtx, failure)
+		p, err = r.planRunRetry(r.writeCtx, failure)
 		switch {
 		case errors.Is(err, repair.ErrFromRequired):
 			unknown, err = err, nil
@@ -103,8 +103,8 @@ func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
 	return true
 }
 
-// planRetry plans the next generation of the run, and of the failed children that its failure names.
-func (r *run) planRetry(ctx context.Context, failure *record.Failure) (*repairPlanner, error) {
+// planRunRetry plans the next generation of the run, and of the failed children that its failure names.
+func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repairPlanner, error) {
 	now := r.e.clock.Now()
 	wait, _ := r.waitBeforeRetry()
 	p := &repairPlanner{e: r.e, ref: r.row.Address(), request: RepairRequest{Verb: RetryVerb, Reason: r.retryReason(failure)}}

@@ -85,7 +85,7 @@ func (e *Engine) processDueFold(ctx context.Context, key store.FoldKey) (looked 
 		seen := false
 		change := l.ChangeRequest(true)
 		plan := change.Plan
-		change.Plan = func(at store.FoldState) *store.FoldWrite {
+		change.Plan = func(at store.FoldSnapshot) *store.FoldWrite {
 			seen = true
 			return plan(at)
 		}

@@ -35,7 +35,7 @@ func (l *Check) ChangeRequest(skip bool) *store.FoldChangeRequest {
 }
 
 // Plan decides what happens to the row.
-func (l *Check) Plan(at store.FoldState) *store.FoldWrite {
+func (l *Check) Plan(at store.FoldSnapshot) *store.FoldWrite {
 	l.Cancels, l.Released, l.NextCheckAt, l.Err = nil, uuid.Nil, time.Time{}, nil
 	if at.Row == nil {
 		return nil
@@ -102,7 +102,7 @@ func (s *state) isThrottleOver(now time.Time) bool {
 }
 
 // release returns the release of the run that waits.
-func (l *Check) release(at store.FoldState, s *state, input []byte) *store.FoldRelease {
+func (l *Check) release(at store.FoldSnapshot, s *state, input []byte) *store.FoldRelease {
 	run := at.Runs[s.Waiting]
 	due := time.UnixMicro(max(s.Due, micros(l.Now)))
 	r := &store.FoldRelease{

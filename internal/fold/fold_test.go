@@ -25,7 +25,7 @@ func newTable(t *testing.T) *table {
 
 func (f *table) apply(c *store.FoldChangeRequest) {
 	f.Helper()
-	w := c.Plan(store.FoldState{Row: f.row, Runs: f.runs})
+	w := c.Plan(store.FoldSnapshot{Row: f.row, Runs: f.runs})
 	if w == nil {
 		return
 	}
@@ -66,7 +66,7 @@ func (f *table) set(run uuid.UUID, status store.Status) {
 }
 
 var (
-	join     = Spec{Kind: store.FoldSingleton, Key: "k", WhileLive: Join}
+	join     = Spec{Kind: store.FoldSingleton, Key: "k", SingletonPolicy: Join}
 	debounce = Spec{Kind: store.FoldDebounce, Key: "k", QuietPeriod: time.Minute, AtMost: time.Hour}
 )
 
@@ -105,11 +105,11 @@ func TestAStartOfAStepIsRememberedOrCountsAsOlder(t *testing.T) {
 // later, it leads to that run again, and replaces no newer one.
 func TestAStartOfAStepThatCountsAsOlderIsRemembered(t *testing.T) {
 	replace := join
-	replace.WhileLive = Replace
+	replace.SingletonPolicy = Replace
 	for _, spec := range []Spec{replace, debounce} {
 		f := newTable(t)
 		first := f.newStart(spec, "a step")
-		first.ChangeRequest().Plan(store.FoldState{}) // another transaction creates the row
+		first.ChangeRequest().Plan(store.FoldSnapshot{}) // another transaction creates the row
 		other := f.start(spec, "")
 		due := f.row.CheckAt
 		if f.apply(first.ChangeRequest()); first.Result != other.Result || first.Created != nil || !f.row.CheckAt.Equal(due) {
@@ -190,7 +190,7 @@ func TestARowThatDoesNotDecode(t *testing.T) {
 func TestADueFoldKeyCancelsBeforeItReleases(t *testing.T) {
 	f := newTable(t)
 	replace := join
-	replace.WhileLive = Replace
+	replace.SingletonPolicy = Replace
 	live := f.start(replace, "").Result
 	old := f.start(replace, "").Result
 	last := f.start(replace, "").Result
@@ -215,7 +215,7 @@ func TestADueFoldKeyCancelsBeforeItReleases(t *testing.T) {
 // checked the key.
 func TestAReplacedRunIsCancelledWhateverStartsNext(t *testing.T) {
 	replace := join
-	replace.WhileLive = Replace
+	replace.SingletonPolicy = Replace
 	f := newTable(t)
 	first, replaced := f.start(replace, ""), f.start(replace, "")
 	f.set(first.Result, store.Completed)
@@ -224,10 +224,10 @@ func TestAReplacedRunIsCancelledWhateverStartsNext(t *testing.T) {
 	for _, spec := range []Spec{replace, join} {
 		last := f.start(spec, "a step")
 		if f.row.CheckAt.After(f.now) {
-			t.Errorf("%s: the key is checked at %v, although %s is to be cancelled now", spec.WhileLive, f.row.CheckAt, replaced.Name)
+			t.Errorf("%s: the key is checked at %v, although %s is to be cancelled now", spec.SingletonPolicy, f.row.CheckAt, replaced.Name)
 		}
 		if l := f.look(); len(l.Cancels) != 1 || l.Cancels[0] != replaced.Result {
-			t.Errorf("%s: the check cancels %v, want %v", spec.WhileLive, l.Cancels, replaced.Result)
+			t.Errorf("%s: the check cancels %v, want %v", spec.SingletonPolicy, l.Cancels, replaced.Result)
 		}
 		f.set(last.Result, store.Completed)
 	}
@@ -236,7 +236,7 @@ func TestAReplacedRunIsCancelledWhateverStartsNext(t *testing.T) {
 // The time by which a run must begin counts from its release, if the run is due then.
 func TestTheTimeToBeginCountsFromTheRelease(t *testing.T) {
 	replace := join
-	replace.WhileLive = Replace
+	replace.SingletonPolicy = Replace
 	for _, spec := range []Spec{replace, debounce} {
 		f := newTable(t)
 		live := f.start(join, "").Result
@@ -253,7 +253,7 @@ func TestTheTimeToBeginCountsFromTheRelease(t *testing.T) {
 		f.now = f.now.Add(2 * time.Minute)
 		var released *store.FoldRelease
 		l := &Check{Key: store.FoldKey{Workflow: "w", Key: "k", Kind: spec.Kind}, Now: f.now}
-		if w := l.Plan(store.FoldState{Row: f.row, Runs: f.runs}); w != nil {
+		if w := l.Plan(store.FoldSnapshot{Row: f.row, Runs: f.runs}); w != nil {
 			released = w.Release
 		}
 		if released == nil || !released.WakeAt.Equal(f.now) || !released.StartBy.Equal(f.now.Add(time.Second)) {

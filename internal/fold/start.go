@@ -9,25 +9,25 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// WhileLive tells what a singleton does while a run with its key is live.
-type WhileLive string
+// SingletonPolicy tells what a singleton does while a run with its key is live.
+type SingletonPolicy string
 
-// The values of WhileLive.
+// The values of SingletonPolicy.
 const (
-	Join    WhileLive = "join"
-	Refuse  WhileLive = "refuse"
-	Replace WhileLive = "replace"
+	Join    SingletonPolicy = "join"
+	Refuse  SingletonPolicy = "refuse"
+	Replace SingletonPolicy = "replace"
 )
 
 // Spec is how a start folds.
 type Spec struct {
-	Kind        store.FoldKind
-	Key         string
-	WhileLive   WhileLive     // of a singleton
-	QuietPeriod time.Duration // of a debounced start
-	AtMost      time.Duration
-	Count       int // of a throttle
-	Period      time.Duration
+	Kind            store.FoldKind
+	Key             string
+	SingletonPolicy SingletonPolicy // of a singleton
+	QuietPeriod     time.Duration   // of a debounced start
+	AtMost          time.Duration
+	Count           int // of a throttle
+	Period          time.Duration
 }
 
 // Start is one start that folds.
@@ -78,7 +78,7 @@ func (p *Start) runs(row *store.Fold) []uuid.UUID {
 }
 
 // Plan decides about the start. It may be called several times.
-func (p *Start) Plan(at store.FoldState) *store.FoldWrite {
+func (p *Start) Plan(at store.FoldSnapshot) *store.FoldWrite {
 	p.Result, p.Created, p.ExistingRun, p.Name, p.CheckAt, p.Err, p.write = uuid.Nil, nil, nil, "", time.Time{}, nil, nil
 	if at.RunWithName != nil {
 		p.ExistingRun = at.RunWithName
@@ -117,7 +117,7 @@ func (p *Start) Plan(at store.FoldState) *store.FoldWrite {
 }
 
 // join makes the start lead to a run that exists, or existed.
-func (p *Start) join(at store.FoldState, run uuid.UUID) {
+func (p *Start) join(at store.FoldSnapshot, run uuid.UUID) {
 	p.Result, p.Name = run, run.String()
 	if r, found := at.Runs[run]; found {
 		p.Name = r.Name
@@ -126,7 +126,7 @@ func (p *Start) join(at store.FoldState, run uuid.UUID) {
 
 // joinNewest makes a start that counts as older than others lead to the newest run, which stays as it is. If a step has made the start,
 // the row remembers it: executed again, the step may be the only one that starts, and would count as the newest.
-func (p *Start) joinNewest(at store.FoldState, s *state) {
+func (p *Start) joinNewest(at store.FoldSnapshot, s *state) {
 	run := s.newest()
 	if p.join(at, run); p.Call != "" {
 		s.remember(p.Call, run)
@@ -159,18 +159,18 @@ func (s *state) newest() uuid.UUID {
 	return s.Live
 }
 
-func (p *Start) planSingleton(at store.FoldState, s *state, now time.Time, repeated bool) {
+func (p *Start) planSingleton(at store.FoldSnapshot, s *state, now time.Time, repeated bool) {
 	live, waits := isLive(at, s.Live), isLiveAndUnstarted(at, s.Waiting)
 	switch {
-	case p.WhileLive == Replace && repeated && s.newest() != uuid.Nil:
+	case p.SingletonPolicy == Replace && repeated && s.newest() != uuid.Nil:
 		p.joinNewest(at, s)
-	case p.WhileLive == Refuse && (live || waits):
+	case p.SingletonPolicy == Refuse && (live || waits):
 		holder := s.Live
 		if !live {
 			holder = s.Waiting
 		}
 		p.Err = &LiveError{Workflow: p.Run.Run.Workflow, Key: p.Key, ID: at.Runs[holder].Name, RunID: holder.String()}
-	case p.WhileLive == Join && (live || waits):
+	case p.SingletonPolicy == Join && (live || waits):
 		run := s.Live
 		if waits {
 			run = s.Waiting // the live run is being cancelled for it
@@ -198,14 +198,14 @@ func (p *Start) planSingleton(at store.FoldState, s *state, now time.Time, repea
 }
 
 // nextCheckAt returns when a worker checks the row if this start changes nothing about that.
-func (p *Start) nextCheckAt(at store.FoldState, now time.Time) time.Time {
+func (p *Start) nextCheckAt(at store.FoldSnapshot, now time.Time) time.Time {
 	if at.Row == nil || at.Row.CheckAt.After(now) {
 		return now.Add(KeepRowFor)
 	}
 	return at.Row.CheckAt // it is due
 }
 
-func (p *Start) planDebounce(at store.FoldState, s *state, now time.Time, repeated bool) {
+func (p *Start) planDebounce(at store.FoldSnapshot, s *state, now time.Time, repeated bool) {
 	if repeated && s.newest() != uuid.Nil {
 		p.joinNewest(at, s)
 		return
@@ -227,7 +227,7 @@ func (p *Start) planDebounce(at store.FoldState, s *state, now time.Time, repeat
 	p.write.Row.Input = input
 }
 
-func (p *Start) planThrottle(at store.FoldState, s *state, now time.Time) {
+func (p *Start) planThrottle(at store.FoldSnapshot, s *state, now time.Time) {
 	t := micros(now)
 	if n := len(s.Starts); n > 0 {
 		t = max(t, s.Starts[n-1]) // a clock that was set back must not allow more
@@ -254,7 +254,7 @@ func (p *Start) planThrottle(at store.FoldState, s *state, now time.Time) {
 }
 
 // setWrite sets what is written.
-func (p *Start) setWrite(at store.FoldState, s *state, checkAt time.Time, own *store.StartWrite) {
+func (p *Start) setWrite(at store.FoldSnapshot, s *state, checkAt time.Time, own *store.StartWrite) {
 	var after uuid.UUID
 	var input []byte
 	if p.Kind == store.FoldSingleton && s.Waiting != uuid.Nil {

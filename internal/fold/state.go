@@ -50,7 +50,7 @@ type LiveError struct {
 
 // Error returns a text with the key and the run.
 func (e *LiveError) Error() string {
-	return fmt.Sprintf("%v: run %q of workflow %q has the key %.100q: wait for its end, or use WhileLiveJoin or WhileLiveReplace", ErrLive, e.ID, e.Workflow, e.Key)
+	return fmt.Sprintf("%v: run %q of workflow %q has the key %.100q: wait for its end, or use SingletonJoin or SingletonReplace", ErrLive, e.ID, e.Workflow, e.Key)
 }
 
 // Unwrap returns ErrLive.
@@ -168,13 +168,13 @@ func (s *state) runs() []uuid.UUID {
 }
 
 // isLive reports whether the run exists and has not ended.
-func isLive(s store.FoldState, id uuid.UUID) bool {
+func isLive(s store.FoldSnapshot, id uuid.UUID) bool {
 	r, found := s.Runs[id]
 	return found && !r.Status.IsTerminal()
 }
 
 // isLiveAndUnstarted reports whether the run is live, was never executed, and is not to be cancelled.
-func isLiveAndUnstarted(s store.FoldState, id uuid.UUID) bool {
+func isLiveAndUnstarted(s store.FoldSnapshot, id uuid.UUID) bool {
 	r := s.Runs[id]
 	return isLive(s, id) && r.Epoch.Count == 0 && r.Control&store.CancelRequested == 0
 }

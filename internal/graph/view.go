@@ -84,7 +84,7 @@ func (v *viewBuilder) fromRows(n *Node, view *NodeView) {
 		}
 	}
 	if r := v.rowsByName[scope+CallInput]; r != nil {
-		view.countCall(r)
+		view.recordCall(r)
 		view.State, view.Call, view.EndedAt = callState(r), r.Name, r.EndedAt
 	}
 	if r := v.rowsByName[scope+CallSkip]; r != nil {
@@ -104,7 +104,7 @@ func (v *viewBuilder) fromRows(n *Node, view *NodeView) {
 		return
 	}
 	if r := v.rowsByName[call]; r != nil {
-		view.countCall(r)
+		view.recordCall(r)
 		view.State, view.Call = callState(r), call
 		if view.State.IsFinal() {
 			view.EndedAt = r.EndedAt
@@ -116,7 +116,7 @@ func (v *viewBuilder) fromRows(n *Node, view *NodeView) {
 func (v *viewBuilder) fromItems(n *Node, call string, view *NodeView) {
 	var last time.Time
 	for _, r := range v.rowsByScope[call] {
-		view.countCall(r)
+		view.recordCall(r)
 		switch callState(r) {
 		case Completed:
 			view.Completed++
@@ -150,8 +150,8 @@ func (v *viewBuilder) fromItems(n *Node, call string, view *NodeView) {
 	}
 }
 
-// countCall counts the attempts and the time of a call.
-func (view *NodeView) countCall(r *HistoryRow) {
+// recordCall counts the attempts and the time of a call.
+func (view *NodeView) recordCall(r *HistoryRow) {
 	view.Attempts += r.Attempts
 	if view.StartedAt.IsZero() || r.StartedAt.Before(view.StartedAt) {
 		view.StartedAt = r.StartedAt

@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// QueueAdmission is one admission of a queue: a transaction that decides which runs of the queue may begin. It removes the places
+// AdmissionRequest is one admission of a queue: a transaction that decides which runs of the queue may begin. It removes the places
 // of runs that have ended or that wait. It gives each due run a place, or puts it in line.
-type QueueAdmission struct {
+type AdmissionRequest struct {
 	Queue            string
 	Now              time.Time
 	CloseAfterRewind time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
@@ -31,8 +31,8 @@ type QueueAdmission struct {
 // lockedRunsRecheckDelay is when a queue is looked at again in which other transactions have locked the runs that come next.
 const lockedRunsRecheckDelay = 100 * time.Millisecond
 
-// CopyResults copies the results of the plan into the QueueAdmission.
-func (a *QueueAdmission) CopyResults(plan *AdmissionPlan) {
+// CopyResults copies the results of the plan into the AdmissionRequest.
+func (a *AdmissionRequest) CopyResults(plan *AdmissionPlan) {
 	a.HasMoreWork, a.NextPassAt, a.Admitted, a.AdmittedAt = plan.HasMoreWork, plan.NextPassAt, plan.Admitted, plan.AdmittedAt
 	if a.HasMoreWork && len(plan.Runs) == 0 && !plan.CheckAllKeys {
 		a.HasMoreWork, a.NextPassAt = false, a.Now.Add(lockedRunsRecheckDelay)
@@ -44,7 +44,7 @@ func (a *QueueAdmission) CopyResults(plan *AdmissionPlan) {
 type QueueAdmitter interface {
 	// Admit decides about the runs of one queue, in one transaction, and sets the results. A run that another transaction has
 	// locked is left for the next admission.
-	Admit(ctx context.Context, a *QueueAdmission) error
+	Admit(ctx context.Context, a *AdmissionRequest) error
 }
 
 const (

@@ -61,7 +61,7 @@ func (a *admissionPlanner) takeBackUnclaimedRuns() {
 	slices.SortFunc(a.unclaimed, func(x, y AdmissionRun) int { return comparePlaces(&y.QueuePlace, &x.QueuePlace) })
 	for i := range a.unclaimed {
 		r := &a.unclaimed[i]
-		if !a.exceedsBoundOf(r) {
+		if !a.mustTakeBack(r) {
 			continue
 		}
 		a.uncountAdmitted(r)
@@ -73,8 +73,8 @@ func (a *admissionPlanner) takeBackUnclaimedRuns() {
 	}
 }
 
-// exceedsBoundOf reports whether the queue is paused, or has more runs than a bound that concerns the run allows.
-func (a *admissionPlanner) exceedsBoundOf(r *AdmissionRun) bool {
+// mustTakeBack reports whether the queue is paused, or has more runs than a bound that concerns the run allows.
+func (a *admissionPlanner) mustTakeBack(r *AdmissionRun) bool {
 	s := &a.Settings
 	exceeded := func(use QueueUse, executing, open int) bool {
 		return executing > 0 && use.Executing > executing || r.Root && open > 0 && use.Open > open

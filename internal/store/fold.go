@@ -85,14 +85,14 @@ type FoldChangeRequest struct {
 	// Runs returns the runs that Plan decides about. It is called with the locked row.
 	RunsToRead func(row *Fold) []uuid.UUID
 	// Plan returns the changes to write, or nil if nothing changes. Plan must not block, and may be called several times.
-	Plan func(s FoldState) *FoldWrite
+	Plan func(s FoldSnapshot) *FoldWrite
 
 	// Written is the FoldWrite that Plan returned, with the outcome of its start. It is nil if nothing was written.
 	AppliedWrite *FoldWrite
 }
 
-// FoldState is the argument of [FoldChangeRequest.Plan]. It holds what the transaction has read: the row of the key, and the runs concerned.
-type FoldState struct {
+// FoldSnapshot is the argument of [FoldChangeRequest.Plan]. It holds what the transaction has read: the row of the key, and the runs concerned.
+type FoldSnapshot struct {
 	Row         *Fold                 // nil: there is none
 	Runs        map[uuid.UUID]FoldRun // those of FoldChangeRequest.Runs that exist
 	RunWithName *Run                  // the root with FoldChangeRequest.Name; nil: there is none

@@ -181,7 +181,7 @@ const (
 	PausedByAncestor ControlBits = 2 // by a pause of an ancestor
 	CancelRequested  ControlBits = 4
 	HasStartBy       ControlBits = 8                               // no request: the run's function was never called, and who calls it first reads Place.StartBy; see QueueStore.ClearStartBy
-	HeldForDrift     ControlBits = 16                              // no request: the run is Paused because the code does not fit its history; see DriftStore
+	HeldForDrift     ControlBits = 16                              // no request: the run is Paused because the code does not fit its history; see DivergenceStore
 	PausedForRepair  ControlBits = 32                              // with PausedItself: a repair has paused it; see RepairStore
 	PausedMask                   = PausedItself | PausedByAncestor // a mask
 )

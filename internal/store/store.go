@@ -174,7 +174,7 @@ type Store interface {
 	RepairStore
 	RetentionStore
 	VersionStore
-	DriftStore
+	DivergenceStore
 	OverviewStore
 
 	// TokenKey returns the key that signs the tokens of callbacks: 32 random bytes. The database

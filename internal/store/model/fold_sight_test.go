@@ -90,7 +90,7 @@ func (f *foldCheck) read() *foldSight {
 	if live > 1 && f.kind == store.FoldSingleton {
 		f.diverge("%d runs are live: %s", live, seen)
 	}
-	err = s.ChangeFold(f.ctx, &store.FoldChangeRequest{Key: f.key(), Plan: func(at store.FoldState) *store.FoldWrite {
+	err = s.ChangeFold(f.ctx, &store.FoldChangeRequest{Key: f.key(), Plan: func(at store.FoldSnapshot) *store.FoldWrite {
 		if at.Row != nil {
 			seen.row, seen.input = string(at.Row.State), string(at.Row.Input)
 		}

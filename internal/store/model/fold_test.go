@@ -24,7 +24,7 @@ type foldCheck struct {
 	now    time.Time
 	latest time.Time // the latest time of a start that created a run
 	kind   store.FoldKind
-	spec   fold.Spec // of all starts, but for WhileLive
+	spec   fold.Spec // of all starts, but for SingletonPolicy
 	starts []*foldStart
 	runs   map[uuid.UUID]*foldedRun // every run that a committed start has created
 	waits  map[uuid.UUID]bool       // those that are not released
@@ -91,7 +91,7 @@ func (f *foldCheck) newStart() *foldStart {
 	f.ids++
 	id := f.newID(int16(f.dice("shard", 2)))
 	s := &foldStart{number: int(number(id)), Start: &fold.Start{Spec: f.spec, Now: func() time.Time { return f.now }}}
-	s.WhileLive = pick(f.check, "while live", []fold.WhileLive{fold.Join, fold.Refuse, fold.Replace, fold.Replace})
+	s.SingletonPolicy = pick(f.check, "while live", []fold.SingletonPolicy{fold.Join, fold.Refuse, fold.Replace, fold.Replace})
 	if f.dice("step", 3) == 0 {
 		s.Call = fmt.Sprint("call ", s.number)
 	}
@@ -106,7 +106,7 @@ func (f *foldCheck) call(s *foldStart) call {
 }
 
 func (s *foldStart) String() string {
-	return fmt.Sprintf("start %d (%s, call %q)", s.number, s.WhileLive, s.Call)
+	return fmt.Sprintf("start %d (%s, call %q)", s.number, s.SingletonPolicy, s.Call)
 }
 
 func (f *foldCheck) start() {
@@ -204,7 +204,7 @@ func (f *foldCheck) committed(s *foldStart) {
 		return
 	}
 	_, refused := errors.AsType[*fold.LiveError](s.Err)
-	switch joins := live || waits; s.WhileLive {
+	switch joins := live || waits; s.SingletonPolicy {
 	case fold.Join:
 		if created == joins || joins && s.Result != before.newest() {
 			f.diverge("%s: created %v, and leads to %s: %s", s, created, shorten(s.Result), before)
@@ -246,7 +246,7 @@ func (f *foldCheck) take(s *foldStart, before *foldSight) {
 			f.latest = f.now
 		}
 		f.runs[s.Result] = &foldedRun{first: f.now, at: f.latest}
-		if s.WhileLive == fold.Replace && f.kind == store.FoldSingleton {
+		if s.SingletonPolicy == fold.Replace && f.kind == store.FoldSingleton {
 			for id := range before.runs {
 				if r := f.runs[id]; r != nil && id != s.Result {
 					r.replaced = true

@@ -76,7 +76,7 @@ func (q *queueCheck) together() {
 	q.Logf("a pass, and at the same time: %s", text)
 	var passed, done error
 	var both sync.WaitGroup
-	both.Go(func() { passed = q.repeated(q.pass(new(store.QueueAdmission)), 0) })
+	both.Go(func() { passed = q.repeated(q.pass(new(store.AdmissionRequest)), 0) })
 	both.Go(func() { done = q.repeated(do, 1) })
 	both.Wait()
 	if passed != nil || done != nil {
@@ -85,9 +85,9 @@ func (q *queueCheck) together() {
 	q.look()
 }
 
-func (q *queueCheck) pass(a *store.QueueAdmission) call {
+func (q *queueCheck) pass(a *store.AdmissionRequest) call {
 	return func(ctx context.Context, s store.Store) error {
-		*a = store.QueueAdmission{Queue: flowQueue, Now: q.now, CloseAfterRewind: time.Minute}
+		*a = store.AdmissionRequest{Queue: flowQueue, Now: q.now, CloseAfterRewind: time.Minute}
 		return s.Admit(ctx, a)
 	}
 }
@@ -271,7 +271,7 @@ func (q *queueCheck) change() (string, call) {
 // admit makes passes until there is nothing more to do, and then checks that nobody waits while there is room.
 func (q *queueCheck) admit() {
 	for range 200 {
-		var a store.QueueAdmission
+		var a store.AdmissionRequest
 		if err := q.repeated(q.pass(&a), q.handle()); err != nil {
 			q.diverge("a pass: %v", err)
 		}

@@ -99,10 +99,10 @@ func withPriority(n int16) func(*store.StartWrite) {
 func withoutPlace(w *store.StartWrite) { w.Run.Admission, w.Place = store.AdmissionNotNeeded, nil }
 
 // admitAll makes passes until there is nothing more to do at the time, and checks the counts.
-func (q *queueFixture) admitAll(at time.Time) (last store.QueueAdmission) {
+func (q *queueFixture) admitAll(at time.Time) (last store.AdmissionRequest) {
 	q.Helper()
 	for range 1000 {
-		last = store.QueueAdmission{Queue: boundedQueue, Now: at, CloseAfterRewind: time.Minute}
+		last = store.AdmissionRequest{Queue: boundedQueue, Now: at, CloseAfterRewind: time.Minute}
 		if err := q.store.Admit(q.ctx, &last); err != nil {
 			q.Fatalf("Admit: %v", err)
 		}
@@ -364,7 +364,7 @@ func admitTwice(b *fixture) {
 	for range 4 {
 		wg.Go(func() {
 			for range 5 {
-				if err := q.store.Admit(q.ctx, &store.QueueAdmission{Queue: boundedQueue, Now: q.afterStart(time.Second), CloseAfterRewind: time.Minute}); err != nil {
+				if err := q.store.Admit(q.ctx, &store.AdmissionRequest{Queue: boundedQueue, Now: q.afterStart(time.Second), CloseAfterRewind: time.Minute}); err != nil {
 					q.Errorf("Admit: %v", err)
 				}
 			}

@@ -109,7 +109,7 @@ func requeueAgainstAll(b *fixture) {
 		return err != nil
 	}
 	admit := func(queue string) bool {
-		a := &store.QueueAdmission{Queue: queue, Now: at, CloseAfterRewind: time.Minute}
+		a := &store.AdmissionRequest{Queue: queue, Now: at, CloseAfterRewind: time.Minute}
 		return failed("Admit", q.store.Admit(q.ctx, a)) || a.HasMoreWork || a.QueueLocked
 	}
 	claim := func() (got []uuid.UUID) {

@@ -13,7 +13,7 @@ func (q *queueFixture) startUnreleased(key string) uuid.UUID {
 	q.Helper()
 	w := q.newQueuedStart("waits for its key", boundedQueue, key)
 	w.Run.WakeAt, w.Run.Unreleased = time.Time{}, true
-	q.fold(foldKey, func(store.FoldState) *store.FoldWrite {
+	q.fold(foldKey, func(store.FoldSnapshot) *store.FoldWrite {
 		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: q.now, State: []byte(`{}`)}, Start: w}
 	})
 	q.runs = append(q.runs, w.Run.UUID)
@@ -91,7 +91,7 @@ func releaseStartBy(b *fixture) {
 	for _, admission := range []store.Admission{store.AdmissionNotNeeded, store.AdmissionPending} {
 		w := b.newQueuedStart("", boundedQueue, "a")
 		w.Run.Admission, w.Run.Control, w.Run.WakeAt, w.Run.Unreleased = admission, store.HasStartBy, time.Time{}, true
-		b.fold(foldKey, func(store.FoldState) *store.FoldWrite {
+		b.fold(foldKey, func(store.FoldSnapshot) *store.FoldWrite {
 			return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: w}
 		})
 		b.moved(w.Run.UUID, "elsewhere", false)

@@ -28,7 +28,7 @@ var folds = []test{
 var foldKey = store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldSingleton}
 
 // fold makes a change with the given plan, which must succeed.
-func (b *fixture) fold(key store.FoldKey, plan func(store.FoldState) *store.FoldWrite) *store.FoldChangeRequest {
+func (b *fixture) fold(key store.FoldKey, plan func(store.FoldSnapshot) *store.FoldWrite) *store.FoldChangeRequest {
 	b.Helper()
 	c := &store.FoldChangeRequest{Key: key, Plan: plan}
 	if err := b.store.ChangeFold(b.ctx, c); err != nil {
@@ -43,13 +43,13 @@ func (b *fixture) setFold(row store.Fold) {
 	if row.State == nil {
 		row.State = []byte(`{}`)
 	}
-	b.fold(row.FoldKey, func(store.FoldState) *store.FoldWrite { return &store.FoldWrite{Row: row} })
+	b.fold(row.FoldKey, func(store.FoldSnapshot) *store.FoldWrite { return &store.FoldWrite{Row: row} })
 }
 
 // foldRow returns the row, or nil.
 func (b *fixture) foldRow(key store.FoldKey) (row *store.Fold) {
 	b.Helper()
-	b.fold(key, func(s store.FoldState) *store.FoldWrite {
+	b.fold(key, func(s store.FoldSnapshot) *store.FoldWrite {
 		row = s.Row
 		return nil
 	})
@@ -84,14 +84,14 @@ func foldKept(b *fixture) {
 	if got, err := b.store.FoldOfWaitingRun(b.ctx, waits.AfterRun.UUID); err != nil || got != nil {
 		b.Errorf("a run that does not wait has %+v, %v", got, err)
 	}
-	b.fold(foldKey, func(store.FoldState) *store.FoldWrite { return &store.FoldWrite{Delete: true} })
+	b.fold(foldKey, func(store.FoldSnapshot) *store.FoldWrite { return &store.FoldWrite{Delete: true} })
 	if row := b.foldRow(foldKey); row != nil {
 		b.Errorf("a deleted row is %+v", row)
 	}
 	if row := b.foldRow(rows[1].FoldKey); row == nil {
 		b.Error("the row of the same key with another kind is gone")
 	}
-	skips := &store.FoldChangeRequest{Key: foldKey, SkipLocked: true, Plan: func(store.FoldState) *store.FoldWrite { panic("there is nothing to plan") }}
+	skips := &store.FoldChangeRequest{Key: foldKey, SkipLocked: true, Plan: func(store.FoldSnapshot) *store.FoldWrite { panic("there is nothing to plan") }}
 	if err := b.store.ChangeFold(b.ctx, skips); err != nil || skips.AppliedWrite != nil {
 		b.Errorf("a look at a row that is gone: %+v, %v", skips, err)
 	}
@@ -137,7 +137,7 @@ func foldRace(b *fixture) {
 		all.Go(func() {
 			var err error
 			for range 100 { // a store returns ErrLocked soon, and the engine retries
-				err = b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+				err = b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldSnapshot) *store.FoldWrite {
 					w := &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{"n":"x"}`)}}
 					if s.Row != nil {
 						w.Row.State = slices.Insert(slices.Clone(s.Row.State), len(`{"n":"`), 'x')
@@ -171,7 +171,7 @@ func foldRace(b *fixture) {
 func foldAtomic(b *fixture) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
-	err := b.store.ChangeFold(ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(store.FoldState) *store.FoldWrite {
+	err := b.store.ChangeFold(ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(store.FoldSnapshot) *store.FoldWrite {
 		cancel() // as a process that dies
 		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: b.newPendingRun("a", b.now)}}
 	}})
@@ -190,11 +190,11 @@ func foldSeen(b *fixture) {
 	child := b.commitRunningRun("parent")
 	b.setFold(store.Fold{FoldKey: foldKey, CheckAt: b.now})
 	gone := uuid.New()
-	var got store.FoldState
+	var got store.FoldSnapshot
 	for _, name := range []string{"", "live", "none", live.UUID.String()} {
 		c := &store.FoldChangeRequest{
 			Key: foldKey, Name: name, RunsToRead: func(*store.Fold) []uuid.UUID { return []uuid.UUID{live.UUID, gone, child.UUID} },
-			Plan: func(s store.FoldState) *store.FoldWrite {
+			Plan: func(s store.FoldSnapshot) *store.FoldWrite {
 				got = s
 				return nil
 			},
@@ -220,14 +220,14 @@ func (b *fixture) unreleased(name string) store.Run {
 	b.Helper()
 	r := b.newPendingRun(name, time.Time{})
 	r.Unreleased = true
-	b.fold(foldKey, func(store.FoldState) *store.FoldWrite {
+	b.fold(foldKey, func(store.FoldSnapshot) *store.FoldWrite {
 		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: r, Tags: []store.Tag{{Key: "a.b", Value: "c"}}}}
 	})
 	return r
 }
 
 func (b *fixture) releaseFold(r store.Run, startBy time.Time, input []byte) error {
-	return b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+	return b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldSnapshot) *store.FoldWrite {
 		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{
 			Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission),
 			WakeAt: b.afterStart(time.Minute), Deadline: b.afterStart(time.Hour), Timeout: time.Minute, StartBy: startBy, Input: input,
@@ -272,7 +272,7 @@ func foldGone(b *fixture) {
 		before := b.get(r.UUID.String())[0]
 		ctx, cancel := context.WithTimeout(b.ctx, 300*time.Millisecond)
 		plans := 0
-		err := b.store.ChangeFold(ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+		err := b.store.ChangeFold(ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldSnapshot) *store.FoldWrite {
 			if plans++; plans > 1 {
 				return nil // the plan sees by now why
 			}

@@ -20,7 +20,7 @@ func requeueUnreleased(b *fixture) {
 	b.controlExistingRuns(store.VerbResume, r.UUID)
 	begins := func(at time.Time) (got []uuid.UUID) {
 		for more := true; more; {
-			a := &store.QueueAdmission{Queue: "elsewhere", Now: at, CloseAfterRewind: time.Minute}
+			a := &store.AdmissionRequest{Queue: "elsewhere", Now: at, CloseAfterRewind: time.Minute}
 			if err := b.store.Admit(b.ctx, a); err != nil {
 				b.Fatal(err)
 			}
@@ -37,7 +37,7 @@ func requeueUnreleased(b *fixture) {
 		b.Errorf("a run that is not released was claimed")
 	}
 	plans := 0
-	_ = b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+	_ = b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldSnapshot) *store.FoldWrite {
 		if plans++; plans > 1 {
 			return nil
 		}
@@ -79,7 +79,7 @@ func requeueRace(b *fixture) {
 	}
 	at := q.afterStart(time.Second)
 	admit := func(queue string) bool {
-		a := &store.QueueAdmission{Queue: queue, Now: at, CloseAfterRewind: time.Minute}
+		a := &store.AdmissionRequest{Queue: queue, Now: at, CloseAfterRewind: time.Minute}
 		if err := q.store.Admit(q.ctx, a); err != nil && !errors.Is(err, store.ErrUnavailable) {
 			q.Errorf("Admit: %v", err)
 		}

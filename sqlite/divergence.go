@@ -24,7 +24,7 @@ func holdForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
 	return announceOwnershipEnd(x, w, store.Paused, w.ActOfPause(row.Control, row.PausedBy, row.Reason))
 }
 
-// HeldRuns implements store.DriftStore.
+// HeldRuns implements store.DivergenceStore.
 func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
 	err = s.withReadConn(ctx, "read held runs", func(x executor) error {
 		runs = nil // drops what a failed attempt read
@@ -40,7 +40,7 @@ func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimF
 	return runs, err
 }
 
-// ClaimHeld implements store.DriftStore.
+// ClaimHeld implements store.DivergenceStore.
 func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (claimed *store.Run, err error) {
 	lane, version := q.Versions.LaneOfHeldRun(run, diverged)
 	err = s.writeAndNotify(ctx, "claim a held run", func(x *writeTx) error {
@@ -71,7 +71,7 @@ func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store
 	return claimed, nil
 }
 
-// Divergences implements store.DriftStore.
+// Divergences implements store.DivergenceStore.
 func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.Divergence, err error) {
 	err = s.withReadConn(ctx, "read divergences", func(x executor) error {
 		all = nil // drops what a failed attempt read
@@ -84,7 +84,7 @@ func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.
 	return all, err
 }
 
-// DeleteDivergences implements store.DriftStore.
+// DeleteDivergences implements store.DivergenceStore.
 func (s *database) DeleteDivergences(ctx context.Context) error {
 	return s.withWriteTx(ctx, "delete divergences", func(x executor) error {
 		_, err := x.exec(qDivergencesDelete)
@@ -92,7 +92,7 @@ func (s *database) DeleteDivergences(ctx context.Context) error {
 	})
 }
 
-// Histories implements store.DriftStore.
+// Histories implements store.DivergenceStore.
 func (s *database) Histories(ctx context.Context, runs []uuid.UUID) (steps []store.Step, err error) {
 	runs = slices.SortedFunc(slices.Values(runs), store.CompareUUIDs)
 	err = s.withReadConn(ctx, "read histories", func(x executor) error {

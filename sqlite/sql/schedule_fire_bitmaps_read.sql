@@ -1,4 +1,4 @@
--- Reads the folded fires of an hour.
+-- Reads the bitmaps of past fires of an hour.
 SELECT bits
 FROM durable_fired
 WHERE schedule = ? AND hour = ?;

@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// HeldRuns implements store.DriftStore.
+// HeldRuns implements store.DivergenceStore.
 func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
 	workflows, queues := f.Names()
 	err = s.roundTripOnEnginePool(ctx)("read held runs", func(batch *pgx.Batch) {
@@ -26,7 +26,7 @@ func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimF
 	return runs, err
 }
 
-// ClaimHeld implements store.DriftStore.
+// ClaimHeld implements store.DivergenceStore.
 func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (claimed *store.Run, err error) {
 	lane, version := q.Versions.LaneOfHeldRun(run, diverged)
 	era := s.rewindDetector.rewindCount.Load()
@@ -54,7 +54,7 @@ func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store
 	return claimed, nil
 }
 
-// Divergences implements store.DriftStore.
+// Divergences implements store.DivergenceStore.
 func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.Divergence, err error) {
 	err = s.roundTripOnEnginePool(ctx)("read divergences", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.divergences, store.ShardOf(run), pgUUID(run))
@@ -70,7 +70,7 @@ func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.
 	return all, err
 }
 
-// DeleteDivergences implements store.DriftStore.
+// DeleteDivergences implements store.DivergenceStore.
 func (s *database) DeleteDivergences(ctx context.Context) error {
 	return s.runBatch(ctx, s.enginePool, "delete divergences", func(batch *pgx.Batch) { batch.Queue(s.statements.divergencesDelete) },
 		func(res statementResults) error { return readRowCount(res, 1, nil) })
@@ -81,7 +81,7 @@ func textArrayOf(texts []string) textArray {
 	return textArray{len(texts), func(i int) *string { return &texts[i] }}
 }
 
-// Histories implements store.DriftStore.
+// Histories implements store.DivergenceStore.
 func (s *database) Histories(ctx context.Context, runs []uuid.UUID) (steps []store.Step, err error) {
 	err = s.roundTripOnEnginePool(ctx)("read histories", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.histories, lockArgs(runs)...)

@@ -1,4 +1,4 @@
--- Writes the folded fires of an hour.
+-- Writes the bitmaps of past fires of an hour.
 INSERT INTO durable_fired (schedule, hour, bits)
 VALUES (?, -- schedule
         ?, -- hour

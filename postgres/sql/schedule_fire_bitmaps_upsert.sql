@@ -1,4 +1,4 @@
--- Writes folded fires. The transaction has locked the schedule and read the hours, so nothing is lost.
+-- Writes bitmaps of past fires. The transaction has locked the schedule and read the hours, so nothing is lost.
 INSERT INTO durable.fired AS f (shard, schedule, hour, bits)
 SELECT $1::smallint, $2::text, item.hour, item.bits
 FROM unnest($3::timestamptz[], $4::bytea[]) AS item(hour, bits)

@@ -14,8 +14,8 @@ import (
 // a version that has not diverged on the run may claim it directly. No claim reads held runs, so they cost a claim
 // nothing.
 
-// DriftStore reads and releases runs that are held for drift.
-type DriftStore interface {
+// DivergenceStore reads and releases runs that are held for drift.
+type DivergenceStore interface {
 	// HeldRuns returns up to limit runs that are held for drift and not paused, of the workflows and queues of the
 	// filter, on which the version has not diverged. It returns those with higher UUIDs than after, in ascending order.
 	HeldRuns(ctx context.Context, version string, f *ClaimFilter, after uuid.UUID, limit int) ([]uuid.UUID, error)

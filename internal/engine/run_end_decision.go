@@ -21,9 +21,9 @@ import (
 // statusesWithRecord holds the statuses for which a run records its end.
 var statusesWithRecord = []store.Status{store.Failed, store.Expired}
 
-// recordEnd records how the run ends. It does nothing if that is recorded already, or if no record is needed.
+// recordEndDecision records how the run ends. It does nothing if that is recorded already, or if no record is needed.
 // It reports false if the run was suspended meanwhile.
-func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
+func (r *run) recordEndDecision(status store.Status, failure *record.Failure) bool {
 	if r.compensations.recordedEnd != nil {
 		return r.dropUnrecordedCompensations()
 	}

@@ -150,11 +150,11 @@ func (w *worker) executeClaim(ctx context.Context, q *store.ClaimQuery, shares [
 	return claims, err
 }
 
-// claimDelay returns how long the run was claimable before this claim. It returns zero for a run that was
-// claimed before, because its row does not hold the time then.
+// claimDelay returns the time from the creation of the run, its Delay included, to this claim. It returns -1 for a run that
+// was claimed before, because its row no longer has the time at which it became due.
 func (w *worker) claimDelay(r *store.Run, now time.Time) time.Duration {
 	if r.Epoch.Count > 1 {
-		return 0
+		return -1
 	}
 	return max(0, now.Sub(r.CreatedAt))
 }

@@ -68,7 +68,7 @@ func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider, ste
 	t.receiveTimeouts = m.counter("durable.wait.timed_out", "{wait}", "Waits for a signal that timed out, by the consequence.")
 	t.activeRuns = m.upDownCounter("durable.run.active", "{run}", "Runs that this process executes.")
 	t.runDuration = m.secondsHistogram("durable.run.duration", "Time from the start of a run to its end.", runSeconds)
-	t.startLatency = m.secondsHistogram("durable.run.schedule_latency", "Time from when a run was due to the begin of its execution.", latencySeconds)
+	t.startLatency = m.secondsHistogram("durable.run.schedule_latency", "Time from the creation of a run, its delay included, to the beginning of its first execution.", latencySeconds)
 	t.stepDuration = m.secondsHistogram("durable.step.duration", "Duration of an attempt of a step.", stepSeconds)
 	t.permitWait = m.secondsHistogram("durable.limit.wait", "Time that an attempt of a step waited for a permit of its limit.", latencySeconds)
 	t.flushDuration = m.secondsHistogram("durable.journal.flush.duration", "Duration of a flush of the journal.", flushSeconds)
@@ -91,14 +91,17 @@ func (t *Telemetry) CountStart(ctx context.Context, workflow, queue string) {
 	}
 }
 
-// CountExecutionBegin counts a run whose execution begins in this process. late is the time since it was due.
+// CountExecutionBegin counts a run whose execution begins in this process. late is the time since
+// the run was created; it is negative if the run was executed before.
 func (t *Telemetry) CountExecutionBegin(ctx context.Context, workflow, queue string, late time.Duration, recovered bool) {
 	if !t.activeRuns.Enabled(ctx) {
 		return
 	}
 	set := metric.WithAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue))
 	t.activeRuns.Add(ctx, 1, set)
-	t.startLatency.Record(ctx, late.Seconds(), set)
+	if late >= 0 {
+		t.startLatency.Record(ctx, late.Seconds(), set)
+	}
 	if recovered {
 		t.recoveredRuns.Add(ctx, 1, set)
 	}

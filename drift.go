@@ -108,8 +108,8 @@ type Divergence struct {
 	At      time.Time
 	Call    string // the name of the call with its scope; empty: the workflow function itself
 	Reason  string // the recorded call, and the call that the code made
-	// ContinuedBy is the version that continued the run afterwards. While workers of other versions live, the version that diverged does
-	// not execute the run again. Empty: the run is held, or was resumed.
+	// ContinuedBy is the version that continued the run afterwards. While workers of other versions are running, the version that
+	// diverged does not execute the run again. ContinuedBy is empty while the run is held, and after the run was resumed.
 	ContinuedBy string
 }
 

@@ -39,12 +39,12 @@ type Config struct {
 	// [Engine.Run] begins, before it claims runs. The declaration of the newest Version applies, unless [Engine.SetQueue] has set
 	// the queue; both are shown by [Engine.Queues]. The newest version is the one whose first declaration of the queue is the
 	// most recent. A queue that the code no longer declares stays until [Engine.DeleteQueue]. The settings bound the queue over all
-	// workers, also if Queues does not name it.
+	// workers, even if Queues does not name it.
 	QueueSettings map[string]QueueSettings
 	// Schedules are schedules that the code declares. A worker records them when [Engine.Run] begins. The declaration of the
 	// newest Version applies, unless [Engine.SetSchedule] has set the schedule; both are shown by [Engine.Schedules]. The newest
 	// version is the one whose first declaration of the schedule is the most recent. An older version's declaration applies again
-	// when no worker of the newer version lives. A schedule that the code no longer declares stays until [Engine.DeleteSchedule].
+	// when no worker of the newer version is running. A schedule that the code no longer declares stays until [Engine.DeleteSchedule].
 	Schedules []Schedule
 	// Name is the name of this process in [Engine.Workers]. Empty: the host name and the process ID.
 	Name string

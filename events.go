@@ -68,7 +68,7 @@ type Event struct {
 	Workflow string
 
 	// Actor and Reason are the [Actor] and the [Reason] of the call that has requested the change, if it had any. For an
-	// EventPaused, they are those of the pause. For an EventCancelled, they are in [RunInfo.Cancellation].
+	// EventPaused, the call is the one that requested the pause. For an EventCancelled, see [RunInfo.Cancellation] instead.
 	//
 	// Old and New are what the event's type says. For EventMovedToQueue, EventPriorityChanged, EventVersionChanged, EventRepaired and
 	// EventContinued they are the queue, the priority, the version, or the number of the generation, before and after the change. If

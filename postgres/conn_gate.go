@@ -47,7 +47,8 @@ func newConnGate(most int) *connGate {
 	return &connGate{max: most, bound: 1, changedAt: now, boundCheckedAt: now}
 }
 
-// acquireSlot waits until the caller may use the pool. After nil, the caller must call leave. A nil gate bounds nothing.
+// acquireSlot waits until the caller may use the pool. If it returns nil, the caller must call releaseSlot. A nil gate
+// bounds nothing.
 func (g *connGate) acquireSlot(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -90,7 +91,7 @@ func (g *connGate) acquireSlot(ctx context.Context) error {
 	}
 }
 
-// releaseSlot ends what enter began.
+// releaseSlot frees the slot that acquireSlot has taken.
 func (g *connGate) releaseSlot() {
 	if g == nil {
 		return

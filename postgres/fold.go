@@ -221,7 +221,7 @@ func (s *database) startFolded(ask roundTripFunc, item *store.StartWrite) error 
 func (s *database) releaseFoldedRun(ask roundTripFunc, r *store.FoldRelease) error {
 	n := 0
 	err := ask("release a run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.startFoldRunRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input, r.Queue, r.Priority,
+		batch.Queue(s.statements.startFoldRunRelease, store.ShardOf(r.RunUUID), pgUUID(r.RunUUID), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input, r.Queue, r.Priority,
 			pgTime(r.StartBy), timeoutOrNull(r.Timeout))
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
@@ -232,7 +232,7 @@ func (s *database) releaseFoldedRun(ask roundTripFunc, r *store.FoldRelease) err
 		return readRowCount(res, 1, nil)
 	})
 	if err == nil && n != 1 {
-		err = fmt.Errorf("postgres: run %s: %w: it was ended or changed just now", r.Run, store.ErrUnavailable)
+		err = fmt.Errorf("postgres: run %s: %w: it was ended or changed just now", r.RunUUID, store.ErrUnavailable)
 	}
 	return err
 }

@@ -95,12 +95,12 @@ func changeFold(x *writeTx, c *store.FoldChangeRequest) error {
 		}
 	}
 	if r := w.Release; r != nil {
-		n, err := x.exec(qStartFoldRunRelease, int64(r.Lane), bindTime(r.WakeAt), bindTime(r.Deadline), bindBytes(r.Input), bindShard(r.Run), bindUUID(r.Run),
+		n, err := x.exec(qStartFoldRunRelease, int64(r.Lane), bindTime(r.WakeAt), bindTime(r.Deadline), bindBytes(r.Input), bindShard(r.RunUUID), bindUUID(r.RunUUID),
 			r.Queue, int64(r.Priority), r.Timeout.Microseconds())
 		if err != nil || n != 1 {
-			return checkOneRow("releasing run", r.Run, n, err)
+			return checkOneRow("releasing run", r.RunUUID, n, err)
 		}
-		if _, err := x.exec(qStartFoldReleasedPlaceUpdate, bindTime(r.StartBy), int64(r.Lane), bindShard(r.Run), bindUUID(r.Run)); err != nil {
+		if _, err := x.exec(qStartFoldReleasedPlaceUpdate, bindTime(r.StartBy), int64(r.Lane), bindShard(r.RunUUID), bindUUID(r.RunUUID)); err != nil {
 			return err
 		}
 		x.addHint(store.HintClaim)

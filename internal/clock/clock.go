@@ -13,14 +13,14 @@ import (
 // Clock tells the time that all processes of one database share. Ensure or Set must be called before the
 // first call of another method. All methods may be called concurrently.
 type Clock interface {
-	// Ensure makes the time known. It reads the database's clock from r if nobody has read it yet, or for a minute.
+	// EnsureReading makes the time known. It reads the database's clock from r if nobody has read it yet, or for a minute.
 	EnsureReading(ctx context.Context, r Reader) error
-	// Set stores a reading of the database's clock. The query was sent at the local time asked.
+	// AddReading stores a reading of the database's clock. The query was sent at the local time asked.
 	AddReading(database, asked time.Time)
 
 	// Now returns the time in UTC, in whole microseconds, which is the resolution of the databases.
 	Now() time.Time
-	// Doubt returns by how much Now may be wrong.
+	// MaxError returns by how much Now may be wrong.
 	MaxError() time.Duration
 	// Until returns how long it is until t, or zero if t has certainly passed. It adds the doubt, so that a
 	// timer is late rather than early.
@@ -31,10 +31,10 @@ type Clock interface {
 	// AfterFunc calls f after d has passed. f must not block.
 	AfterFunc(d time.Duration, f func()) ResettableTimer
 
-	// ArrivedAt returns the time to write into a row whose time the database otherwise sets. The zero time
+	// RowTimeOverride returns the time to write into a row whose time the database otherwise sets. The zero time
 	// means that the database sets it.
 	RowTimeOverride() time.Time
-	// Manual reports whether a test moves the clock. Then no time passes on its own, only one process uses
+	// IsManual reports whether a test moves the clock. Then no time passes on its own, only one process uses
 	// the database, and the test decides when runs are parked.
 	IsManual() bool
 }

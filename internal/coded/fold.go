@@ -77,7 +77,7 @@ func (s *Store) sealFold(w *store.FoldWrite) (_ *store.FoldWrite, err error) {
 	}
 	if w.Release != nil {
 		release := *w.Release
-		if err := s.sealInput(release.Run, &release.Input); err != nil {
+		if err := s.sealInput(release.RunUUID, &release.Input); err != nil {
 			return nil, err
 		}
 		sealed.Release = &release

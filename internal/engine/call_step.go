@@ -19,7 +19,7 @@ import (
 type CallSpec struct {
 	Name string
 	Kind store.Kind
-	// MaxAttempts is the maximum number of attempts that Retry allows. Zero means no bound, or no Retry.
+	// MaxAttempts is the maximum number of attempts that RetryDelay allows. MaxAttempts is zero if there is no bound or no RetryDelay.
 	MaxAttempts int32
 	// AtMostOnce commits the started marker before the function is called. If a process died after that, the
 	// next execution calls Verify to find out what happened. Without Verify the step fails with
@@ -27,8 +27,8 @@ type CallSpec struct {
 	AtMostOnce bool
 	Verify     func(ctx context.Context) (out AttemptOutput, happened bool, failure *record.Failure)
 
-	// Retry returns how long to wait after the given attempt has failed, or false if there is no further
-	// attempt. Nil means no retry.
+	// RetryDelay returns how long to wait after the given attempt has failed, or false if there is no further
+	// attempt. If RetryDelay is nil, the step is not retried.
 	RetryDelay func(attempt int32) (time.Duration, bool)
 
 	CallSite       uintptr       // where the user's code made the call

@@ -100,15 +100,15 @@ type WorkflowDefinition struct {
 	PinnedGrace       time.Duration
 	OnDrift           DriftPolicy
 	PreviousCallNames map[string]string // the calls that were renamed: their previous names by the present ones
-	// RetryRun returns the wait before the next generation of a run that has failed for the given time in a row, or false if the run
-	// ends. Nil: it ends at its first failure.
+	// RunRetryDelay returns the wait before the next generation of a run that has failed the given number of times in a row, or
+	// false if the run ends. If RunRetryDelay is nil, the run ends at its first failure.
 	RunRetryDelay func(failures int32) (time.Duration, bool)
 	Retired       map[string]bool // recorded calls that the code does not make any more
-	// Function is the user's function; see Scope.isOwnGoroutine. Nil: unknown.
+	// UserFunction is the function that the user defined; see Scope.isOwnGoroutine. UserFunction is nil if it is unknown.
 	UserFunction any
 	// FirstRecord is nil if the workflow has none.
 	FirstRecord *FirstRecord
-	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
+	// CallFunction executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
 	CallFunction func(s *Scope, input []byte) (output []byte, failure *record.Failure)
 	// EncodeInput encodes the input with which a run of the workflow continues as new. It returns an error for a value of another

@@ -60,8 +60,8 @@ func (c *compensations) addFailuresTo(failure *record.Failure) *record.Failure {
 	return &f
 }
 
-// Compensate registers a compensation of the run, which spec describes. It may be called when the run must already end, because
-// the effect that it undoes has happened.
+// Compensate registers the compensation that spec describes. Compensate also works when the run must already end, because the
+// effect to undo has happened.
 func (s *Scope) Compensate(spec *CallSpec) error {
 	if err := naming.Check("compensation", spec.Name); err != nil {
 		return err

@@ -90,7 +90,7 @@ func (l *Check) Plan(at store.FoldSnapshot) *store.FoldWrite {
 		return nil
 	}
 	if release != nil {
-		l.Released = release.Run
+		l.Released = release.RunUUID
 	}
 	return &store.FoldWrite{Row: s.row(l.Key, l.NextCheckAt, after, input), Release: release}
 }
@@ -106,7 +106,7 @@ func (l *Check) release(at store.FoldSnapshot, s *state, input []byte) *store.Fo
 	run := at.Runs[s.Waiting]
 	due := time.UnixMicro(max(s.Due, micros(l.Now)))
 	r := &store.FoldRelease{
-		Run: s.Waiting, Queue: run.Queue, Priority: run.Priority, Lane: store.ClaimLaneOf(run.Queue, l.Key.Workflow, run.Version, run.Priority),
+		RunUUID: s.Waiting, Queue: run.Queue, Priority: run.Priority, Lane: store.ClaimLaneOf(run.Queue, l.Key.Workflow, run.Version, run.Priority),
 		WakeAt: due, Deadline: run.Deadline, Input: input,
 	}
 	if l.NeedsPlace != nil && l.NeedsPlace(run.Queue) {

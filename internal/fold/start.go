@@ -34,12 +34,13 @@ type Spec struct {
 type Start struct {
 	Spec
 	Run store.StartWrite // as it would be without a key
-	// Call is the identity of the step's start; empty: the start is made outside of a step.
+	// Call identifies the start within its step. Call is empty for a start outside of a step.
 	Call string
-	// Since is when the step may have begun for the first time; zero: it begins now.
+	// StepBeganAt is when the step may have begun for the first time. StepBeganAt is zero if the step begins now.
 	StepBeganAt time.Time
 	Now         func() time.Time
-	// Refused is why the queue takes no further run; nil: it takes one. It is the start's error if the start would create a run.
+	// RefusalError says why the queue takes no further run, and is nil if the queue takes one. A start that would create a run
+	// returns RefusalError.
 	RefusalError error
 
 	// What Plan has decided:

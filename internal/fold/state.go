@@ -28,7 +28,7 @@ import (
 
 // Limits of a row.
 const (
-	// Keep is how long a row stays after its last start. For as long, a repeated start is recognized.
+	// KeepRowFor is how long a row stays after its last start. For as long, a repeated start is recognized.
 	KeepRowFor = 7 * 24 * time.Hour
 	// MaxThrottle is the largest number of starts of a throttle. The row holds the time of each.
 	MaxThrottle = 1000

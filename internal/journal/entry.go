@@ -86,17 +86,17 @@ func (e *Entry) historyRun() (run uuid.UUID, ok bool) {
 // transaction, the items may or may not become durable, and the caller must not access them again.
 // Every error except ErrClosed is a *WriteError.
 type Writer interface {
-	// Start commits new runs.
+	// WriteStarts commits new runs.
 	WriteStarts(ctx context.Context, starts []*store.StartWrite) error
-	// Step commits one state of a step.
+	// WriteStep commits one state of a step.
 	WriteStep(ctx context.Context, w *store.StepWrite) error
 	// WriteStartWithStep commits the start of a run together with a step: the first one of the run, or that of its parent.
 	WriteStartWithStep(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error
-	// Receive commits one attempt to receive a signal.
+	// WriteReceive commits one attempt to receive a signal.
 	WriteReceive(ctx context.Context, r *store.ReceiveWrite) error
-	// Signal commits a signal.
+	// WriteSignal commits a signal.
 	WriteSignal(ctx context.Context, s *store.SignalWrite) error
-	// Run commits the end of one ownership of a run.
+	// WriteOwnershipEnd commits the end of one ownership of a run.
 	WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error
 }
 

@@ -61,6 +61,7 @@ var rules = map[string]rule{
 	"tests await states":             testsAwaitStates,
 	"SQL is in .sql files":           sqlInFiles,
 	"what is public is documented":   publicIsDocumented,
+	"comments name their subject":    commentsNameTheirSubject,
 }
 
 func TestRulesOfTheRepository(t *testing.T) {
@@ -97,6 +98,8 @@ func TestRulesFindFaults(t *testing.T) {
 		{"SQL is in .sql files", "postgres/x.go", "package postgres; const q = `SELECT a FROM b`"},
 		{"what is public is documented", "x.go", "package durable; func Public() {}"},
 		{"what is public is documented", "postgres/x.go", "package postgres; type Public int"},
+		{"comments name their subject", "x.go", "package durable\n\n// Former returns nothing.\nfunc Present() {}"},
+		{"comments name their subject", "x.go", "package durable\n\ntype T struct {\n\t// formerName is empty.\n\tpresentName string\n}"},
 	} {
 		f, err := parse(c.name, c.text)
 		if err != nil {

@@ -29,7 +29,7 @@ const (
 
 // Host is what Waiters need to know from the engine.
 type Host interface {
-	// Executing reports whether this process executes the run, and will deliver its end.
+	// IsExecuting reports whether this process executes the run, and will deliver its end.
 	IsExecuting(id uuid.UUID) bool
 	// Patience returns how long a caller waits although the database rejects the queries for its run.
 	Patience() time.Duration

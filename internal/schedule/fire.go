@@ -17,7 +17,7 @@ const MostTimes = 100
 type Firing struct {
 	Name string
 	Now  time.Time
-	// Start returns the start of the run for a scheduled time. It does not write.
+	// NewStart returns the start of the run for a scheduled time, and writes nothing.
 	NewStart func(name string, s *Settings, at time.Time) *store.StartWrite
 	// Check returns why no run can be started with these settings. It does not wait. If the error wraps ErrUnchecked, Plan writes
 	// nothing. Nil: a run can always be started.

@@ -15,8 +15,8 @@ type AdmissionRequest struct {
 	Now              time.Time
 	CloseAfterRewind time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
 
-	// Hinted tells that a run of the queue has just ended or begun to wait, so that there certainly is something to do. A store
-	// need not look first.
+	// WorkIsCertain reports whether a run of the queue has just ended or begun to wait. Then the pass has work to do, and a store
+	// need not look for it first.
 	WorkIsCertain bool
 
 	// QueueLocked is set if another transaction has locked the queue. That transaction makes the pass, and the caller tries
@@ -28,7 +28,7 @@ type AdmissionRequest struct {
 	AdmittedAt  time.Time // when they did, by the queue's clock, which never goes back
 }
 
-// lockedRunsRecheckDelay is when a queue is looked at again in which other transactions have locked the runs that come next.
+// lockedRunsRecheckDelay is the time until the next pass over a queue whose next runs other transactions have locked.
 const lockedRunsRecheckDelay = 100 * time.Millisecond
 
 // CopyResults copies the results of the plan into the AdmissionRequest.

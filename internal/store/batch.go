@@ -83,7 +83,7 @@ type StepWrite struct {
 // terminal, the outcome is Adopted, and no signal is taken.
 //
 // If a row of the same or a later attempt exists and has a NextAt, only a signal that arrived by
-// that time (see Signal.ArrivedAt) is taken. Later signals remain for other receives.
+// that time (see Signal.ArrivedAt) is taken. A signal that arrives after NextAt remains for other receives.
 //
 // A pause or cancel request (Control) does not prevent the write.
 type ReceiveWrite struct {
@@ -345,8 +345,8 @@ type ClaimedRun struct {
 	Run           Run
 	History       []Step        // ordered by name
 	UnreadHistory UnreadHistory // tells whether HistoryFrom has to read more
-	// CheckpointsAtLastCrash is how many terminal checkpoints the run had when its crashes were last counted. If it
-	// has more now, the run has progressed since.
+	// CheckpointsAtLastCrash is how many terminal checkpoints the run had when its crashes were last counted. If the run has more
+	// terminal checkpoints now, it has made progress since that crash.
 	CheckpointsAtLastCrash int
 	BypassesQueue          bool // its admission state is AdmissionBypassed
 }

@@ -80,21 +80,21 @@ type FoldChangeRequest struct {
 	// SkipLocked makes ChangeFold return without a call of Plan if the key has no row, or if another transaction has locked the row.
 	// Without SkipLocked, ChangeFold waits a short time for the lock, and then returns ErrLocked.
 	SkipLocked bool
-	// Name is the name of a root that Plan decides about; empty: none.
+	// Name is the name of a root run that Plan decides about. Name is empty if there is none.
 	Name string
-	// Runs returns the runs that Plan decides about. It is called with the locked row.
+	// RunsToRead returns the runs that Plan decides about. ChangeFold calls it with the locked row.
 	RunsToRead func(row *Fold) []uuid.UUID
 	// Plan returns the changes to write, or nil if nothing changes. Plan must not block, and may be called several times.
 	Plan func(s FoldSnapshot) *FoldWrite
 
-	// Written is the FoldWrite that Plan returned, with the outcome of its start. It is nil if nothing was written.
+	// AppliedWrite is the FoldWrite that Plan returned, with the outcome of its start. AppliedWrite is nil if nothing was written.
 	AppliedWrite *FoldWrite
 }
 
-// FoldSnapshot is the argument of [FoldChangeRequest.Plan]. It holds what the transaction has read: the row of the key, and the runs concerned.
+// FoldSnapshot is the argument of [FoldChangeRequest.Plan]: the row of the key and the runs concerned, as the transaction has read them.
 type FoldSnapshot struct {
 	Row         *Fold                 // nil: there is none
-	Runs        map[uuid.UUID]FoldRun // those of FoldChangeRequest.Runs that exist
+	Runs        map[uuid.UUID]FoldRun // the runs of FoldChangeRequest.RunsToRead that exist
 	RunWithName *Run                  // the root with FoldChangeRequest.Name; nil: there is none
 }
 
@@ -103,16 +103,16 @@ type FoldWrite struct {
 	Row    Fold
 	Delete bool        // the row is deleted
 	Start  *StartWrite // a run to create; nil: none
-	// Release makes a run claimable that was created with Unreleased; nil: none. It changes nothing if the
-	// run has begun, has ended, is to be cancelled, or has another queue or priority than Plan has seen; then
-	// ChangeFold plans again.
+	// Release makes a run claimable that was created with Unreleased. Release is nil if no run becomes claimable. If the run has
+	// begun or ended, is to be cancelled, or has another queue or priority than Plan has seen, ChangeFold does not release the
+	// run and plans again.
 	Release *FoldRelease
 }
 
 // FoldRelease makes a run claimable. A paused run stays paused, and begins when it is resumed.
 type FoldRelease struct {
-	Run      uuid.UUID
-	Queue    string // of the run; the lane is that of both
+	RunUUID  uuid.UUID
+	Queue    string // of the run
 	Priority int16
 	Lane     ClaimLane
 	WakeAt   time.Time

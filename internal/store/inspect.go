@@ -25,7 +25,7 @@ type Filter struct {
 	UUIDs   []UUID // selects the runs with these UUIDs
 	Parents []UUID // selects the children of these runs
 
-	// Held selects the runs that are held. The fields UUIDs, Parents, GroupKey and Failure are not considered together with it.
+	// OnlyHeld selects the runs that are held. The fields UUIDs, Parents, GroupKey and Failure are not considered together with it.
 	OnlyHeld bool
 
 	Version     string
@@ -177,10 +177,10 @@ type Notifications struct {
 	Requests []PendingControl // runs whose pause or cancel is requested; repeated until they are released
 	Woken    []uuid.UUID      // runs that a signal or the end of a child has woken since the last call
 	// Deadlines holds the leases of runs whose deadline differs from the deadline in the caller's
-	// lease. They are repeated until the caller's lease has the new deadline.
+	// lease. A lease is returned again until the caller's lease has the new deadline.
 	Deadlines []Lease
-	// Ended holds the caller's leases whose runs are now Cancelled at the epoch of the lease. Such a run was terminated, or the
-	// caller itself has recorded its cancel. They are repeated as long as the caller passes their leases.
+	// EndedLeases holds the caller's leases whose runs are now Cancelled at the epoch of the lease. Such a run was terminated, or
+	// the caller itself has recorded its cancel. A lease is returned again in each call that passes the lease.
 	EndedLeases []Lease
 }
 

@@ -16,7 +16,7 @@ type OverviewStore interface {
 	// counts in ranges of an index, up to most runs in each; see StatusCount.
 	StatusCounts(ctx context.Context, now time.Time, most int) ([]StatusCount, error)
 
-	// Search examines the newest runs with lower UUIDs than before (zero: the newest of all), and returns the UUIDs of those that match the filter, in
+	// SearchRuns examines the newest runs with lower UUIDs than before (zero: the newest of all), and returns the UUIDs of those that match the filter, in
 	// descending order. It examines up to the given number of runs of each shard. reached is the UUID below which runs have not been examined, or
 	// zero if all have been. It ignores the conditions of a filter that has an index; see Filter.UsesIndex.
 	SearchRuns(ctx context.Context, f Filter, before UUID, examine int) (found []UUID, reached UUID, err error)

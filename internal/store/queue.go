@@ -186,7 +186,7 @@ type QueueStore interface {
 	// Queues returns all queues that are not marked as deleted, with their use at the time now, ordered by name.
 	Queues(ctx context.Context, now time.Time) ([]Queue, error)
 
-	// Depth returns how many runs of a queue wait to begin, or wait for a place, but at most the given number. It counts only
+	// QueueDepth returns how many runs of a queue wait to begin, or wait for a place, but at most the given number. It counts only
 	// committed runs.
 	QueueDepth(ctx context.Context, queue string, most int) (int, error)
 
@@ -219,7 +219,8 @@ func DecodeQueueSettings(text string) (*QueueSettings, error) {
 	return s, nil
 }
 
-// Decode sets the settings of the queue from their recorded forms, which may be empty.
+// Decode parses the JSON of the declared settings and of the settings that an operator has set. An empty text stands for no settings.
+// Settings becomes the set ones if there are any, and the declared ones otherwise.
 func (q *Queue) Decode(declared, set string) (err error) {
 	if q.Declared, err = DecodeQueueSettings(declared); err == nil {
 		q.Set, err = DecodeQueueSettings(set)

@@ -126,7 +126,7 @@ type RunRepair struct {
 	ReleasedReceivers []string    // receivers whose signals are received anew; see ReceiveWrite
 	Detail            []byte      // what the repair changes, in the engine's encoding
 
-	// Continues says that a run that is executed goes on with Input, an empty history and its deadline. Its checkpoints and children,
+	// ContinuesAsNew says that a run that is executed goes on with Input, an empty history and its deadline. Its checkpoints and children,
 	// however many there are, move to the superseded generation.
 	ContinuesAsNew bool
 	Input          []byte        // only with Continues

@@ -128,7 +128,7 @@ type DeleteTreeRequest struct {
 	// EndedBeforeCall has runs that had ended before the call, with their epochs, if it waits for writes under way. Other runs must have
 	// ended for at least MinRetention.
 	EndedBeforeCall map[uuid.UUID]Epoch
-	// Allowed has the runs and generations that may be deleted. Nil: all.
+	// DeletableUUIDs has the runs and generations that may be deleted. If DeletableUUIDs is nil, all may be deleted.
 	DeletableUUIDs map[uuid.UUID]bool
 
 	// Outcome is Written if the tree was deleted; Adopted if there is no such run; Fenced if a run of the tree prevents

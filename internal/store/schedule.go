@@ -35,7 +35,7 @@ type ScheduleStore interface {
 	// ScheduleByName returns the schedule, or nil if there is none.
 	ScheduleByName(ctx context.Context, name string) (*Schedule, error)
 
-	// Fires returns what happened at the latest times of a schedule before the given one, the newest first. A zero time is later than
+	// ScheduleFires returns what happened at the latest times of a schedule before the given one, the newest first. A zero time is later than
 	// all others.
 	ScheduleFires(ctx context.Context, schedule string, before time.Time, limit int) ([]ScheduleFire, error)
 }
@@ -60,7 +60,7 @@ type ScheduleChangeRequest struct {
 	Name string
 	// SkipLocked makes ChangeSchedule return without a change if another transaction has locked the row. Otherwise it waits.
 	SkipLocked bool
-	// Times returns the times that Plan decides; may be nil. It is called with the locked row.
+	// TimesToDecide returns the times that Plan decides, and may be nil. ChangeSchedule calls it with the locked row.
 	TimesToDecide func(row *Schedule) []time.Time
 	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times. It is called
 	// again if ScheduleState.AddTakenID says so.
@@ -71,7 +71,7 @@ type ScheduleChangeRequest struct {
 
 	// Found reports whether the row existed. It is also false if the row was locked and SkipLocked is true.
 	Found bool
-	// Written is the ScheduleWrite that Plan returned, with the outcomes of its starts. It is nil if nothing was written.
+	// AppliedWrite is the ScheduleWrite that Plan returned, with the outcomes of its starts. AppliedWrite is nil if nothing was written.
 	AppliedWrite *ScheduleWrite
 }
 
@@ -111,7 +111,8 @@ type ScheduleWrite struct {
 	Row    Schedule       // the new row; the store ignores Row.FireCount
 	Delete bool           // the row is deleted, with its fires
 	Fires  []ScheduleFire // in the order of their times, each time once
-	// LastRunFire is the index of the fire whose run becomes Row.LastRun if it is started; -1: none.
+	// LastRunFire is an index into Fires. If the store starts the run of that fire, the run becomes Row.LastRun. LastRunFire is -1
+	// if Row.LastRun stays as it is.
 	LastRunFire int
 }
 

@@ -129,7 +129,7 @@ type Store interface {
 	// the runs are not filled in. If there is no such run, the result is empty.
 	Tree(ctx context.Context, run uuid.UUID) ([]*Run, error)
 
-	// Counts returns how many runs of the tree have each status, and how many checkpoints of each kind
+	// TreeCounts returns how many runs of the tree have each status, and how many checkpoints of each kind
 	// they wait for, at the time now.
 	TreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (TreeCounts, error)
 
@@ -210,10 +210,10 @@ const DeadWorkerCheckCount = 32
 type Peers struct {
 	Dead            []uuid.UUID
 	Live            int // how many other workers show that they are alive, or have died too recently for the caller to know
-	LiveWithLowerID int // how many of them have a lower ID than the caller
+	LiveWithLowerID int // how many of the live workers have a lower ID than the caller
 
-	// Siblings is how many workers on other schemas of the same database share the caller's connections. Their polls use the same
-	// connections and the same server, so with many of them each polls less often.
+	// WorkersSharingConns is how many workers on other schemas of the same database share the caller's connections. Many such
+	// workers poll less often, because their polls use the same connections and the same server.
 	WorkersSharingConns int
 }
 

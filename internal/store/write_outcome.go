@@ -77,9 +77,9 @@ func (w *StepWrite) OutcomeFromRows(run RunState, row *Step) Outcome {
 	return 0
 }
 
-// NeedsSecondTry reports whether a step write for which OutcomeFromRows returned zero changed no row because the writer was wrong
-// about whether the row exists, or because of a pause or cancel request. A second try that ignores whether the row exists and
-// ignores control requests then succeeds. If NeedsSecondTry returns false, another transaction has locked the row.
+// NeedsSecondTry reports whether to try the write of the step again. Call it after OutcomeFromRows has returned zero. NeedsSecondTry
+// returns true if RowExists is wrong, or if the run has a pause or cancel request. A second try that ignores RowExists and
+// control requests then succeeds. If NeedsSecondTry returns false, another transaction has locked the row.
 func (w *StepWrite) NeedsSecondTry(run RunState, row *Step) bool {
 	return run.Control != 0 || w.RowExists != (row != nil)
 }

@@ -229,7 +229,7 @@ func (b *fixture) unreleased(name string) store.Run {
 func (b *fixture) releaseFold(r store.Run, startBy time.Time, input []byte) error {
 	return b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldSnapshot) *store.FoldWrite {
 		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{
-			Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission),
+			RunUUID: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission),
 			WakeAt: b.afterStart(time.Minute), Deadline: b.afterStart(time.Hour), Timeout: time.Minute, StartBy: startBy, Input: input,
 		}}
 	}})
@@ -278,7 +278,7 @@ func foldGone(b *fixture) {
 			}
 			row := *s.Row
 			row.State = []byte(`{"released":1}`)
-			return &store.FoldWrite{Row: row, Release: &store.FoldRelease{Run: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority), WakeAt: b.now}}
+			return &store.FoldWrite{Row: row, Release: &store.FoldRelease{RunUUID: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority), WakeAt: b.now}}
 		}})
 		cancel()
 		if err == nil && plans == 1 {

@@ -41,7 +41,7 @@ func requeueUnreleased(b *fixture) {
 		if plans++; plans > 1 {
 			return nil
 		}
-		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{Run: r.UUID, Queue: r.Queue, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, 0), WakeAt: b.now}}
+		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{RunUUID: r.UUID, Queue: r.Queue, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, 0), WakeAt: b.now}}
 	}})
 	if row := b.row(r.UUID); !row.WakeAt.IsZero() {
 		b.Errorf("a release for another queue has changed the run: %+v", row)

@@ -32,7 +32,7 @@ var _ = [1]struct{}{}[MaxNameBytes-naming.MaxName] // they are the same
 type Config struct {
 	// Workflows are the workflows that this process executes. It claims runs of these workflows only.
 	Workflows []Definition
-	// Queues are the queues from which this process claims runs. Empty: all queues. A run in a queue that no process serves waits,
+	// Queues are the queues from which this process claims runs. Empty means all queues. A run in a queue that no process serves waits,
 	// and every worker logs a warning.
 	Queues []string
 	// QueueSettings are the settings of queues that the code declares, by the name of the queue. A worker records them when
@@ -46,10 +46,10 @@ type Config struct {
 	// version is the one whose first declaration of the schedule is the most recent. An older version's declaration applies again
 	// when no worker of the newer version is running. A schedule that the code no longer declares stays until [Engine.DeleteSchedule].
 	Schedules []Schedule
-	// Name is the name of this process in [Engine.Workers]. Empty: the host name and the process ID.
+	// Name is the name of this process in [Engine.Workers]. Empty means the host name and the process ID.
 	Name string
 	// Version is the version of the program. A run records the version that started it, and then the version that executed it last.
-	// Empty: the time and the revision of the commit from which the program was built, such as 20260102150405-0123456789ab, with a
+	// Empty means the time and the revision of the commit from which the program was built, such as 20260102150405-0123456789ab, with a
 	// hash of the executable if files had been modified. A program that was built without this data, as by go test and go run, gets
 	// a hash as its version, and the next paragraph does not apply to it.
 	//
@@ -58,7 +58,7 @@ type Config struct {
 	// workers of the earlier version execute the run, and log that they do. Versions are ordered by the time at which their first
 	// worker started. The record of a version is deleted after 90 days without a worker. See also [Pinned].
 	Version string
-	// Concurrency is the largest number of runs that this process executes at once. Zero: 256. Under load the process prefetches
+	// Concurrency is the largest number of runs that this process executes at once. Zero means 256. Under load the process prefetches
 	// a few more runs, about as many as it finishes in 30 ms.
 	//
 	// While a step of a run waits with its own context for the result of another run ([Run.Result], [Workflow.Call]), the run lends
@@ -67,25 +67,25 @@ type Config struct {
 	// that waits in [Ctx.Child] has no slot meanwhile.
 	Concurrency int
 	// StepConcurrency is the largest number of functions of steps, Tx steps and compensations that this process executes at once,
-	// over all runs. Zero: no bound. Further functions wait in order of arrival. The wait does not count towards their timeouts, and
+	// over all runs. Zero means no bound. Further functions wait in order of arrival. The wait does not count towards their timeouts, and
 	// a cancel, a pause or a shutdown ends it. While a step waits with its own context for the result of a run ([Run.Result],
 	// [Workflow.Call]), it does not count towards StepConcurrency. A function that continues after its timeout no longer counts.
 	StepConcurrency int
 	// Lease is how long a run stays with a worker that no longer renews the lease. A worker renews its leases three times in this
 	// time. It is also how long a live run stays paused for a repair by this engine, such as [Engine.Override], if the process dies.
-	// Zero: 10 s; at least 300 ms.
+	// Zero means 10 s; at least 300 ms.
 	Lease time.Duration
 	// Poll is the longest time between two queries for due runs. Notifications and due times usually shorten it. A start with a
 	// Delay of a minute or more sends no notification, and may be found by polling. On PostgreSQL, a worker whose notifications
-	// arrive polls less often if there are many: at most ten times this duration apart, and five times for runs. Zero: 1 s.
+	// arrive polls less often if there are many: at most ten times this duration apart, and five times for runs. Zero means 1 s.
 	Poll time.Duration
-	// Grace is how long running steps may continue after the context of [Engine.Run] has ended. Zero: 10 s. Negative: no time.
+	// Grace is how long running steps may continue after the context of [Engine.Run] has ended. Zero means 10 s. Negative means no time.
 	Grace time.Duration
 	// ParkAfter is the shortest wait for which a run leaves memory. If its function does not return within twice this time, its
-	// stack is logged. Zero: 5 s.
+	// stack is logged. Zero means 5 s.
 	ParkAfter time.Duration
 	// MaxCrashes is how many times in a row the process of a run may die, or the run be held (see [ErrHeld]), without a new
-	// checkpoint. Then the run is paused, with the reason. Zero: 5; at most 1000.
+	// checkpoint. Then the run is paused, with the reason. Zero means 5; at most 1000.
 	MaxCrashes int
 	// FailAtMaxCrashes makes such a run fail instead, with [ErrCrashLoop]. Its compensations are not executed, because that would
 	// call the workflow function, which may be what kills the process. Its children are cancelled. Use the same setting in all
@@ -93,13 +93,13 @@ type Config struct {
 	FailAtMaxCrashes bool
 	// ClaimLimit is the largest number of runs that one query claims. A smaller limit spreads runs more evenly over workers, and
 	// costs more transactions. Engines that share a store and claim the same runs share their queries, and each executes as many
-	// runs as it has slots. Zero: 256; at most 10000.
+	// runs as it has slots. Zero means 256; at most 10000.
 	ClaimLimit int
-	// MaxPayload is the largest size of an encoded input, output or signal, in bytes. Zero: 4 MiB; at most 512 MiB.
+	// MaxPayload is the largest size of an encoded input, output or signal, in bytes. Zero means 4 MiB; at most 512 MiB.
 	MaxPayload int
 	// Patience is how long a write is retried while the database is not available, rejects it, or another transaction blocks it.
 	// Then the caller gets a [*WriteError] with [ErrUnavailable], [ErrRejected] or [ErrLocked], and a run is held (see [ErrHeld]).
-	// A missing privilege is retried for runs only; other callers get [ErrPermission] at once. Zero: one minute.
+	// A missing privilege is retried for runs only; other callers get [ErrPermission] at once. Zero means one minute.
 	Patience time.Duration
 	// Retention tells how long ended runs, superseded generations and events are kept. The zero value keeps everything.
 	Retention Retention
@@ -107,18 +107,18 @@ type Config struct {
 	// Codec encodes the inputs, outputs, signals and errors of runs before they reach the database, for example to encrypt them; see
 	// package codec. Names, IDs, keys, tags, times and the types of errors are not encoded. Payloads that were written without a
 	// codec can still be read. All processes that execute or read the runs need a codec that decodes the payloads; see
-	// [ErrUnreadable]. Nil: payloads are stored as JSON.
+	// [ErrUnreadable]. Nil means payloads are stored as JSON.
 	Codec Codec
 
 	// Logger receives the engine's log. Failures are logged at Warn or Error; cancels, and the start and stop of the worker, at
 	// Info. An idle
-	// engine logs nothing at Info. Nil: no log.
+	// engine logs nothing at Info. Nil means no log.
 	Logger *slog.Logger
-	// TracerProvider and MeterProvider receive spans and metrics. Nil: the global providers of OpenTelemetry.
+	// TracerProvider and MeterProvider receive spans and metrics. Nil means the global providers of OpenTelemetry.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 	// MetricStepNames is the largest number of values of the attribute durable.step.name in metrics, for each workflow. Further
-	// steps are counted as _OTHER. Items of a Map are counted under the name of the Map. Zero: 100. Negative: no such attribute.
+	// steps are counted as _OTHER. Items of a Map are counted under the name of the Map. Zero means 100. Negative means no such attribute.
 	MetricStepNames int
 }
 

@@ -22,7 +22,7 @@ const ExportFormat = 3
 type Exported struct {
 	Format int         `json:"format"` // ExportFormat
 	Run    ExportedRun `json:"run"`
-	// Generation is the number of a superseded generation, of which Run and History are. Zero: the run as it is.
+	// Generation is the number of a superseded generation, of which Run and History are. Zero means the run as it is.
 	Generation int `json:"generation,omitzero"`
 	// History holds the checkpoints of the run, in the order in which their calls began. Export children to get theirs.
 	History []ExportedStep `json:"history"`

@@ -141,7 +141,7 @@ func (d *graphDefinition) failNode(name string, err error) {
 	d.fail(fmt.Errorf("node %q: %w", name, err))
 }
 
-// addNode declares a node. over is the node whose value is the list of items; nil: none. execute is what the node does once it begins.
+// addNode declares a node. over is the node whose value is the list of items; nil means none. execute is what the node does once it begins.
 func (d *graphDefinition) addNode(name, kind string, over AnyNode, o *nodeOptions, where uintptr, execute func(c *Ctx, in *NodeInput) (any, error)) *graphNode {
 	n := &graphNode{definition: d, name: name, index: len(d.nodes), callSite: where, execute: execute, conditions: o.conditions, delay: o.delay}
 	declared := graph.Node{Name: name, Kind: kind, Workflow: o.workflow, Unmet: graph.UnmetPolicy(o.unmetPolicy), Delayed: o.delay > 0}

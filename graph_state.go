@@ -238,7 +238,7 @@ func (g *GraphInfo) findNode(name string) *NodeInfo {
 	return nil
 }
 
-// newNodeError returns why the node has no value. row is the row that executed it; nil: none. info has the nodes before it.
+// newNodeError returns why the node has no value. row is the row that executed it; nil means none. info has the nodes before it.
 func newNodeError(n *NodeInfo, v *graph.NodeView, row *store.Step, info *GraphInfo) *NodeError {
 	switch n.State {
 	case NodeSkipped:

@@ -274,7 +274,7 @@ type WorkerInfo struct {
 	HeartbeatAt time.Time
 	DeadAt      time.Time // HeartbeatAt plus the Config.Lease of the worker: from then on it counts as dead, unless it sends another heartbeat before
 	// ClockAhead is by how much the clock of the worker's machine was ahead of the database's clock at the last heartbeat, to
-	// within half a round trip; negative: behind. The library uses the database's clock, but time.Now in your code uses the clock
+	// within half a round trip; negative means behind. The library uses the database's clock, but time.Now in your code uses the clock
 	// of the machine.
 	ClockAhead time.Duration
 	Workflows  []string // the workflows that it executes; nil if there are more than 500
@@ -282,7 +282,7 @@ type WorkerInfo struct {
 	// change of the worker by an operator; nil if there was none.
 	Quiet      bool
 	LastChange *OperatorChange
-	// Queues are Config.Queues: the queues from which it claims runs. Nil: all queues, or more than 500. Every worker decides whose
+	// Queues are Config.Queues: the queues from which it claims runs. Nil means all queues, or more than 500. Every worker decides whose
 	// turn it is in every queue with settings, also in queues from which it claims nothing.
 	Queues []string
 }

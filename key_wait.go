@@ -30,7 +30,7 @@ type KeyWait struct {
 	Live       string
 	LiveStatus Status
 	// Until is the time at which the run may begin: for a debounced run, the end of its quiet time if no further start comes; for a
-	// singleton, the end of its [Delay]. Zero: there is none.
+	// singleton, the end of its [Delay]. Zero means there is none.
 	Until time.Time
 }
 

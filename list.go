@@ -16,11 +16,11 @@ import (
 // Page selects which part of a list is returned.
 type Page struct {
 	Limit int // the most entries of the page; zero: 100, at most 1000
-	// Cursor is where the page begins: RunPage.Next of the page before, or Event.Cursor of the event before. Empty: the first
+	// Cursor is where the page begins: RunPage.Next of the page before, or Event.Cursor of the event before. Empty means the first
 	// page. A cursor of List is a position in the order of all runs, so it stays valid if you change the filter.
 	Cursor string
 	// MaxTime bounds how long [Engine.List] searches if no index finds the runs that match the filter; see RunPage.SearchedTo.
-	// Zero: List searches until the page is full. Other methods ignore it.
+	// Zero means List searches until the page is full. Other methods ignore it.
 	MaxTime time.Duration
 }
 

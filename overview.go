@@ -23,7 +23,7 @@ const (
 type FailureKey struct {
 	Workflow string
 	// Step is the step whose error failed the run, with its scope, and with a star in place of the key of an item of a Map, as in
-	// "resize/*". Empty: the function failed by itself.
+	// "resize/*". Empty means the function failed by itself.
 	Step string
 	// Type is the Go type of the error that the step or the function returned, or its code if it has no type.
 	Type string

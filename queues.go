@@ -16,11 +16,11 @@ type QueueInfo struct {
 	Name string
 	// Settings are the settings that apply: Set, or Declared if Set is nil.
 	Settings QueueSettings
-	// Declared holds the settings that code declares in Config.QueueSettings. Nil: no code has declared the queue.
+	// Declared holds the settings that code declares in Config.QueueSettings. Nil means no code has declared the queue.
 	Declared        *QueueSettings
 	DeclaredVersion string // the Config.Version of that code
 	DeclaredAt      time.Time
-	// Set holds the settings of [Engine.SetQueue]. Nil: it was not called for this queue.
+	// Set holds the settings of [Engine.SetQueue]. Nil means it was not called for this queue.
 	Set         *QueueSettings
 	SetAt       time.Time
 	SetBy       string
@@ -31,10 +31,10 @@ type QueueInfo struct {
 	LastChange  *OperatorChange // the last change by an operator; nil if there was none
 
 	QueueUse
-	// OldestDue is the due time of the run that has waited the longest to begin, as last seen by a worker. Zero: no run waits, or no
+	// OldestDue is the due time of the run that has waited the longest to begin, as last seen by a worker. Zero means no run waits, or no
 	// worker has been alive since. If you alert on this time, alert also when [Engine.Workers] returns no worker.
 	OldestDue time.Time
-	// BlockedBy is why the next run of the queue does not begin. Empty: no run waits, or the next one is about to begin or waits only
+	// BlockedBy is why the next run of the queue does not begin. Empty means no run waits, or the next one is about to begin or waits only
 	// for its group key.
 	BlockedBy QueueBlock
 	Keys      []QueueKeyUse // the keys with the most waiting runs, at most ten

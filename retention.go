@@ -32,20 +32,20 @@ type Retention struct {
 	// of Runs.
 	Workflows map[string]RetentionByStatus
 	// Generations is how long superseded generations of live and ended runs are kept; see [Engine.Generations]. The newest
-	// superseded generation of a run is kept as long as the run. Zero: all of them are.
+	// superseded generation of a run is kept as long as the run. Zero means all of them are.
 	Generations time.Duration
 	// Events is how long events are kept. Set it to a longer time than a reader of events may be offline: a reader whose cursor is
-	// older misses the deleted events. Zero: for ever.
+	// older misses the deleted events. Zero means for ever.
 	Events time.Duration
 	// Archive is called with each run before it is deleted, and with each superseded generation, one after the other. If it
 	// returns an error or panics, the tree of the run is kept, the error is logged, and Archive is called again in a later
 	// sweep. Archive may be called several times with the same run, in several processes, so make it idempotent.
 	// Its context ends when [Engine.Run] ends. If the engine has a [Config.Codec], payloads are encoded, see
-	// [Engine.DecodeExport]; a run with a payload that cannot be decoded is not deleted. Nil: there is no archive.
+	// [Engine.DecodeExport]; a run with a payload that cannot be decoded is not deleted. Nil means there is no archive.
 	Archive func(ctx context.Context, run *Exported) error
 }
 
-// RetentionByStatus is how long runs are kept after they have ended, by their status. Zero: for ever.
+// RetentionByStatus is how long runs are kept after they have ended, by their status. Zero means for ever.
 type RetentionByStatus struct {
 	Completed, Failed, Cancelled, Expired time.Duration
 }

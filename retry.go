@@ -16,9 +16,9 @@ import (
 //
 // The waits are computed by github.com/cenkalti/backoff: exponential, with jitter.
 type RetryPolicy struct {
-	// Initial is the wait after the first failure. Zero: the next attempts begin at once.
+	// Initial is the wait after the first failure. Zero means the next attempts begin at once.
 	Initial time.Duration
-	// Max is the longest wait. Zero: one year.
+	// Max is the longest wait. Zero means one year.
 	Max time.Duration
 	// Multiplier is the factor from one wait to the next, at least 1. Zero and 1: all waits are Initial.
 	Multiplier float64

@@ -42,12 +42,12 @@ type Schedule struct {
 	Cron string
 	// Every is an interval of whole seconds.
 	Every time.Duration
-	// Location is the time zone of Cron, such as Europe/Berlin. Empty: UTC.
+	// Location is the time zone of Cron, such as Europe/Berlin. Empty means UTC.
 	Location string
 
 	// Workflow is the name of the workflow. It may be one that no worker executes yet: then the runs wait for one.
 	Workflow string
-	// Queue is the queue of the runs. Empty: that of the workflow, if this engine executes it, else [DefaultQueue].
+	// Queue is the queue of the runs. Empty means that of the workflow, if this engine executes it, else [DefaultQueue].
 	Queue string
 	// Priority is given to every run, as the option [Priority] is.
 	Priority int
@@ -58,15 +58,15 @@ type Schedule struct {
 	Weight   int
 	// Input is the input of every run. It is encoded when the schedule is set.
 	Input any
-	// Timeout and Tags are given to every run, as the options [Timeout] and [Tag] are. Zero: no timeout.
+	// Timeout and Tags are given to every run, as the options [Timeout] and [Tag] are. Zero means no timeout.
 	Timeout time.Duration
 	Tags    map[string]string
 
-	// Overlap determines what the schedule does if the previous run has not ended at a scheduled time. Empty: [OverlapSkip].
+	// Overlap determines what the schedule does if the previous run has not ended at a scheduled time. Empty means [OverlapSkip].
 	Overlap Overlap
 	// CatchUp is how late a scheduled time may start its run, if no worker was alive at that time. Overlap applies to
 	// each of these times, from the oldest to the newest, so only [OverlapAllow] starts a run for each of them. Times that passed
-	// longer ago are recorded as missed; [Engine.Backfill] starts their runs. Zero: one hour; at least 10 s.
+	// longer ago are recorded as missed; [Engine.Backfill] starts their runs. Zero means one hour; at least 10 s.
 	CatchUp time.Duration
 	// Jitter delays each start by a random time of up to this duration, so that many schedules do not start at once. For the same
 	// schedule and scheduled time, the delay is always the same. The scheduled time does not change. At most 24 hours.

@@ -16,11 +16,11 @@ type ScheduleInfo struct {
 	Name string
 	// Schedule is the schedule that applies: Set, or Declared if Set is nil. Its Input is a [jsontext.Value].
 	Schedule Schedule
-	// Declared is the schedule that code declares in Config.Schedules. Nil: no code declares it.
+	// Declared is the schedule that code declares in Config.Schedules. Nil means no code declares it.
 	Declared        *Schedule
 	DeclaredVersion string // the Config.Version of that code
 	DeclaredAt      time.Time
-	// Set is the schedule that [Engine.SetSchedule] has set. Nil: there is none.
+	// Set is the schedule that [Engine.SetSchedule] has set. Nil means there is none.
 	Set                *Schedule
 	SetAt              time.Time
 	SetBy              string

@@ -32,7 +32,7 @@ func nounCommand(f *globalFlags, noun, short string, verbs ...*cobra.Command) *c
 // namedAction changes the queue, limit or schedule with the name.
 type namedAction func(ctx context.Context, e *durable.Engine, name string, opts ...durable.ControlOption) error
 
-// namedCommand returns a command that changes one queue, limit or schedule. show writes it afterwards; nil: a message is written.
+// namedCommand returns a command that changes one queue, limit or schedule. show writes it afterwards; nil means a message is written.
 func (f *globalFlags) namedCommand(name, short string, change namedAction, show func(context.Context, *session, string) error) *cobra.Command {
 	var act actFlags
 	cmd := &cobra.Command{Use: name + " NAME", Args: requireOneName, Short: short}

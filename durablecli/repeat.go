@@ -76,7 +76,7 @@ func (s *session) screenText(content string, failure []string) string {
 	return home + strings.Join(append(lines, clock), clearLine+"\n") + clearLine + "\n" + clearBelow
 }
 
-// fitLine shortens a line that may have colours to the width; zero: it stays.
+// fitLine shortens a line that may have colours to the width; zero means it stays.
 func fitLine(line string, width int) string {
 	if width <= 0 || runewidth.StringWidth(sequences.ReplaceAllString(line, "")) <= width {
 		return line

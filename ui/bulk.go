@@ -34,7 +34,7 @@ type bulkVerb struct {
 	Name, Done string
 	statuses   []durable.Status // the runs it considers
 	Roots      bool             // it considers root runs only
-	// skips reports whether the run needs no act; nil: each run needs one.
+	// skips reports whether the run needs no act; nil means each run needs one.
 	needsNoAct func(*durable.RunInfo) bool
 }
 

@@ -239,7 +239,7 @@ func (h *streamHub) giveTurns(events []durable.Event, marks map[string]string, r
 	}
 }
 
-// findFollowedRun returns the run that a page shows; nil: it shows none.
+// findFollowedRun returns the run that a page shows; nil means it shows none.
 func (s *dashboard) findFollowedRun(ctx context.Context, v *requestView) (*visibleRun, error) {
 	id := v.request.URL.Query().Get("run")
 	if id == "" {

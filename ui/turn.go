@@ -44,7 +44,7 @@ func (t *turns) isShared(turn string) bool {
 	return given && time.Since(at) < turnPeriod
 }
 
-// turn returns the turn in which the request loads its page; empty: it reads for itself, as every act does.
+// turn returns the turn in which the request loads its page; empty means it reads for itself, as every act does.
 func (v *requestView) turn() string {
 	turn := v.request.Header.Get(turnHeader)
 	if v.request.Method != http.MethodGet || turn == "" || !v.hub.turns.isShared(turn) {

@@ -44,7 +44,7 @@ func (t *stepTask) initFromRow(row *store.Step) {
 	t.failures.Add(open)
 }
 
-// noteFailedAttempt notes that the attempt in progress has failed, or was interrupted if f is nil, and when the next one is due; zero: at once, or never.
+// noteFailedAttempt notes that the attempt in progress has failed, or was interrupted if f is nil, and when the next one is due; zero means at once, or never.
 func (t *stepTask) noteFailedAttempt(now time.Time, f *record.Failure, next time.Time) {
 	a := t.attemptInProgress()
 	a.EndedAt, a.Error, a.Interrupted, a.NextAt = now, f, f == nil, next.Truncate(time.Microsecond)

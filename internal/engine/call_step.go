@@ -41,7 +41,7 @@ type CallSpec struct {
 	// Undoes has the names of the steps that a compensation undoes, in its scope.
 	Undoes []string
 
-	// Permit is the limit that bounds the attempts over all workers; nil: none.
+	// Permit is the limit that bounds the attempts over all workers; nil means none.
 	Permit *PermitSpec
 
 	// Attempt executes one attempt.

@@ -14,11 +14,11 @@ type Retention struct {
 	// Keep has, for each workflow whose runs are deleted, how long a root run that ended with each status is kept. Runs with a
 	// status that the map lacks are kept forever.
 	Keep map[string]map[store.Status]time.Duration
-	// Generations is how long superseded generations of these workflows' runs are kept; zero: as long as their runs.
+	// Generations is how long superseded generations of these workflows' runs are kept; zero means as long as their runs.
 	Generations time.Duration
 	Events      time.Duration // zero: for ever
 	// Archive is called with each run, and with each superseded generation (its number is not zero) of a run, before it is
-	// deleted. After an error it stays. Nil: there is no archive.
+	// deleted. After an error it stays. Nil means there is no archive.
 	Archive func(ctx context.Context, run uuid.UUID, generation int32) error
 }
 

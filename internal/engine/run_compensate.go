@@ -18,7 +18,7 @@ import (
 type compensation struct {
 	spec *CallSpec
 	name string // including the prefix of its scope
-	// undoes has the steps that it undoes, as users see them; nil: the code does not say it
+	// undoes has the steps that it undoes, as users see them; nil means the code does not say it
 	undoes []string
 }
 

@@ -14,7 +14,7 @@ import (
 type Check struct {
 	Key store.FoldKey
 	Now time.Time
-	// NeedsPlace reports whether a queue has settings, so that a run needs a place before it is claimed. Nil: none has.
+	// NeedsPlace reports whether a queue has settings, so that a run needs a place before it is claimed. Nil means none has.
 	NeedsPlace func(queue string) bool
 
 	// What Plan has decided:

@@ -25,7 +25,7 @@ type Renewal struct {
 	// order of the names. Keys and tokens contain the name, so if the code calls such a call otherwise now, it keeps the name. For items
 	// it has their Map.
 	SameKey []string `json:"same_key,omitempty"`
-	// All is the number of the generation since which all steps have new keys, because the run continued as new. Zero: the run
+	// All is the number of the generation since which all steps have new keys, because the run continued as new. Zero means the run
 	// never did.
 	All int32 `json:"all,omitzero"`
 	// Retries is how many generations in a row, this one included, the run has begun by itself after a failure.

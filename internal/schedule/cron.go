@@ -45,5 +45,5 @@ func parseCron(text string) (*cronExpression, error) {
 }
 
 // after returns the first time after t that matches the expression. t is a wall clock's time, written in UTC, so that the parser
-// knows no changes of summer time; zone.go maps it to a moment. Zero: there is none.
+// knows no changes of summer time; zone.go maps it to a moment. Zero means there is none.
 func (e *cronExpression) after(t time.Time) time.Time { return e.spec.Next(t) }

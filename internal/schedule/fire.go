@@ -20,7 +20,7 @@ type Firing struct {
 	// NewStart returns the start of the run for a scheduled time, and writes nothing.
 	NewStart func(name string, s *Settings, at time.Time) *store.StartWrite
 	// Check returns why no run can be started with these settings. It does not wait. If the error wraps ErrUnchecked, Plan writes
-	// nothing. Nil: a run can always be started.
+	// nothing. Nil means a run can always be started.
 	Check func(name string, s *Settings) error
 
 	Err error // why the schedule cannot be fired; set by Plan
@@ -40,7 +40,7 @@ func (f *Firing) check(s *Settings) error {
 const problemRetryDelay = time.Minute
 
 // due returns the scheduled times that are due, at most MostTimes, and the time after them. missed is the first of the times that
-// are too long ago to be made up for; zero: there is none.
+// are too long ago to be made up for; zero means there is none.
 func (f *Firing) due(s *Settings, t *Timetable, from time.Time) (times []time.Time, next, missed time.Time) {
 	oldest := f.oldest(s, t)
 	next = from

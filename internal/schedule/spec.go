@@ -131,7 +131,7 @@ func (s *Settings) Timetable(name string) (*Timetable, error) {
 	return t, nil
 }
 
-// NextAfter returns the first scheduled time after t, in UTC. Zero: there is none.
+// NextAfter returns the first scheduled time after t, in UTC. Zero means there is none.
 func (t *Timetable) NextAfter(at time.Time) time.Time {
 	switch {
 	case t.cron == nil:

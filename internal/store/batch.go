@@ -40,7 +40,7 @@ type StartWrite struct {
 	Tags        []Tag         // set if the run is created; keys differ
 	Timeout     time.Duration // from which Run.Deadline follows, in microseconds; zero: none. It does not count the delay before
 	// Place is the run's place in a queue with a row, or records StartBy of a run in a queue without one. It
-	// is written if the run is created. Run.Admission and Run.Control are as the place needs them. Nil: none.
+	// is written if the run is created. Run.Admission and Run.Control are as the place needs them. Nil means none.
 	Place *QueuePlace
 
 	// Outcome is Written; Adopted if a run with this Name and Parent exists; or, for a child,
@@ -89,7 +89,7 @@ type StepWrite struct {
 type ReceiveWrite struct {
 	Step   Step
 	Signal string
-	// Receiver is what the row of the signal shows as its receiver. Empty: the name of the step, which is right for a run that
+	// Receiver is what the row of the signal shows as its receiver. Empty means the name of the step, which is right for a run that
 	// has never continued as new, because no earlier generation has a receive with this name.
 	Receiver string
 
@@ -123,7 +123,7 @@ type SignalWrite struct {
 	Payload   []byte
 	CreatedAt time.Time // signals of one name are received in the order of (CreatedAt, ID)
 
-	// Encoder returns Payload as it is stored, if the run is found only in the transaction that writes the signal. Nil: Payload is as
+	// Encoder returns Payload as it is stored, if the run is found only in the transaction that writes the signal. Nil means Payload is as
 	// it is stored.
 	Encoder PayloadEncoder
 
@@ -174,7 +174,7 @@ type OwnershipEnd struct {
 	UUID   uuid.UUID
 	Parent uuid.NullUUID // the run to wake, if a child ends
 	// CountingCall is the name of the call of the parent that counts the ends of its children, as the name of the child says (see
-	// AwaitChildEndsRequest); empty: none.
+	// AwaitChildEndsRequest); empty means none.
 	CountingCall string
 	Now          time.Time
 	Epoch        Epoch

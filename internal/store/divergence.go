@@ -45,7 +45,7 @@ type Divergence struct {
 	At      time.Time
 	Call    string // as people see it; empty: the workflow function itself
 	Detail  string // the recorded call, and the call that the code made
-	// ContinuedBy is the version whose claim of the held run came after it; empty: none did.
+	// ContinuedBy is the version whose claim of the held run came after it; empty means none did.
 	ContinuedBy string
 }
 

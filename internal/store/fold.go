@@ -15,7 +15,7 @@ type FoldStore interface {
 	ChangeFold(ctx context.Context, c *FoldChangeRequest) error
 
 	// DueFolds returns the keys of up to limit rows whose CheckAt is now or earlier, and of up to limit rows whose AfterRun has
-	// ended or was removed. next is when the next of the others is due; zero: none is.
+	// ended or was removed. next is when the next of the others is due; zero means none is.
 	DueFolds(ctx context.Context, now time.Time, limit int) (due []FoldKey, next time.Time, err error)
 
 	// FoldOfWaitingRun returns the row whose WaitingRun is the run, without its Input, or nil if there is none.

@@ -102,9 +102,9 @@ type RepairRequest struct {
 	Now     time.Time
 	Runs    []RunRepair // parents before their children
 	Guards  []RunGuard  // runs above that must not change meanwhile
-	// Cancel cancels live children that belong to the superseded generations only. Nil: there are none.
+	// Cancel cancels live children that belong to the superseded generations only. Nil means there are none.
 	Cancel *ControlRequest
-	// Resume resumes runs that were paused for the repair, after all else. Nil: there are none.
+	// Resume resumes runs that were paused for the repair, after all else. Nil means there are none.
 	Resume *ControlRequest
 
 	// Outcome is Written, or Fenced if a run has changed since the repair was planned. If it is Fenced, nothing was changed.

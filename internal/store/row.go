@@ -259,7 +259,7 @@ type Worker struct {
 	// Schema is the version of the schema that its code was written for, see SchemaVersion. It is zero for code
 	// from before version 3, which does not record it.
 	Schema int16
-	// Quiet says that an operator wants it to claim no runs, and LastChange what an operator did last; nil: nothing. Renew
+	// Quiet says that an operator wants it to claim no runs, and LastChange what an operator did last; nil means nothing. Renew
 	// writes both only if the worker is not registered.
 	Quiet      bool
 	LastChange *OperatorChange

@@ -22,7 +22,7 @@ const CompactFiresAt = KeptFires + 100
 type ScheduleStore interface {
 	// DueSchedules returns the names of up to limit schedules that have something to do at the time now: their NextAt has
 	// come, or the wait for their last run is over, or that run is still to be cancelled. next is when the next of the others is due;
-	// zero: none is.
+	// zero means none is.
 	DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error)
 
 	// ChangeSchedule locks one schedule, lets u.Plan decide, and writes the result, all in one transaction. It starts the runs,

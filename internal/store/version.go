@@ -39,7 +39,7 @@ type VersionReport struct {
 	Now       time.Time
 	Workflows []string // sorted
 	Queues    []string // sorted; empty: all
-	// FirstSeen has, for each workflow, when the worker knows its version to have been first seen; zero: it does not know.
+	// FirstSeen has, for each workflow, when the worker knows its version to have been first seen; zero means it does not know.
 	// A promoted standby may have lost the rows: then they are recorded again with these times, so that the order remains.
 	FirstSeen []time.Time
 }
@@ -76,7 +76,7 @@ type VersionClaimRules struct {
 	ownVersion    string
 	latestArrival time.Time
 	workflows     map[string]*workflowVersions
-	// ChangesAt is when some of these runs may be claimed unless workers of their versions report again; zero: never.
+	// ChangesAt is when some of these runs may be claimed unless workers of their versions report again; zero means never.
 	ChangesAt  time.Time
 	computedAt time.Time
 }

@@ -97,9 +97,10 @@ type Config struct {
 	ClaimLimit int
 	// MaxPayload is the largest size of an encoded input, output or signal, in bytes. Zero means 4 MiB; at most 512 MiB.
 	MaxPayload int
-	// Patience is how long a write is retried while the database is not available, rejects it, or another transaction blocks it.
-	// Then the caller gets a [*WriteError] with [ErrUnavailable], [ErrRejected] or [ErrLocked], and a run is held (see [ErrHeld]).
-	// A missing privilege is retried for runs only; other callers get [ErrPermission] at once. Zero means one minute.
+	// Patience is how long a write is retried while the database is not available, rejects it, or another transaction blocks
+	// it. When Patience is over, the caller gets a [*WriteError] that wraps [ErrUnavailable], [ErrRejected] or [ErrLocked], and
+	// a run is held (see [ErrHeld]). A missing privilege is retried for runs only; other callers get [ErrPermission] at once.
+	// Zero means one minute.
 	Patience time.Duration
 	// Retention tells how long ended runs, superseded generations and events are kept. The zero value keeps everything.
 	Retention Retention

@@ -26,7 +26,7 @@ type Limit struct {
 //
 // A worker declares the limit when one of its steps requests a permit. If programs of several versions (Config.Version) declare
 // different bounds, those of the newest version apply: the version whose first declaration of the limit is the most recent. If
-// workers of one version declare different bounds, those of the worker that started last apply. So declare each limit in one place,
+// workers of one version declare different bounds for a limit, the bounds of the worker that started last apply. So declare each limit in one place,
 // with a name of its own.
 func NewLimit(name string, opts ...LimitOption) *Limit {
 	l := &Limit{name: name}
@@ -144,9 +144,10 @@ func newLimitBounds(s store.LimitSettings) LimitBounds {
 // Permit makes each attempt of a step wait until the limit grants it a permit, and gives the permit back when the function has
 // returned. The options are [LimitKey] and [Units].
 //
-// Steps get their permits in the order in which they began to wait; a step that needs many units is not overtaken by others. The
-// wait counts towards [TotalTimeout], but not towards [AttemptTimeout]. A step that waits long takes neither memory nor a slot of
-// a worker, and keeps its place when its process dies. A step of a paused run loses its place.
+// Steps get their permits in the order in which they began to wait; a step that needs many units is not overtaken by others.
+// The wait counts towards [TotalTimeout], but not towards [AttemptTimeout]. A step that waits long takes neither memory nor a
+// slot of a worker, and keeps its place when its process dies. When a run is paused, its waiting steps lose their places in the
+// line for permits.
 //
 // A permit ends with the lease of its run: if a process is stopped for longer than that and continues, its function may still be
 // executing while another step has the permit.

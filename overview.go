@@ -40,10 +40,10 @@ type FailureGroup struct {
 	Err         *RunError // its error
 }
 
-// Failures groups the failed and expired runs that match the filter by workflow, step and type of error, the largest group first.
-// Step and type are stored in clear, even if a codec encrypts the errors. Of each group, the newest 10,000 runs are examined; see
-// [FailureGroup.More]. At most 1000 groups are returned. To select the runs of a group, for example for [Engine.RetryAll], set
-// [Filter.Failure].
+// Failures groups the failed and expired runs that match the filter by workflow, step and type of error, the largest group
+// first. Step and type are stored in clear, even if a codec encrypts the errors. Of each group, the newest 10,000 runs are
+// examined; see [FailureGroup.More]. At most 1000 groups are returned. To select the runs of one [FailureGroup], for example
+// for [Engine.RetryAll], set [Filter.Failure].
 //
 // Failures returns [ErrInvalidConfig] for an invalid filter.
 func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error) {
@@ -85,10 +85,10 @@ type StatusCount struct {
 	More   bool // there may be more: Runs is a lower bound
 }
 
-// StatusCounts counts the runs that are pending, running, waiting, paused, failed or expired, and leaves out statuses that no run
-// has. To take only milliseconds however many runs there are, it counts at most 10,000 runs of each workflow and queue that are
-// due, at most 10,000 that are due later, and at most 10,000 that wait without a time, are paused or have failed. Completed and
-// cancelled runs are not counted.
+// StatusCounts counts the runs that are pending, running, waiting, paused, failed or expired, and leaves out statuses that no
+// run has. StatusCounts takes only milliseconds, because it counts at most 10,000 runs of each workflow and queue in each of
+// three sets: runs that are due; runs that are due later; and runs that wait without a time, are paused or have failed.
+// Completed and cancelled runs are not counted.
 func (e *Engine) StatusCounts(ctx context.Context) ([]StatusCount, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("count runs: %w", err)

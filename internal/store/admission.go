@@ -306,7 +306,7 @@ func (w *FirstWaitingRuns) mergeRuns(runs []AdmissionRun, more bool, compare fun
 	w.Runs, w.HasMoreRuns = all, w.HasMoreRuns || more
 }
 
-// QueueKeyState is the row of a group key.
+// QueueKeyState holds the row of one group key of a queue: the counts, the used-up rate and the turns of the key.
 type QueueKeyState struct {
 	Key              string
 	RateUsedUntil    time.Time

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// UnclaimedAfter is how long an admitted run may stay unclaimed before admissions check whether its time to begin is over. In a
-// queue whose workers have slots, no run waits for so long, so that this check reads no row.
+// UnclaimedAfter is how long an admitted run may stay unclaimed before admissions check whether its StartBy or its deadline is
+// over. In a queue whose workers have slots, no run waits for so long, so that this check reads no row.
 const UnclaimedAfter = time.Second
 
 // MayTakeRunsBack reports whether the admission may take back the places of runs that no worker has claimed: the queue is paused,

@@ -39,8 +39,8 @@ type StartWrite struct {
 	ParentEpoch Epoch
 	Tags        []Tag         // set if the run is created; keys differ
 	Timeout     time.Duration // from which Run.Deadline follows, in microseconds; zero: none. It does not count the delay before
-	// Place is the run's place in a queue with a row, or records StartBy of a run in a queue without one. It
-	// is written if the run is created. Run.Admission and Run.Control are as the place needs them. Nil means none.
+	// Place is the run's place in a queue with a row, or records StartBy of a run in a queue without one. It is written if the
+	// run is created. With a Place, the caller also sets Run.Admission and, if StartBy is set, Run.Control. Nil means none.
 	Place *QueuePlace
 
 	// Outcome is Written; Adopted if a run with this Name and Parent exists; or, for a child,

@@ -23,7 +23,8 @@ type AwaitChildEndsRequest struct {
 	Run   uuid.UUID
 	Epoch Epoch  // the run must be Running at this epoch
 	Name  string // the name of the call; its step must have a row
-	// EndsToAwait is how many ends must be counted before one of them wakes the run. Zero means none wakes it.
+	// EndsToAwait is how many ends must be counted before one of them wakes the run. Zero means that no end of a child wakes
+	// the run.
 	EndsToAwait int
 
 	// Outcome is Written; or Fenced, if the run is not Running at Epoch, or the step has no row.

@@ -65,7 +65,7 @@ type FenceRequest struct {
 	RunState RunState
 }
 
-// EpochAfterFence returns the epoch of the run after the fence.
+// EpochAfterFence returns the next epoch of the run, or its present epoch if the run has ended.
 func (f *FenceRequest) EpochAfterFence() Epoch {
 	if f.Before.Status.IsTerminal() {
 		return f.Before.Epoch

@@ -111,8 +111,8 @@ type ScheduleWrite struct {
 	Row    Schedule       // the new row; the store ignores Row.FireCount
 	Delete bool           // the row is deleted, with its fires
 	Fires  []ScheduleFire // in the order of their times, each time once
-	// LastRunFire is an index into Fires. If the store starts the run of that fire, the run becomes Row.LastRun. LastRunFire is -1
-	// if Row.LastRun stays as it is.
+	// LastRunFire is an index into Fires. If the store starts the run of the fire at this index, the run becomes Row.LastRun.
+	// LastRunFire is -1 if Row.LastRun stays as it is.
 	LastRunFire int
 }
 

@@ -152,8 +152,8 @@ type Store interface {
 	// Workers returns the registered workers, oldest first.
 	Workers(ctx context.Context) ([]Worker, error)
 
-	// QuietWorker makes a worker quiet, or resumes it, and reports whether it is registered. The worker learns of it in
-	// the result of its next Renew. A worker that is in the wanted state already keeps its LastChange.
+	// QuietWorker makes a worker quiet, or resumes it, and reports whether it is registered. The worker learns in the result of
+	// its next Renew that it was made quiet or resumed. A worker that is in the wanted state already keeps its LastChange.
 	QuietWorker(ctx context.Context, c QuietWorkerRequest) (bool, error)
 
 	// OverdueLanes returns up to limit lanes that have a run which was due at the given time and which a claim

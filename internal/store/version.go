@@ -208,7 +208,7 @@ func (g *VersionClaimRules) IsForeign(version string) bool {
 	return g != nil && version != g.ownVersion && IsOrderedVersion(version)
 }
 
-// LatestArrival returns the latest arrival of a version that these rules know.
+// LatestArrival returns the time at which a version last appeared, or appeared again after a silence, as far as these rules know.
 func (g *VersionClaimRules) LatestArrival() time.Time {
 	if g == nil || g.latestArrival.IsZero() {
 		return time.Unix(0, 0).UTC() // before any

@@ -25,15 +25,16 @@
 // The clock does not change time.Now. Steps take real time, and AttemptTimeout is measured in real time. With the option
 // [RealTime], the engine uses the database's clock instead.
 //
-// A run that waits for longer than Config.ParkAfter is unloaded from memory at once, and replayed when it is due. So every test
-// with such a wait also checks that the workflow is deterministic.
+// A run that waits for longer than Config.ParkAfter is unloaded from memory at once, and replayed when it is due. Every test
+// with a long wait therefore also checks that the workflow is deterministic.
 //
-// Leases do not expire: otherwise every jump of the clock would end them. [CrashEverywhere] tests what happens when a process dies.
+// Leases do not expire in tests, because otherwise every jump of the clock would end them. [CrashEverywhere] tests what happens
+// when a process dies.
 //
 // # Stubs
 //
-// [Stub] calls a function in place of a step's function. [FailFirst] makes the first attempts of a step fail. Pass both to
-// [Engine.Use], [NewWithOptions] or [CrashEverywhere]. [Replacement.CallCount] returns how often a stub was called.
+// [Stub] calls a function in place of a step's function. [FailFirst] makes the first attempts of a step fail. Pass Stub and
+// FailFirst to [Engine.Use], [NewWithOptions] or [CrashEverywhere]. [Replacement.CallCount] returns how often a stub was called.
 //
 // # Crashes
 //
@@ -45,8 +46,8 @@
 //
 // # Replay
 //
-// [Replay] and [ReplayDir] execute the current code against histories that Engine.Export wrote in production. So a test finds a
-// change of the code that live runs do not fit, before the change is deployed.
+// [Replay] and [ReplayDir] execute the current code against histories that Engine.Export wrote in production. A test of
+// exported histories finds changes of the code that live runs do not fit, before the changes are deployed.
 //
 // # What fails a test
 //

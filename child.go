@@ -10,7 +10,7 @@ import (
 )
 
 // Detached lets a child continue when its parent ends. Without this option, the end of a parent cancels its children that have
-// not ended. It is for children only; other starts return [ErrInvalidConfig].
+// not ended. A start of a run that is not a child returns [ErrInvalidConfig] for Detached.
 func Detached() StartOption {
 	return func(o *startOptions) {
 		o.addOption(optionDetached, "Detached")
@@ -18,13 +18,13 @@ func Detached() StartOption {
 	}
 }
 
-// Child starts a run of the workflow as a child of this run, and returns its result once it has ended. Any worker that executes
-// the workflow may claim it. The parent leaves memory while it only waits.
+// Child starts a run of the workflow as a child of this run, and returns the child's result once the child has ended. Any
+// worker that executes the workflow may claim the child. A parent that only waits leaves memory.
 //
-// Child returns a [*RunError] with the child's UUID if the child did not complete. The option [ID] returns [ErrInvalidConfig],
-// because a child is named by the call. The other errors are those of [Ctx.Step] and, for the input, of [Workflow.Start]. A child
-// that is recorded keeps the input that it was started with. If the code now calls another workflow under the same name, Child
-// returns [ErrDiverged].
+// Child returns a [*RunError] with the child's UUID if the child did not complete. Child returns [ErrInvalidConfig] for the
+// option [ID], because the name of the call already identifies the child. The other errors of Child are those of [Ctx.Step]
+// and, for the input, of [Workflow.Start]. A recorded child keeps the input with which it was started. If the code now calls
+// another workflow under the same name, Child returns [ErrDiverged].
 func (c *Ctx) Child[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (O, error) {
 	child, err := startChild(c, name, w, in, callSite(0), opts)
 	if err != nil {
@@ -34,12 +34,12 @@ func (c *Ctx) Child[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 	return child.Wait()
 }
 
-// StartChild starts a child as [Ctx.Child] does, and returns a handle of it without waiting for its end.
+// StartChild starts a child as [Ctx.Child] does, and returns a handle of the child without waiting for its end.
 func (c *Ctx) StartChild[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (*Child[O], error) {
 	return startChild(c, name, w, in, callSite(0), opts)
 }
 
-// Child is the parent's handle of a child. [Ctx.StartChild] returns it. It is safe for concurrent use.
+// Child is the parent's handle of a child, returned by [Ctx.StartChild]. A Child is safe for concurrent use.
 type Child[O any] struct {
 	c     *Ctx
 	name  string
@@ -66,18 +66,19 @@ func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where ui
 	return &Child[O]{c: c, name: name, inner: inner}, nil
 }
 
-// ID returns the child's UUID in text form, by which every method of [Engine] addresses it. It is the same in every replay.
+// ID returns the child's UUID in text form, by which every method of [Engine] addresses the child. Every replay returns the
+// same ID.
 func (h *Child[O]) ID() string { return h.inner.UUID().String() }
 
-// Signal sends a named message to the child, once, and records the call under name, in the scope that started the child; see
-// [Ctx.Signal]. If the child has ended, Signal returns a [*StepError] that wraps a [*StateError].
+// Signal sends a named message to the child, once; see [Ctx.Signal]. The call is recorded under name, in the scope that started
+// the child. If the child has ended, Signal returns a [*StepError] that wraps a [*StateError].
 func (h *Child[O]) Signal(name, signalName string, payload any, opts ...SignalOption) error {
 	return signalRun(h.c, name, h.ID(), signalName, payload, opts, callSite(0))
 }
 
-// Cancel cancels the child as [Engine.Cancel] does, with the same options, and records the call under name, in the scope that
-// started the child. If the child has ended, Cancel returns no error. Cancel does not wait for the child's end. [Child.Wait] then
-// returns a [*RunError] with [StatusCancelled], unless the child ended in another way before.
+// Cancel cancels the child as [Engine.Cancel] does, with the same options. The call is recorded under name, in the scope that
+// started the child. If the child has ended, Cancel returns no error. Cancel does not wait for the child's end. For a cancelled
+// child, [Child.Wait] returns a [*RunError] with [StatusCancelled].
 func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	order, err := newControlRequest(store.VerbCancel, opts)
 	if err == nil && order.DryRun {

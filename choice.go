@@ -13,32 +13,33 @@ type LoserPolicy uint8
 
 // The policies for the losers of a choice.
 const (
-	// KeepLosers lets the other branches continue. They can be passed to a later choice, or waited for.
+	// KeepLosers lets the branches that did not win continue. A later choice can get these branches, and [Future.Wait] waits
+	// for them.
 	KeepLosers LoserPolicy = iota
-	// CancelLosers ends the other branches. The choice records which branches it ended, and a replay ends them before they make a
-	// call that is not recorded:
+	// CancelLosers ends the branches that did not win. The choice records which branches it ended. A replay ends these branches
+	// before they make a call that is not recorded:
 	//
-	//   - If the branch had not returned, its calls that are not recorded return [ErrCancelled]. It starts no further child and
-	//     receives no further signal, and the contexts of its running steps end. A step that succeeds although its context has
-	//     ended is recorded, and returns its value.
-	//   - If a call of the branch returned ErrCancelled, [Future.Wait] returns ErrCancelled once the branch has returned. If no call
-	//     did, because all calls of the branch were recorded before or after the choice, Wait returns the result of the branch.
-	//     Every replay returns the same.
-	//   - The children that the branch started, and those of branches in it, are cancelled, unless they are [Detached]. This also
-	//     applies to a branch that had returned.
-	//   - The compensations that the branch registered with [Ctx.Compensate] stay registered.
+	//   - If an ended branch had not returned, its calls that are not recorded return [ErrCancelled]. The branch starts no
+	//     further child and receives no further signal, and the contexts of its running steps end. If a step succeeds although
+	//     its context has ended, its value is recorded and returned.
+	//   - If a call of the ended branch returned ErrCancelled, [Future.Wait] returns ErrCancelled once the branch has returned.
+	//     If no call of the branch returned ErrCancelled, Wait returns the result of the branch. In both cases, Wait returns
+	//     the same in every replay.
+	//   - The children that the ended branch and its inner branches started are cancelled, unless they are [Detached]. Children
+	//     of a branch that had already returned are cancelled too.
+	//   - The compensations that the ended branch registered with [Ctx.Compensate] stay registered.
 	//
-	// A signal that another branch received before the choice ended it is not received again. If that branch returns the signal
-	// without a further durable call, its Wait returns the signal, so that no signal is lost. So check the result of every branch
-	// after the choice, or keep the other branches with KeepLosers and start only the winner again, as in the example
-	// "SelectorLoop" of [Any].
+	// If a losing branch received a signal before the choice ended the branch, no other call receives that signal. If the
+	// branch returns the signal without a further durable call, Wait returns the signal. To lose no signal, check the result of
+	// every branch after the choice. Alternatively, keep the other branches with KeepLosers and start only the winner again, as
+	// in the example "SelectorLoop" of [Any].
 	CancelLosers
 )
 
-// Any waits until one of the branches has succeeded, records it as the winner of the choice with the given name, and returns its
-// index in futures and its value. Every replay returns the same winner. others determines what the choice does with the other
-// branches. If all branches fail, Any returns -1 and an error that wraps all their errors. The choice itself returns the same
-// errors as [Quorum].
+// Any waits until one of the branches has succeeded, and records that branch as the winner of the choice with the given name.
+// Any returns the winner's index in futures and its value. Every replay returns the same winner. The argument others determines
+// what the choice does with the other branches. If all branches fail, Any returns -1 and an error that wraps all their errors.
+// The choice itself returns the same errors as [Quorum].
 func Any[T any](c *Ctx, name string, others LoserPolicy, futures ...*Future[T]) (int, T, error) {
 	var zero T
 	winners, err := awaitQuorum(c, name, 1, others, futures)
@@ -54,14 +55,14 @@ func Any[T any](c *Ctx, name string, others LoserPolicy, futures ...*Future[T]) 
 // branches. If so many branches fail that k can no longer succeed, Quorum waits for all branches and returns an error that wraps
 // the errors of the failed branches.
 //
-// The indexes are in the order in which the branches succeeded in the execution that records the choice. Branches that had
-// already succeeded before, when the process died or the run left memory, are in no particular order. Once the choice is
-// recorded, its order does not change.
+// Quorum returns the indexes in the order in which the branches succeeded in the execution that records the choice. Branches
+// that had succeeded in an earlier execution are in no particular order. Once the choice is recorded, the order of its winners
+// does not change.
 //
 // Quorum returns [ErrInvalidConfig] if k is not between 1 and the number of branches, if a branch is nil or given twice, and if
-// others is unknown. It returns [ErrDiverged] if the choice is recorded with other branches, in another order, with another k or
-// with another policy, or if a recorded winner fails now. If it fails because a repair has repeated one of
-// its calls, Quorum returns the error of the winner. The other errors are those of [Ctx.Step].
+// others is unknown. Quorum returns [ErrDiverged] if the choice is recorded with other branches, in another order, with another
+// k or with another policy. Quorum also returns ErrDiverged if a recorded winner now fails. If the winner fails because a
+// repair has repeated one of its calls, Quorum returns the error of the winner. The other errors are those of [Ctx.Step].
 func Quorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures ...*Future[T]) ([]int, error) {
 	return awaitQuorum(c, name, k, others, futures)
 }
@@ -151,10 +152,11 @@ func recordOrReadChoice[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Futur
 	return deciders, nil
 }
 
-// AllOrCancel waits for every branch and returns their values, in the order of the futures, as [All] does, but stops at the first
-// failure. Then it records the failed branch as the choice with the given name, ends the other branches as [CancelLosers] does,
-// and returns an error that wraps the one of the failed branch. A replay ends the same branches and returns the same error. If the run
-// fails with an error that wraps it, a repair makes the choice again. If no branch fails, nothing is recorded. The choice itself returns the same errors as [Quorum].
+// AllOrCancel waits for every branch and returns the values of the branches, in the order of the futures, as [All] does, but
+// stops at the first failure. After a failure, AllOrCancel records the failed branch as the choice with the given name, and
+// ends the other branches as [CancelLosers] does. The returned error wraps the error of the failed branch. A replay ends the
+// same branches and returns the same error. If the run fails with an error that wraps the error of AllOrCancel, a repair makes
+// the choice again. If no branch fails, AllOrCancel records nothing. The choice itself returns the same errors as [Quorum].
 func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error) {
 	spec, err := newChoiceSpec(c, name, callSite(0), 0, CancelLosers, futures)
 	if err != nil {

@@ -7,19 +7,20 @@ import (
 )
 
 // Compensate registers fn as a compensation, a function that undoes the effect of a step. If the run fails, is cancelled or
-// expires, its compensations are executed after the workflow function has returned, the last registered first. Each compensation
-// is a step with the given name: it is recorded, its [Retry] option applies, and it is never executed again once it has
-// succeeded, in any process. A run that is not in memory is replayed first, so that its compensations are registered again. If a
-// compensation finally fails, the others are still executed, and the run's error also wraps [ErrCompensation].
+// expires, its compensations are executed after the workflow function has returned, the last registered first. Each
+// compensation is a step with the given name: its result is recorded, and its [Retry] option applies. No process executes a
+// compensation again once the compensation has succeeded. A run that is not in memory is replayed first, so that its
+// compensations are registered again. If a compensation finally fails, the others are still executed, and the run's error also
+// wraps [ErrCompensation].
 //
-// Once a run has begun to execute compensations, it executes nothing else, even if corrected code would not fail. The run ends
-// with the failure that was recorded before the first compensation. In this replay, calls that are not recorded return
-// [ErrCancelled], or [ErrTimeout] if the run expires. If the code no longer registers a compensation that is still to be
-// executed, the run is held (see [ErrHeld]) until code that registers it is deployed.
+// Once a run has begun to execute compensations, the run executes nothing else, even if corrected code would not fail. The run
+// ends with the failure that was recorded before the first compensation. While a run executes compensations, calls that are not
+// recorded return [ErrCancelled], or [ErrTimeout] if the run expires. If the code no longer registers a compensation that is
+// still to be executed, the run is held (see [ErrHeld]) until code that registers it is deployed.
 //
-// Register a compensation before its step if fn does no harm when the step did not take effect. Then no crash and no cancel can
-// come between the step and the registration. Compensate returns [ErrInvalidConfig], [ErrInvalidName], [ErrDuplicateStep],
-// [ErrNestedStep] or [ErrDiverged].
+// Register a compensation before its step if fn does no harm when the step did not take effect. A crash or a cancel then cannot
+// come between the step and the registration of its compensation. Compensate returns [ErrInvalidConfig], [ErrInvalidName],
+// [ErrDuplicateStep], [ErrNestedStep] or [ErrDiverged].
 func (c *Ctx) Compensate(name string, fn func(context.Context) error, opts ...StepOption) error {
 	call := newDurableCall(c, name, store.KindCompensation, callSite(0), withEmptyResult(fn), opts)
 	if call.err != nil {

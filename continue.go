@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// ErrContinueAsNew is wrapped by the error that [Ctx.ContinueAsNew] returns if the run can continue. Code that wraps the workflow
-// function, such as a function that logs errors, can test for it to tell a continuation from a failure.
+// ErrContinueAsNew is wrapped by the error that [Ctx.ContinueAsNew] returns if the run can continue. Code that wraps the
+// workflow function, such as a function that logs errors, can use ErrContinueAsNew to tell a continuation from a failure.
 var ErrContinueAsNew = errors.New("durable: the run continues as new")
 
 // ContinueAsNew returns an error that makes the run continue with a new input and an empty history, if the workflow function
@@ -17,25 +17,25 @@ var ErrContinueAsNew = errors.New("durable: the run continues as new")
 //
 //	return zero, c.ContinueAsNew(next)
 //
-// The execution that ends here is kept as a generation of the run: see [Engine.Generations]. A run that loops forever, or that
-// handles one signal after the other, continues as new from time to time, because each execution reads the whole history of its
-// generation. in must be of the workflow's input type.
+// The execution that a continuation ends is kept as a generation of the run: see [Engine.Generations]. A run that loops forever
+// should continue as new from time to time, because each execution reads the whole history of its generation. The argument in
+// must be of the workflow's input type.
 //
-// The run keeps its ID, its UUID, its tags, its place in its queue, its priority and the signals that it has not received. A
-// [SignalKey] counts once for all generations. [Timeout] is for all generations together: the run's deadline does not move. Steps
-// of the next generation have idempotency keys of their own, also if their names are the same. Detached children continue.
-// Callers that wait for the run get the result of the last generation, and [Workflow.Start] with the run's ID compares the input
-// with that of the first one.
+// A run that continues as new keeps its ID, its UUID, its tags, its place in its queue, its priority and the signals that it
+// has not received. A [SignalKey] counts once for all generations. The [Timeout] of a run is for all its generations together:
+// a continuation does not move the run's deadline. Steps of the next generation have idempotency keys of their own, even if
+// their names are the same. Detached children continue. Callers that wait for the run get the result of the last generation.
+// [Workflow.Start] with the run's ID compares its input with the input of the first generation.
 //
-// The run continues only if the function returns this error, either as it is or wrapped. If the function returns an error that
-// wraps several errors, as errors.Join returns, the run fails with that error, so that no failure is lost. A cancel, a pause or a
-// timeout before the next generation has begun takes effect as at any other end: the run then does not continue, or continues
-// when it is resumed.
+// The run continues only if the function returns the error of ContinueAsNew, either as it is or wrapped. If the function
+// returns an error of errors.Join, or another error that wraps several errors, the run fails with that error, so that no
+// failure is lost. A cancel or a timeout before the next generation has begun ends the run, which then does not continue. A run
+// that is paused before the next generation has begun continues when it is resumed.
 //
-// ContinueAsNew returns a [*StateError] if the run has registered compensations, or has started children that are not [Detached]
-// and whose ends it has not awaited. It returns [ErrInvalidConfig] for a value of another type, and [ErrNotEncodable] or
-// [ErrPayloadTooLarge] for one that cannot be recorded; [ErrNestedStep] inside of a step or a branch; and the errors of every
-// durable call if the run must end or leave the process.
+// ContinueAsNew returns a [*StateError] if the run has registered compensations, or has not awaited the end of a child that is
+// not [Detached]. ContinueAsNew returns [ErrInvalidConfig] for an input of another type, and [ErrNotEncodable] or
+// [ErrPayloadTooLarge] for an input that cannot be recorded. Inside of a step or a branch, ContinueAsNew returns
+// [ErrNestedStep]. If the run must end or leave the process, ContinueAsNew returns the same errors as every other durable call.
 func (c *Ctx) ContinueAsNew(in any) error {
 	s := c.callScope()
 	if err := s.CheckContinueAsNew(); err != nil {

@@ -18,15 +18,16 @@ type ControlResult struct {
 	Matched int // the number of runs that the ID or the filter selected, without their descendants
 	// Done is the number of runs, descendants included, that the call has already paused, resumed, cancelled or terminated.
 	Done int
-	// Requested is the number of runs, descendants included, that reach the requested state later: when their current step has
-	// finished (pause), or when their compensations have finished (cancel).
+	// Requested is the number of runs, descendants included, that have not reached the requested state yet. A run that is being
+	// paused reaches that state when its current step has finished; a run that is being cancelled, when its compensations have
+	// finished.
 	Requested int
 	// DoneIDs and RequestedIDs are the UUIDs of the runs in Done and Requested, at most MaxControlIDs each.
 	DoneIDs, RequestedIDs []string
 }
 
-// MaxControlIDs is the largest length of ControlResult.DoneIDs and of ControlResult.RequestedIDs. The counts in [ControlResult]
-// are exact, however many runs there are.
+// MaxControlIDs is the largest length of ControlResult.DoneIDs and of ControlResult.RequestedIDs. The counts in a
+// [ControlResult] are exact, even for more runs than MaxControlIDs.
 const MaxControlIDs = 1000
 
 var _ = [1]struct{}{}[MaxControlIDs-store.MaxControlIDs] // does not compile unless both are equal
@@ -48,20 +49,19 @@ func appendIDsUpToMax(to []string, ids []uuid.UUID) []string {
 	return to
 }
 
-// Pause pauses the run with the given ID, which is the caller's ID or the UUID, and all its descendants. None of
-// these runs begins another step. A running step finishes and is recorded, and then its run is unloaded from memory.
-// ControlResult.Requested counts such a run. A
-// run that is already paused does not change.
+// Pause pauses the run with the given ID, which is the caller's ID or the UUID, and all its descendants. A paused run begins no
+// further step. A running step finishes and is recorded, and then its run is unloaded from memory. ControlResult.Requested
+// counts the runs that still execute a step. A run that is already paused does not change.
 //
 // Pause returns [ErrNotFound], or a [*StateError] if the run has ended or is being cancelled.
 func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.controlRun(ctx, store.VerbPause, id, opts)
 }
 
-// Resume resumes the paused run with the given ID, which is the caller's ID or the UUID, and its descendants. It does not resume
-// descendants that were paused by a call of their own, nor the descendants of those. If the run ended although a pause was
-// requested, Resume resumes the descendants that were paused with it. Timers keep their due times, unless the option
-// [FreezeTimers] is given.
+// Resume resumes the paused run with the given ID, which is the caller's ID or the UUID, and its descendants. Resume does not
+// resume descendants that a Pause call of their own paused, nor the descendants of such a descendant. If the run ended although
+// a pause was requested, Resume resumes the descendants that were paused with the run. Timers keep their due times, unless the
+// option [FreezeTimers] is given.
 //
 // Resume returns [ErrNotFound], or a [*StateError] if neither the run nor a descendant was paused by a Pause of this run.
 func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
@@ -70,42 +70,43 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 
 // Cancel cancels the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
 // ones. The options [OnlyUnstarted] and [OnlyItself] cancel fewer descendants. A run that no process has executed yet is
-// cancelled at once. Any other run is counted in ControlResult.Requested, cannot complete any more, and ends in this order: the contexts
-// of its running steps end with [ErrCancelled] as the cause; results that still arrive are recorded; its compensations are
-// executed; the run is cancelled.
+// cancelled at once. Any other run is counted in ControlResult.Requested, and cannot complete any more. Such a run ends in this
+// order: the contexts of its running steps end with [ErrCancelled] as the cause; results that still arrive are recorded; its
+// compensations are executed; the run is cancelled.
 //
-// If the run is not in memory, because it waits, is paused or was interrupted, a worker that executes its workflow first replays
-// it. Without such a worker, the state of the run does not change until such a worker starts, or until [Engine.Terminate]. If
-// Cancel is called several times, the reason and the actor of the first call are kept. A Cancel of a run that is cancelled or being cancelled returns no error.
+// If the run is not in memory, because it waits, is paused or was interrupted, a worker that executes its workflow first
+// replays the run. If no worker executes the workflow, the state of the run does not change until such a worker starts, or
+// until [Engine.Terminate] ends the run. If Cancel is called several times, the reason and the actor of the first call are
+// kept. A Cancel of a run that is cancelled or being cancelled returns no error.
 //
 // Cancel returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
 func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.controlRun(ctx, store.VerbCancel, id, opts)
 }
 
-// Terminate ends the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
-// ones, at once, also if they are running, waiting, paused or being cancelled. Their compensations are not executed. Terminate
-// needs no worker, so it also ends runs that no process can execute any more. Prefer [Engine.Cancel], which executes the
-// compensations.
+// Terminate ends at once the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including
+// detached ones. It does not matter whether these runs are running, waiting, paused or being cancelled. The compensations of
+// terminated runs are not executed. Terminate needs no worker, so that it can end runs that no process can execute any more.
+// Prefer [Engine.Cancel], which executes the compensations.
 //
-// The runs end as [StatusCancelled], and their errors wrap [ErrCancelled] and [ErrTerminated]. If a process executes one of them,
-// its Ctx and the contexts of its running steps end with ErrTerminated as the cause, and nothing more is recorded of it. A parent
-// that waits for a terminated child gets its error and continues. A Terminate of a run that is terminated or cancelled returns no
-// error.
+// Terminated runs end as [StatusCancelled], and their errors wrap [ErrCancelled] and [ErrTerminated]. If a process executes a
+// terminated run, the Ctx of the run and the contexts of its running steps end with ErrTerminated as the cause. Nothing more is
+// recorded of a terminated run. A parent that waits for a terminated child gets the child's error and continues. A Terminate of
+// a run that is terminated or cancelled returns no error.
 //
 // The options are [Reason] and [Actor]. Terminate returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
 func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.controlRun(ctx, store.VerbTerminate, id, opts)
 }
 
-// SetTimeout makes the run expire after d from now, by the database's clock. It replaces the [Timeout] that the run was started
-// with; zero removes the timeout. A process that executes the run is notified, and the Ctx's Deadline changes. If the run's
-// [Delay] ends after d, the run expires when it is due. A Resume with [FreezeTimers] moves the deadline by the whole duration of
-// the pause, also if SetTimeout was called during the pause.
+// SetTimeout makes the run expire after d from now, by the database's clock. SetTimeout replaces the [Timeout] with which the
+// run was started; a d of zero removes the timeout. A process that executes the run is notified, and the Ctx's Deadline
+// changes. If the run's [Delay] ends after d, the run expires when it is due. A Resume with [FreezeTimers] moves the deadline
+// by the whole duration of the pause, even if SetTimeout was called during the pause.
 //
-// The options are [Reason] and [Actor]: if one of them is given, an [Event] records the change. SetTimeout returns [ErrNotFound],
-// [ErrInvalidConfig] if d is negative, or a [*StateError] if the run has ended, is being
-// cancelled, or its time is already over.
+// The options of SetTimeout are [Reason] and [Actor]. If a Reason or an Actor is given, an [Event] records the change of the
+// timeout. SetTimeout returns [ErrNotFound], [ErrInvalidConfig] if d is negative, or a [*StateError] if the run has ended, is
+// being cancelled, or has already reached its deadline.
 func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration, opts ...ControlOption) error {
 	if err := e.checkMayWrite(ctx, "a change of a timeout", "the option Timeout"); err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", id, err)
@@ -120,41 +121,44 @@ func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration, opt
 	return convertStateError(e.inner.SetTimeout(ctx, id, d, o.act()))
 }
 
-// PauseAll pauses every run that matches the filter as [Engine.Pause] does, 100 runs per transaction. It skips runs that cannot
-// be paused. Without Filter.Status it considers the runs that have not ended. If PauseAll returns an error, the ControlResult holds what
-// was done before, and PauseAll can be called again. A filter without any condition returns [ErrInvalidConfig]; to pause all
-// runs, set CreatedBefore.
+// PauseAll pauses every run that matches the filter as [Engine.Pause] does, 100 runs per transaction. PauseAll skips runs that
+// cannot be paused. Without Filter.Status, PauseAll considers the runs that have not ended. If PauseAll returns an error, the
+// ControlResult holds what was done before the error, and PauseAll can be called again. PauseAll returns [ErrInvalidConfig] for
+// a filter without any condition; to pause all runs, set CreatedBefore.
 func (e *Engine) PauseAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbPause, f, opts)
 }
 
-// ResumeAll resumes every run that matches the filter as [Engine.Resume] does. The options, the errors and the result are those
-// of [Engine.PauseAll].
+// ResumeAll resumes every run that matches the filter as [Engine.Resume] does. Its options, errors and result are those of
+// [Engine.PauseAll].
 func (e *Engine) ResumeAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbResume, f, opts)
 }
 
-// CancelAll cancels every run that matches the filter as [Engine.Cancel] does. The options, the errors and the result are those
-// of [Engine.PauseAll].
+// CancelAll cancels every run that matches the filter as [Engine.Cancel] does. Its options, errors and result are those of
+// [Engine.PauseAll].
 func (e *Engine) CancelAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbCancel, f, opts)
 }
 
-// TerminateAll terminates every run that matches the filter as [Engine.Terminate] does. The options, the errors and the result
-// are those of [Engine.PauseAll].
+// TerminateAll terminates every run that matches the filter as [Engine.Terminate] does. Its options, errors and result are
+// those of [Engine.PauseAll].
 func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbTerminate, f, opts)
 }
 
 // ControlOption configures a call that controls runs, schedules, queues or limits:
 //
-//   - [Reason] and [Actor] are for all of them, for [Child.Cancel], and for the other calls that a person may make: [Engine.Signal],
-//     [Engine.Complete], [Engine.SetTags], [Engine.SetTimeout], [Engine.TriggerSchedule] and [Engine.Backfill].
+//   - [Reason] and [Actor] are for all calls that take a ControlOption, for [Child.Cancel], and for other calls that a person
+//     may make: [Engine.Signal], [Engine.Complete], [Engine.SetTags], [Engine.SetTimeout], [Engine.TriggerSchedule] and
+//     [Engine.Backfill].
 //   - [OnlyUnstarted] and [OnlyItself] are options of Cancel only.
-//   - [FreezeTimers] is for resumes.
-//   - [DryRun] is for [Engine.Pause], [Engine.Resume], [Engine.Cancel], [Engine.Terminate], [Engine.Delete], the same for a filter, and
-//     repairs: [Engine.Retry], [Engine.Override], [Engine.Skip], [Engine.Rerun], [Engine.Fork].
-//   - [From], [FromEnd], [InterruptSteps], [OverrideStep] and [NewID] are for repairs; each repair names its options.
+//   - [FreezeTimers] is for [Engine.Resume] and [Engine.ResumeAll].
+//   - [DryRun] is for [Engine.Pause], [Engine.Resume], [Engine.Cancel], [Engine.Terminate] and [Engine.Delete], for the methods
+//     that do the same to all runs of a filter, and for repairs: [Engine.Retry], [Engine.Override], [Engine.Skip],
+//     [Engine.Rerun], [Engine.Fork].
+//   - [From], [FromEnd], [InterruptSteps], [OverrideStep] and [NewID] are for repairs; the comment of each repair names its
+//     options.
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
@@ -182,9 +186,9 @@ const (
 	optionNewID
 )
 
-// Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with what the call changes, in the same
-// transaction: in an [Event], or in the LastChange of a queue, a limit, a schedule or a worker, which keeps the last change only. A
-// call that changes nothing is not recorded.
+// Reason sets the reason of the call, a text of at most 16 KiB for people. The reason is recorded in the transaction that makes
+// the change: in an [Event], or in the LastChange of a queue, a limit, a schedule or a worker. LastChange keeps the last change
+// only. The reason of a call that changes nothing is not recorded.
 func Reason(text string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionReason, "Reason")
@@ -192,7 +196,7 @@ func Reason(text string) ControlOption {
 	}
 }
 
-// Actor sets who makes the call, a text of at most 16 KiB for people. It is recorded as the [Reason] is.
+// Actor sets who makes the call, a text of at most 16 KiB for people. The actor is recorded as the [Reason] is.
 func Actor(name string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionActor, "Actor")
@@ -200,8 +204,8 @@ func Actor(name string) ControlOption {
 	}
 }
 
-// OnlyUnstarted makes Cancel cancel the run itself and those of its descendants that have never been executed. The other
-// descendants continue: the run's own children among them become [Detached], so that its end does not cancel them.
+// OnlyUnstarted makes Cancel cancel the run itself and its descendants that have never been executed. The other descendants
+// continue. The run's own children that continue become [Detached], so that the end of the run does not cancel them.
 func OnlyUnstarted() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionScope, "OnlyUnstarted")
@@ -209,8 +213,8 @@ func OnlyUnstarted() ControlOption {
 	}
 }
 
-// OnlyItself makes Cancel cancel the run itself only. Its descendants continue: its children become [Detached], so that its end
-// does not cancel them.
+// OnlyItself makes Cancel cancel the run itself only. The run's descendants continue, and its children become [Detached], so
+// that the end of the run does not cancel them.
 func OnlyItself() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionScope, "OnlyItself")
@@ -219,8 +223,8 @@ func OnlyItself() ControlOption {
 }
 
 // FreezeTimers makes Resume move the ends of sleeps, backoffs, receives and timeouts of the resumed runs by the duration of the
-// pause. The StartedAt of a step without an outcome moves too, because its [TotalTimeout] is counted from StartedAt. A sleep that was over
-// before the run learned of the pause stays over.
+// pause. The StartedAt of a step without an outcome moves too, because the [TotalTimeout] of the step is counted from
+// StartedAt. A sleep that was over before the run learned of the pause stays over.
 func FreezeTimers() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionFreezeTimers, "FreezeTimers")
@@ -228,8 +232,9 @@ func FreezeTimers() ControlOption {
 	}
 }
 
-// DryRun makes a call change nothing, and return the result or the error that the call would return without DryRun. [Engine.PauseAll], [Engine.ResumeAll],
-// [Engine.CancelAll] and [Engine.TerminateAll] return only the number of runs that match the filter, as ControlResult.Matched.
+// DryRun makes a call change nothing, and return the result or the error that the call would return without DryRun. With
+// DryRun, [Engine.PauseAll], [Engine.ResumeAll], [Engine.CancelAll] and [Engine.TerminateAll] return only the number of runs
+// that match the filter, as ControlResult.Matched.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionDryRun, "DryRun")

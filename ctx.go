@@ -10,11 +10,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Ctx is the argument of a workflow function. Its methods are the durable calls, and it is a context.Context. Its Done channel
-// closes when the run leaves this process or must end. Then context.Cause returns [ErrShutdown], [ErrLeaseLost], [ErrParked],
-// [ErrPaused] or [ErrHeld] if the run leaves, and [ErrCancelled], [ErrTerminated] or [ErrTimeout] if it must end.
+// Ctx is the argument of a workflow function. A Ctx is a context.Context, and its methods are the durable calls. The Done
+// channel of a Ctx closes when the run leaves this process or must end. If the run leaves the process, context.Cause of its Ctx
+// returns [ErrShutdown], [ErrLeaseLost], [ErrParked], [ErrPaused] or [ErrHeld]. If the run must end, context.Cause of its Ctx
+// returns [ErrCancelled], [ErrTerminated] or [ErrTimeout].
 //
-// A Ctx is valid for one execution of one run. It is safe for concurrent use by the goroutines of that execution.
+// A Ctx is valid for one execution of one run, and is safe for concurrent use by the goroutines of that execution.
 type Ctx struct {
 	context.Context
 	scope        *engine.Scope
@@ -22,9 +23,9 @@ type Ctx struct {
 	stepDefaults *stepOptions // see Defaults; nil: none
 }
 
-// Deadline returns the time at which the run's [Timeout] is over, by this process's clock. [Engine.SetTimeout] changes it, but
-// not the deadline of contexts that were derived from the Ctx before. If the context in the field Context has an earlier
-// deadline, Deadline returns that.
+// Deadline returns the time at which the run's [Timeout] is over, by this process's clock. [Engine.SetTimeout] changes the
+// deadline of the Ctx, but not the deadline of contexts that were derived from the Ctx before. If the context in the field
+// Context has an earlier deadline, Deadline returns the earlier deadline.
 func (c *Ctx) Deadline() (time.Time, bool) { return c.scope.Deadline() }
 
 // callScope returns the scope in which the durable calls of the Ctx are made.
@@ -52,19 +53,19 @@ func (c *Ctx) payloadLimit(name string) int {
 	return c.maxPayload
 }
 
-// ID returns the ID that addresses the run: the caller's ID of a root run; the UUID of a child, and of a root run that was
+// ID returns the ID that addresses the run: the caller's ID of a root run, or the UUID of a child or of a root run that was
 // started without an ID.
 func (c *Ctx) ID() string { return c.scope.Address() }
 
 // RunID returns the run's UUID in text form.
 func (c *Ctx) RunID() string { return c.scope.RunUUID().String() }
 
-// Replaying reports whether all calls that this execution has made so far were recorded by an earlier one. The workflow function
-// must not depend on it.
+// Replaying reports whether an earlier execution recorded all calls that this execution has made so far. The workflow function
+// must not depend on the result of Replaying.
 func (c *Ctx) Replaying() bool { return c.scope.IsReplaying() }
 
-// Logger returns the engine's logger, with attributes that identify the run. During a replay it drops all lines, because an
-// earlier execution has written them.
+// Logger returns the engine's logger, with attributes that identify the run. During a replay the logger drops all lines,
+// because an earlier execution has written them.
 func (c *Ctx) Logger() *slog.Logger {
 	return slog.New(&replayFilterHandler{c.scope.Logger().Handler(), c.scope})
 }
@@ -87,29 +88,30 @@ func (h *replayFilterHandler) WithGroup(name string) slog.Handler {
 	return &replayFilterHandler{h.Handler.WithGroup(name), h.scope}
 }
 
-// IdempotencyKey returns a text that is unique to the step and the same in every attempt and every process. ctx is the context
-// that the step's function gets. Pass the key to the outside systems that the step calls, because a step can be executed more
-// than once before its result is recorded.
+// IdempotencyKey returns a text that is unique to the step and the same in every attempt and every process. The argument ctx is
+// the context that the step's function gets. Pass the key to the outside systems that the step calls, because a step can be
+// executed more than once before its result is recorded.
 //
-// If ctx is the workflow's Ctx, or is derived from it, IdempotencyKey panics, so that no request is sent with an empty key: the
-// step, or the workflow, fails with [ErrOutsideStep]. For any other context outside of a step it returns an empty string.
+// If ctx is the workflow's Ctx, or is derived from that Ctx, IdempotencyKey panics, so that no request is sent with an empty
+// key. The step or the workflow in which IdempotencyKey panics fails with [ErrOutsideStep]. For any other context outside of a
+// step, IdempotencyKey returns an empty string.
 func IdempotencyKey(ctx context.Context) string { return engine.IdempotencyKey(ctx) }
 
-// Attempt returns the number of the step's attempt, from 1, counted over all processes. ctx is the context that the step's
-// function gets. Outside of a step Attempt returns zero.
+// Attempt returns the number of the step's attempt, from 1, counted over all processes. The argument ctx is the context that
+// the step's function gets. Outside of a step Attempt returns zero.
 func Attempt(ctx context.Context) int { return engine.AttemptNumber(ctx) }
 
-// RunningStep describes the step in whose function it is used; see [StepInfo].
+// RunningStep describes the step whose function is being executed; see [StepInfo].
 type RunningStep struct {
-	Name        string // as in [Checkpoint], with its scope: "orders/7" is item 7 of the Map orders
-	Map         string // the name of the Map of which the step is an item, with its scope; empty: none
-	Index       int    // the index of the item in its Map; -1: no item
-	Key         string // what the [Key] option returned for the item; empty: the item has no key
+	Name        string // the name of the step with its scope, as in [Checkpoint]: "orders/7" is item 7 of the Map orders
+	Map         string // the name, with its scope, of the Map of which the step is an item; empty if the step is no item of a Map
+	Index       int    // the index of the item in its Map; -1 if the step is no item of a Map
+	Key         string // what the [Key] option returned for the item; empty if the item has no key
 	Attempt     int    // the number of the attempt, from 1, counted over all processes
-	MaxAttempts int    // the largest number of attempts that [Retry] allows; zero: no bound
+	MaxAttempts int    // the largest number of attempts that [Retry] allows; zero means no bound
 }
 
-// StepInfo returns what step is being executed, and reports whether ctx is the context that the function of a step gets.
+// StepInfo returns the step that is being executed, and reports whether ctx is the context that the function of a step gets.
 func StepInfo(ctx context.Context) (RunningStep, bool) {
 	i, ok := engine.AttemptInfo(ctx)
 	return RunningStep{Name: i.Name, Map: i.Map, Index: i.ItemIndex, Key: i.ItemKey, Attempt: i.Attempt, MaxAttempts: i.MaxAttempts}, ok

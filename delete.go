@@ -14,27 +14,28 @@ import (
 // DeletedRuns is the result of [Engine.Delete] and [Engine.DeleteAll].
 type DeletedRuns struct {
 	Matched int // the number of root runs that were given by an ID or a filter
-	Deleted int // the number of runs that were deleted, descendants included; with DryRun, that would be deleted
-	// Refused has the root runs that match a filter, and were not deleted. It has at most MaxControlIDs of them.
+	Deleted int // the number of runs that were deleted, or with DryRun would be deleted, descendants included
+	// Refused has the root runs that match the filter and were not deleted, at most MaxControlIDs of them.
 	Refused []RefusedDeletion
 }
 
-// RefusedDeletion is a run that was not deleted, and why.
+// RefusedDeletion describes a run that was not deleted, and the reason.
 type RefusedDeletion struct {
 	ID  string
 	Err error
 }
 
 // Delete deletes the ended run with the given ID, which is the caller's ID or the UUID, and all its descendants, with their
-// steps, signals, tags and superseded generations. A deletion cannot be undone. After the deletion, another run can have the ID. Handles of
-// the run and [Engine.Get] then return [ErrNotFound]. The events of the run stay, and one of the type [EventDeleted] is added.
+// steps, signals, tags and superseded generations. A deletion cannot be undone. After the deletion, another run can have the
+// ID. Handles of a deleted run and [Engine.Get] return [ErrNotFound]. The events of a deleted run stay, and an event of the
+// type [EventDeleted] is added.
 //
-// The tree is deleted as a whole or not at all, except [Detached] children that are still live, or have live descendants: they
-// stay, and continue without their parent. The options are [Actor], [Reason] and [DryRun].
+// Delete deletes the tree of a run as a whole or not at all. [Detached] children that are live, or have live descendants, stay
+// and continue without their parent. The options of Delete are [Actor], [Reason] and [DryRun].
 //
-// Delete returns [ErrNotFound]; a [*StateError] if the run or a descendant that is not detached has not ended, and for a child
-// whose parent exists, because the parent's history refers to it; and [ErrPermission] if the database role may not delete rows.
-// To delete old runs automatically, set Config.Retention.
+// Delete returns [ErrNotFound], and a [*StateError] if the run or a descendant that is not detached has not ended. Delete also
+// returns a StateError for a child whose parent exists, because the parent's history refers to the child. Delete returns
+// [ErrPermission] if the database role may not delete rows. To delete old runs automatically, set Config.Retention.
 func (e *Engine) Delete(ctx context.Context, id string, opts ...ControlOption) (DeletedRuns, error) {
 	q, err := e.newDeleteRequest(ctx, opts)
 	if err != nil {
@@ -48,9 +49,9 @@ func (e *Engine) Delete(ctx context.Context, id string, opts ...ControlOption) (
 }
 
 // DeleteAll deletes every root run that matches the filter as [Engine.Delete] does, 100 trees per transaction. Without
-// Filter.Status it considers the runs that have ended. If DeleteAll returns an error, the result holds what was done before,
-// and DeleteAll can be called again. A filter without any condition returns [ErrInvalidConfig]; to delete all runs that have
-// ended, set CreatedBefore.
+// Filter.Status, DeleteAll considers the runs that have ended. If DeleteAll returns an error, its result holds what was done
+// before the error, and DeleteAll can be called again. DeleteAll returns [ErrInvalidConfig] for a filter without any condition;
+// to delete all runs that have ended, set CreatedBefore.
 func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption) (DeletedRuns, error) {
 	var all DeletedRuns
 	q, err := e.newDeleteRequest(ctx, opts)

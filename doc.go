@@ -1,5 +1,5 @@
-// Package durable executes Go functions that continue in another process when their process dies. It is a library: it needs a
-// database, and no server.
+// Package durable executes Go functions that continue in another process when their process dies. The library needs a database,
+// and no server.
 //
 // A workflow is an ordinary function. Each of its durable calls, such as [Ctx.Step], is recorded in your own database, under
 // a name that is unique in its run. When a process dies, another process executes the function again from the beginning. Recorded
@@ -38,32 +38,33 @@
 // use the clock, random numbers, the order of a map, or global state that changes. Put such code into a step, or use [Ctx.Now]
 // and [Ctx.UUID].
 //
-// The library finds the record of a call by the call's name, and not by its position. So loops, goroutines and errgroup are
-// allowed, if every call has a name of its own within its scope. [Ctx.Map] and [Ctx.Go] open scopes.
+// The library finds the record of a call by the call's name, and not by its position. Loops, goroutines and errgroup are
+// therefore allowed, if every call has a name of its own within its scope. [Ctx.Map] and [Ctx.Go] open scopes.
 //
-// The code may change while runs are live. Declare changes with [Renamed], [Retired] and [Ctx.Patched]. These calls return
-// [ErrDiverged]:
+// The code may change while runs are live. Declare changes of the code with [Renamed], [Retired] and [Ctx.Patched]. A replay
+// returns [ErrDiverged] for these calls:
 //
 //   - a call whose kind has changed, or whose recorded result does not decode
 //   - a choice whose branches differ from the recorded ones
 //   - a child of another workflow than the recorded one
 //   - a new call, while the code has not made all calls that are recorded
 //
-// The run is then held until a worker with code that fits its history starts; see [OnDrift].
+// A run with such a call is held until a worker starts whose code fits the history of the run; see [OnDrift].
 //
-// The function of a step gets a context of its own and must not make durable calls: they return [ErrNestedStep]. Do not pass the
-// workflow's Ctx to goroutines that a step's function starts. The library cannot tell their durable calls from those of the
-// workflow. A replay does not execute the step's function, so it does not repeat these calls.
+// The function of a step gets a context of its own and must not make durable calls. Durable calls inside a step's function
+// return [ErrNestedStep]. Do not pass the workflow's Ctx to goroutines that a step's function starts. The library cannot tell
+// their durable calls from those of the workflow. A replay does not execute a step's function, so that the replay does not
+// repeat durable calls of such goroutines.
 //
 // # Guarantees of a step
 //
 // A step is executed at least once, and not again after its result is recorded, unless an operator repairs the run. With
-// [AtMostOnce] a step is executed at most once,
-// and [Verify] finds out what happened if its process died. The Tx functions of packages postgres and sqlite commit the writes
-// of a step together with its record, so that they take effect exactly once.
+// [AtMostOnce] a step is executed at most once, and [Verify] finds out what happened if the process of the step died. The Tx
+// functions of packages postgres and sqlite commit the writes of a step together with its record, so that the writes take
+// effect exactly once.
 //
-// A step always returns the value that its record decodes to, also when its function has just been executed. So the first
-// execution and every replay get the same value. The same holds for errors.
+// A step always returns the value or the error that its record decodes to, even when its function has just been executed. The
+// first execution and every replay therefore get the same value or error.
 //
 // # Values
 //
@@ -75,53 +76,56 @@
 // # Waiting, and leaving a process
 //
 // A run that only waits leaves memory. A run also leaves its process when the process stops, when the run's lease is lost, and
-// when the run is paused. In each of these cases its Ctx ends, and every durable call returns [ErrSuspended]. Return that error.
-// The library ignores what the function returns then, and the run continues later, possibly in another process. Wait for your own
-// goroutines before you return: durable calls that they make afterwards are not recorded.
+// when the run is paused. When a run leaves its process, its Ctx ends, and every durable call returns [ErrSuspended]. A
+// workflow function should return ErrSuspended when it gets that error. The library ignores what the function of a suspended
+// run returns, and the run continues later, possibly in another process. Wait for your own goroutines before the workflow
+// function returns, because durable calls after its return are not recorded.
 //
 // A run leaves memory when all its goroutines that make durable calls are waiting. The library cannot see whether code between
-// two durable calls is working. If such code takes longer than 100 ms while another goroutine of the run waits, put it into a
-// step. A run that left memory too early is loaded again after Config.ParkAfter (5 s by default).
+// two durable calls is working. Put code that takes longer than 100 ms while another goroutine of the run waits into a step. A
+// run that left memory too early is loaded again after Config.ParkAfter (5 s by default).
 //
 // # Cancelling, timeouts and compensation
 //
 // A run that is cancelled, or whose [Timeout] is over, ends in this order:
 //
-//  1. Its Ctx ends, with [ErrCancelled] or [ErrTimeout] as the cause. Calls that are not recorded return that error.
-//  2. The function returns.
-//  3. The compensations that [Ctx.Compensate] registered are executed, the last registered first. They are also executed when
-//     the function returns an error.
-//  4. The run is cancelled, or expired. Its children are cancelled, unless they are [Detached].
+//  1. The Ctx of the run ends, with [ErrCancelled] or [ErrTimeout] as the cause. Calls that are not recorded return the same
+//     error.
+//  2. The workflow function returns.
+//  3. The compensations that [Ctx.Compensate] registered are executed, the last registered first. Compensations are also
+//     executed when the function returns an error.
+//  4. The run gets the status cancelled or expired. Its children are cancelled, unless they are [Detached].
 //
-// A run that is not in memory is replayed first, so that its compensations are registered again. [Engine.Terminate] skips these
-// steps and ends a run at once.
+// A run that is not in memory is replayed first, so that its compensations are registered again. [Engine.Terminate] ends a run
+// at once, without executing its function or its compensations.
 //
 // # Branches that a choice ends
 //
-// [Any] and [Quorum] with [CancelLosers] end the branches that did not win, and [AllOrCancel] ends the others when one branch
-// fails. The choice records which branches it ended.
+// [Any] and [Quorum] with [CancelLosers] end the branches that did not win. [AllOrCancel] ends the other branches when one
+// branch fails. Each choice records which branches it ended.
 //
-// In an ended branch, calls that are not recorded return [ErrCancelled], and the contexts of running steps end. A step that
-// succeeds nevertheless is recorded, and the branch continues with its value.
+// In an ended branch, calls that are not recorded return [ErrCancelled], and the contexts of running steps end. If a running
+// step of an ended branch succeeds nevertheless, its value is recorded, and the branch continues with the value.
 //
-// If any call of the branch returned ErrCancelled, [Future.Wait] returns ErrCancelled, whatever the branch itself returned.
-// Otherwise all its calls were recorded before the choice, or were executing then and were recorded afterwards. Then Wait returns
-// the result of the branch. Every replay returns the same.
+// If any call of an ended branch returned ErrCancelled, [Future.Wait] returns ErrCancelled, whatever the branch itself
+// returned. If no call of the branch returned ErrCancelled, Wait returns the result of the branch. Wait returns the same in
+// every replay.
 //
-// The children that the branch started are cancelled, unless they are [Detached]. Compensations that the branch registered stay
-// registered. A call belongs to the branch on whose Ctx it is made.
+// The children that an ended branch started are cancelled, unless they are [Detached]. Compensations that an ended branch
+// registered stay registered. A call belongs to the branch on whose Ctx it is made.
 //
 // # Other runs
 //
-// A workflow function does not call the [Engine]; it has durable calls for that. [Ctx.Child] and [Ctx.StartChild] start children,
-// [Ctx.Start] starts a run that is not a child, [Ctx.Signal] sends a signal to another run, and [Ctx.SetTags] sets the tags of
-// its own run. The handle of a child has the methods Signal and Cancel.
+// A workflow function must not start or change other runs through the [Engine]; the function makes durable calls instead.
+// [Ctx.Child] and [Ctx.StartChild] start children, [Ctx.Start] starts a run that is not a child, [Ctx.Signal] sends a signal to
+// another run, and [Ctx.SetTags] sets the tags of its own run. The handle of a child has the methods Signal and Cancel.
 //
-// Each of these calls takes effect once, even if the process dies after the effect and before the call is recorded. If the other
-// run refuses the call, for example because it has ended, the refusal is recorded as a [*StepError]. Every replay returns it.
+// A durable call to another run takes effect once, even if the process dies after the effect and before the call is recorded.
+// If the other run refuses the call, for example because it has ended, the refusal is recorded as a [*StepError], which every
+// replay returns.
 //
-// A run keeps the signals that it has not received, even after its end. RunInfo.Unreceived counts them, and a warning is logged.
-// A signal to a run that has ended is refused.
+// A run keeps the signals that it has not received, even after its end. RunInfo.Unreceived counts the signals that a run has
+// not received, and a warning is logged. A signal to a run that has ended is refused.
 //
 // # Errors
 //

@@ -16,15 +16,16 @@ type DriftPolicy int8
 // The policies of [OnDrift].
 const (
 	// DriftHolds pauses the run and records the reason. No further step or compensation of the run is executed. [Engine.Resume]
-	// executes the run again, and so does a worker whose Config.Version has not diverged on the run. This is the default.
+	// executes a held run again, and so does a worker whose Config.Version has not diverged on the run. DriftHolds is the
+	// default.
 	DriftHolds = DriftPolicy(engine.DriftHolds)
-	// DriftContinues lets the function decide: the call that does not fit its record returns [ErrDiverged], and if the function
-	// returns that error, the run fails and its compensations are executed. A call that is not recorded is executed. If a run
-	// completes without having made all recorded calls, a warning is logged.
+	// DriftContinues lets the workflow function decide: the call that does not fit its record returns [ErrDiverged]. If the
+	// function returns that error, the run fails and its compensations are executed. A call that is not recorded is executed.
+	// If a run completes without having made all recorded calls, a warning is logged.
 	DriftContinues = DriftPolicy(engine.DriftContinues)
-	// DriftFails works as DriftContinues, with one difference: while the history holds calls that the code has not made, a call
-	// that is not recorded returns [ErrDiverged] and is not executed, and a branch or a run whose function returns fails with that
-	// error.
+	// DriftFails works as DriftContinues, except while the history holds calls that the code has not made. While such calls
+	// exist, a call that is not recorded returns [ErrDiverged] and is not executed, and a branch or a run whose function
+	// returns fails with ErrDiverged.
 	DriftFails = DriftPolicy(engine.DriftFails)
 )
 
@@ -38,12 +39,13 @@ type workflowChange struct {
 // OnDrift sets what a worker does with a run whose code does not fit its history, because the code was changed while the run was
 // live:
 //
-//   - a call does not fit its record: it is of another kind, or what is recorded does not decode into its type;
-//   - a call is about to be executed, or the function or a branch returns, with a result or an error, although the history holds
-//     calls that the code has not made: a call was renamed, removed or moved. See [Renamed], [Retired] and [Ctx.Patched].
+//   - a call does not fit its record, because the call is of another kind, or the recorded value does not decode into the type
+//     of the call;
+//   - the history holds calls that the code has not made when a call is about to be executed, or when the function or a branch
+//     returns: a call was renamed, removed or moved. See [Renamed], [Retired] and [Ctx.Patched].
 //
-// The second rule does not apply to calls that plain goroutines make, because their order differs between executions. Without
-// this option the policy is [DriftHolds].
+// Calls that plain goroutines make never count as missing, because their order differs between executions. Without the option
+// OnDrift, the policy is [DriftHolds].
 func OnDrift(p DriftPolicy) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.addOption(optionOnDrift, "OnDrift")
@@ -53,10 +55,11 @@ func OnDrift(p DriftPolicy) WorkflowOption {
 	}
 }
 
-// Renamed declares that the call that is named now in this version, in any scope of the workflow, was named before in an earlier
-// version: a step, a sleep, a receive, a child, a choice or a Map, but not a branch. A run whose history holds the old name uses
-// that record. A step that failed under the old name and is retried keeps that name, with its [IdempotencyKey]. Remove the option when no
-// live run holds the old name, and no failed one that may be retried.
+// Renamed declares that an earlier version of the code used the name before for the call that this version names now, in any
+// scope of the workflow. The call can be a step, a sleep, a receive, a child, a choice or a Map, but not a branch. A run whose
+// history holds the old name uses the record with the old name. A step that failed under the old name and is retried keeps the
+// old name, with its [IdempotencyKey]. Remove the option when no live run, and no failed run that may be retried, holds the old
+// name.
 func Renamed(before, now string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.fail(errors.Join(naming.Check("step", before), naming.Check("step", now)))
@@ -70,8 +73,8 @@ func Renamed(before, now string) WorkflowOption {
 	}
 }
 
-// Retired declares that the code does not make the calls with these names any more, in any scope of the workflow. A run whose
-// history holds them is not held for that. Remove the option when no live run holds them.
+// Retired declares that the code does not make the calls with these names any more, in any scope of the workflow. A run is not
+// held because its history holds retired calls. Remove the option when the history of no live run holds these names.
 func Retired(names ...string) WorkflowOption {
 	return func(o *workflowOptions) {
 		if o.retiredNames == nil {
@@ -84,8 +87,8 @@ func Retired(names ...string) WorkflowOption {
 	}
 }
 
-// Patched reports whether the run takes the new path at the place with the given ID. It returns false if the history shows that
-// an earlier execution has already passed the place, so that the run keeps the old path:
+// Patched reports whether the run takes the new path at the place in the code with the given ID. Patched returns false if the
+// history shows that an earlier execution has already passed the place, so that the run keeps the old path:
 //
 //	checked, err := c.Patched("fraud check")
 //	if err != nil {
@@ -95,26 +98,28 @@ func Retired(names ...string) WorkflowOption {
 //		err = c.Do("check", check) // a new step
 //	}
 //
-// The first call in a scope makes this decision and records it. Every later call with the same ID in that scope returns the
-// recorded decision. The errors are those of [Ctx.Step]. When Patched returns false for no live run any more, remove the call and
-// the old path.
+// The first call of Patched with an ID in a scope decides between the old and the new path, and records the decision. Every
+// later call with the same ID in the same scope returns the recorded decision. The errors are those of [Ctx.Step]. When Patched
+// returns false for no live run any more, remove the call and the old path.
 func (c *Ctx) Patched(id string) (bool, error) {
 	return c.callScope().Patched(id, callSite(0))
 }
 
 // Divergence records that a version of the code made a call that does not fit the history of a run.
 type Divergence struct {
-	Version string // the Config.Version of the worker; empty: it has none
+	Version string // the Config.Version of the worker; empty if the worker has none
 	At      time.Time
-	Call    string // the name of the call with its scope; empty: the workflow function itself
+	Call    string // the name of the call with its scope; empty if the workflow function itself does not fit
 	Reason  string // the recorded call, and the call that the code made
-	// ContinuedBy is the version that continued the run afterwards. While workers of other versions are running, the version that
-	// diverged does not execute the run again. ContinuedBy is empty while the run is held, and after the run was resumed.
+	// ContinuedBy is the version that continued the run after the divergence. ContinuedBy is empty while the run is held, and
+	// after a resume. While workers of other versions are running, workers of the version that diverged do not execute the run
+	// again.
 	ContinuedBy string
 }
 
 // Divergences returns the versions of the code that do not fit the history of the run with the given ID, ordered by version. A
-// worker deletes these records some seconds after the run has ended or has continued after a resume. It returns [ErrNotFound] if there is no such run.
+// worker deletes the divergences of a run some seconds after the run has ended or has continued after a resume. Divergences
+// returns [ErrNotFound] if there is no such run.
 func (e *Engine) Divergences(ctx context.Context, id string) ([]Divergence, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the divergences of run %q: %w", id, err)

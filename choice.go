@@ -50,10 +50,10 @@ func Any[T any](c *Ctx, name string, others LoserPolicy, futures ...*Future[T]) 
 	return winners[0], value, err
 }
 
-// Quorum waits until k of the branches have succeeded, records them as the winners of the choice with the given name, and returns
-// their indexes in futures. Every replay returns the same winners. others determines what the choice does with the other
-// branches. If so many branches fail that k can no longer succeed, Quorum waits for all branches and returns an error that wraps
-// the errors of the failed branches.
+// Quorum waits until k of the branches have succeeded, records these k branches as the winners of the choice with the given
+// name, and returns the winners' indexes in futures. Every replay returns the same winners. The argument others determines what
+// the choice does with the other branches. If so many branches fail that k can no longer succeed, Quorum waits for all branches
+// and returns an error that wraps the errors of the failed branches.
 //
 // Quorum returns the indexes in the order in which the branches succeeded in the execution that records the choice. Branches
 // that had succeeded in an earlier execution are in no particular order. Once the choice is recorded, the order of its winners

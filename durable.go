@@ -19,88 +19,95 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Store is a database: what sqlite.Open, postgres.Open and postgres.New return. It owns its connections; close it after
-// [Engine.Run] has returned. Its methods are for this module only.
+// Store is a database, as sqlite.Open, postgres.Open and postgres.New return it. A Store owns its connections: close the Store
+// after [Engine.Run] has returned. The methods of a Store are for this module only.
 type Store = store.Store
 
-// MaxNameBytes is the longest name, ID, signal key, tag key or tag value, in bytes.
+// MaxNameBytes is the largest length, in bytes, of a name, an ID, a signal key, a tag key or a tag value.
 const MaxNameBytes = 512
 
 var _ = [1]struct{}{}[MaxNameBytes-naming.MaxName] // they are the same
 
-// Config configures an [Engine]. The zero value is a client: it starts, controls and reads runs, and executes none.
+// Config configures an [Engine]. With the zero Config, an engine is a client: the engine starts, controls and reads runs, and
+// executes none. A field of Config with its zero value has the default that the comment of the field names.
 type Config struct {
-	// Workflows are the workflows that this process executes. It claims runs of these workflows only.
+	// Workflows are the workflows that this process executes. The process claims runs of the workflows in Workflows only.
 	Workflows []Definition
-	// Queues are the queues from which this process claims runs. Empty means all queues. A run in a queue that no process serves waits,
-	// and every worker logs a warning.
+	// Queues are the queues from which this process claims runs. If Queues is empty, the process claims runs from all queues. A
+	// run in a queue that no process serves waits, and every worker logs a warning.
 	Queues []string
-	// QueueSettings are the settings of queues that the code declares, by the name of the queue. A worker records them when
-	// [Engine.Run] begins, before it claims runs. The declaration of the newest Version applies, unless [Engine.SetQueue] has set
-	// the queue; both are shown by [Engine.Queues]. The newest version is the one whose first declaration of the queue is the
-	// most recent. A queue that the code no longer declares stays until [Engine.DeleteQueue]. The settings bound the queue over all
-	// workers, even if Queues does not name it.
+	// QueueSettings are the settings of queues that the code declares, by the name of the queue. A worker records QueueSettings
+	// when [Engine.Run] begins, before the worker claims runs. The declaration of the newest Version applies, unless
+	// [Engine.SetQueue] has set the queue; [Engine.Queues] shows both. The newest Version is the version whose first
+	// declaration of the queue is the most recent. A queue that the code no longer declares stays until [Engine.DeleteQueue].
+	// The settings bound a queue over all workers, even if Queues does not name the queue.
 	QueueSettings map[string]QueueSettings
-	// Schedules are schedules that the code declares. A worker records them when [Engine.Run] begins. The declaration of the
-	// newest Version applies, unless [Engine.SetSchedule] has set the schedule; both are shown by [Engine.Schedules]. The newest
-	// version is the one whose first declaration of the schedule is the most recent. An older version's declaration applies again
-	// when no worker of the newer version is running. A schedule that the code no longer declares stays until [Engine.DeleteSchedule].
+	// Schedules are schedules that the code declares. A worker records its Schedules when [Engine.Run] begins. The declaration
+	// of the newest Version applies, unless [Engine.SetSchedule] has set the schedule; [Engine.Schedules] shows both. The
+	// newest Version is the version whose first declaration of the schedule is the most recent. The declaration of an older
+	// version applies again when no worker of the newer version is running. A schedule that the code no longer declares stays
+	// until [Engine.DeleteSchedule].
 	Schedules []Schedule
-	// Name is the name of this process in [Engine.Workers]. Empty means the host name and the process ID.
+	// Name is the name of this process in [Engine.Workers]. The default is the host name and the process ID.
 	Name string
-	// Version is the version of the program. A run records the version that started it, and then the version that executed it last.
-	// Empty means the time and the revision of the commit from which the program was built, such as 20260102150405-0123456789ab, with a
-	// hash of the executable if files had been modified. A program that was built without this data, as by go test and go run, gets
-	// a hash as its version, and the next paragraph does not apply to it.
+	// Version is the version of the program. A run records the version that started the run, and then the version that executed
+	// the run last. The default Version is the time and the revision of the commit from which the program was built, such as
+	// 20260102150405-0123456789ab, with a hash of the executable if files had been modified. A program that was built without
+	// the data of a commit, as by go test and go run, gets a hash as its Version; versions of such programs have no order.
 	//
-	// A run does not go back to an earlier version: workers of a version that was first seen earlier do not execute it, as long as a
-	// worker of the recorded or a later version serves its workflow and queue. A minute after the last such worker has stopped,
-	// workers of the earlier version execute the run, and log that they do. Versions are ordered by the time at which their first
-	// worker started. The record of a version is deleted after 90 days without a worker. See also [Pinned].
+	// A run does not go back to an earlier version while a worker of the recorded or a later version serves the run's workflow
+	// and queue. A minute after the last such worker has stopped, workers of an earlier version execute the run, and log that
+	// they execute it. Versions are ordered by the time at which their first worker started. The record of a version is deleted
+	// after 90 days without a worker. See also [Pinned].
 	Version string
-	// Concurrency is the largest number of runs that this process executes at once. Zero means 256. Under load the process prefetches
-	// a few more runs, about as many as it finishes in 30 ms.
+	// Concurrency is the largest number of runs that this process executes at once. The default is 256. Under load the process
+	// prefetches a few more runs, about as many as the process finishes in 30 ms.
 	//
 	// While a step of a run waits with its own context for the result of another run ([Run.Result], [Workflow.Call]), the run lends
-	// its slot to a further run, and stays in memory. At most sixteen times Concurrency slots are lent at once; beyond that, such
-	// runs keep their slots. If they have all Concurrency slots, no run continues until a wait ends, and a warning is logged. A run
-	// that waits in [Ctx.Child] has no slot meanwhile.
+	// its slot to a further run, and stays in memory. At most sixteen times Concurrency slots are lent at once; further runs
+	// that wait in a step keep their slots. If runs that wait in a step keep all slots, no run continues until a wait ends, and
+	// a warning is logged. A run that waits in [Ctx.Child] has no slot.
 	Concurrency int
-	// StepConcurrency is the largest number of functions of steps, Tx steps and compensations that this process executes at once,
-	// over all runs. Zero means no bound. Further functions wait in order of arrival. The wait does not count towards their timeouts, and
-	// a cancel, a pause or a shutdown ends it. While a step waits with its own context for the result of a run ([Run.Result],
-	// [Workflow.Call]), it does not count towards StepConcurrency. A function that continues after its timeout no longer counts.
+	// StepConcurrency is the largest number of functions of steps, Tx steps and compensations that this process executes at
+	// once, over all runs. Zero means no bound. Further functions wait in order of arrival. The time for which a function waits
+	// to begin does not count towards its timeouts. A cancel, a pause or a shutdown ends the wait of a function. While a step
+	// waits with its own context for the result of a run ([Run.Result], [Workflow.Call]), the step does not count towards
+	// StepConcurrency. A function that continues after its timeout no longer counts.
 	StepConcurrency int
-	// Lease is how long a run stays with a worker that no longer renews the lease. A worker renews its leases three times in this
-	// time. It is also how long a live run stays paused for a repair by this engine, such as [Engine.Override], if the process dies.
-	// Zero means 10 s; at least 300 ms.
+	// Lease is how long a run stays with a worker that no longer renews the lease. A worker renews its leases three times
+	// during a Lease. If this process dies while it repairs a live run, for example in [Engine.Override], the run stays paused
+	// for the duration of Lease. The default Lease is 10 s, the smallest 300 ms.
 	Lease time.Duration
 	// Poll is the longest time between two queries for due runs. Notifications and due times usually shorten it. A start with a
-	// Delay of a minute or more sends no notification, and may be found by polling. On PostgreSQL, a worker whose notifications
-	// arrive polls less often if there are many: at most ten times this duration apart, and five times for runs. Zero means 1 s.
+	// Delay of a minute or more sends no notification, so that a worker may find the run by polling. On PostgreSQL, a worker
+	// that receives many notifications polls less often: at intervals of at most ten times Poll, and at most five times Poll
+	// for due runs. The default Poll is 1 s.
 	Poll time.Duration
-	// Grace is how long running steps may continue after the context of [Engine.Run] has ended. Zero means 10 s. Negative means no time.
+	// Grace is how long running steps may continue after the context of [Engine.Run] has ended. The default is 10 s. A negative
+	// Grace gives steps no time.
 	Grace time.Duration
-	// ParkAfter is the shortest wait for which a run leaves memory. If its function does not return within twice this time, its
-	// stack is logged. Zero means 5 s.
+	// ParkAfter is the shortest wait for which a run leaves memory. If the function of such a run does not return within twice
+	// ParkAfter, its stack is logged. The default is 5 s.
 	ParkAfter time.Duration
 	// MaxCrashes is how many times in a row the process of a run may die, or the run be held (see [ErrHeld]), without a new
-	// checkpoint. Then the run is paused, with the reason. Zero means 5; at most 1000.
+	// checkpoint. A run that reaches MaxCrashes is paused, and the reason is recorded. The default is 5, the maximum 1000.
 	MaxCrashes int
-	// FailAtMaxCrashes makes such a run fail instead, with [ErrCrashLoop]. Its compensations are not executed, because that would
-	// call the workflow function, which may be what kills the process. Its children are cancelled. Use the same setting in all
-	// processes: the worker that claims a run decides.
+	// FailAtMaxCrashes makes a run that reaches MaxCrashes fail with [ErrCrashLoop] instead of being paused. The compensations
+	// of such a run are not executed, because they need a call of the workflow function, which may be what kills the process.
+	// The children of such a run are cancelled. Use the same setting in all processes, because the setting of the worker that
+	// claims a run applies.
 	FailAtMaxCrashes bool
-	// ClaimLimit is the largest number of runs that one query claims. A smaller limit spreads runs more evenly over workers, and
-	// costs more transactions. Engines that share a store and claim the same runs share their queries, and each executes as many
-	// runs as it has slots. Zero means 256; at most 10000.
+	// ClaimLimit is the largest number of runs that one query claims. A smaller ClaimLimit spreads runs more evenly over
+	// workers, and costs more transactions. Engines that share a store and claim the same runs share their queries, and each
+	// engine executes as many runs as it has slots. The default is 256, the maximum 10000.
 	ClaimLimit int
-	// MaxPayload is the largest size of an encoded input, output or signal, in bytes. Zero means 4 MiB; at most 512 MiB.
+	// MaxPayload is the largest size of an encoded input, output or signal, in bytes. The default is 4 MiB, the maximum 512
+	// MiB.
 	MaxPayload int
-	// Patience is how long a write is retried while the database is not available, rejects it, or another transaction blocks
-	// it. When Patience is over, the caller gets a [*WriteError] that wraps [ErrUnavailable], [ErrRejected] or [ErrLocked], and
-	// a run is held (see [ErrHeld]). A missing privilege is retried for runs only; other callers get [ErrPermission] at once.
-	// Zero means one minute.
+	// Patience is how long a write is retried while the database is not available, rejects it, or another transaction blocks it.
+	// When Patience is over, the caller gets a [*WriteError] with [ErrUnavailable], [ErrRejected] or [ErrLocked], and a run is
+	// held (see [ErrHeld]). After a missing privilege, only writes of runs are retried; other callers get [ErrPermission] at
+	// once. The default Patience is one minute.
 	Patience time.Duration
 	// Retention tells how long ended runs, superseded generations and events are kept. The zero value keeps everything.
 	Retention Retention
@@ -108,18 +115,19 @@ type Config struct {
 	// Codec encodes the inputs, outputs, signals and errors of runs before they reach the database, for example to encrypt them; see
 	// package codec. Names, IDs, keys, tags, times and the types of errors are not encoded. Payloads that were written without a
 	// codec can still be read. All processes that execute or read the runs need a codec that decodes the payloads; see
-	// [ErrUnreadable]. Nil means payloads are stored as JSON.
+	// [ErrUnreadable]. Without a Codec, payloads are stored as JSON.
 	Codec Codec
 
 	// Logger receives the engine's log. Failures are logged at Warn or Error; cancels, and the start and stop of the worker, at
-	// Info. An idle
-	// engine logs nothing at Info. Nil means no log.
+	// Info. An idle engine logs nothing at Info. If Logger is nil, the engine writes no log.
 	Logger *slog.Logger
-	// TracerProvider and MeterProvider receive spans and metrics. Nil means the global providers of OpenTelemetry.
+	// TracerProvider receives the spans of the engine, and MeterProvider its metrics. The defaults are the global providers of
+	// OpenTelemetry.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 	// MetricStepNames is the largest number of values of the attribute durable.step.name in metrics, for each workflow. Further
-	// steps are counted as _OTHER. Items of a Map are counted under the name of the Map. Zero means 100. Negative means no such attribute.
+	// steps are counted as _OTHER. Items of a Map are counted under the name of the Map. The default is 100. With a negative
+	// MetricStepNames, metrics do not have the attribute.
 	MetricStepNames int
 }
 
@@ -181,14 +189,15 @@ func firstNonZero[T comparable](v, otherwise T) T {
 	return v
 }
 
-// Engine starts, controls and reads the runs of one database, and executes those of its workflows while [Engine.Run] is active.
-// Create it with [New]. It is safe for concurrent use. It has no goroutines or connections of its own while it is not used.
+// Engine starts, controls and reads the runs of one database, and executes the runs of its workflows while [Engine.Run] is
+// active. Create an Engine with [New]. An Engine is safe for concurrent use. An Engine that is not used has no goroutines or
+// connections of its own.
 type Engine struct {
 	cfg   Config
 	inner *engine.Engine
 }
 
-// New returns an engine that works in the database s. It returns [ErrInvalidConfig] or [ErrInvalidName] if cfg is invalid. It
+// New returns an engine that works in the database s. New returns [ErrInvalidConfig] or [ErrInvalidName] if cfg is invalid. New
 // does not access the database.
 func New(s Store, cfg Config) (*Engine, error) {
 	if isNil(s) {
@@ -240,11 +249,11 @@ func New(s Store, cfg Config) (*Engine, error) {
 
 // Run executes runs of Config.Workflows until ctx ends: runs that were started here, runs that were started elsewhere, and runs
 // of processes that died. When ctx has ended, Run drains: no further run begins, running steps get Config.Grace to finish and are
-// recorded, leases are released, and Run returns nil. A [Workflow.Call] that is in progress then waits until another process has
-// executed its run.
+// recorded, leases are released, and Run returns nil. A [Workflow.Call] that is in progress when Run ends waits until another
+// process has executed its run.
 //
-// Run returns an error if it cannot begin ([ErrRunning], [ErrSchema], or an error of the database), or if it had to stop because
-// the database file was moved ([ErrMoved]) or the store was closed ([ErrClosed]).
+// Run returns [ErrRunning], [ErrSchema] or an error of the database if Run cannot begin. Run returns [ErrMoved] if the database
+// file was moved, and [ErrClosed] if the store was closed.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.checkUsable(ctx); err != nil {
 		return fmt.Errorf("run an engine: %w", err)

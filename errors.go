@@ -12,36 +12,37 @@ import (
 	"github.com/seed8ec063be/durable/internal/token"
 )
 
-// Errors to test for with errors.Is. The table in the package comment lists when each is returned, and what to do.
+// Errors to test for with errors.Is. The table in the package comment lists when each error is returned, and what to do.
 var (
-	// ErrSuspended is returned by every durable call of a run that leaves this process. Return it: the library ignores what the
-	// workflow function returns then.
+	// ErrSuspended is returned by every durable call of a run that leaves this process. A workflow function that gets
+	// ErrSuspended should return it: the library ignores what the function of a suspended run returns.
 	ErrSuspended = engine.ErrSuspended
-	// When a run is suspended, its Ctx ends, and context.Cause of it is ErrShutdown, ErrLeaseLost, ErrParked, ErrPaused or
+	// When a run is suspended, its Ctx ends, and context.Cause of the Ctx is ErrShutdown, ErrLeaseLost, ErrParked, ErrPaused or
 	// ErrHeld.
 	ErrShutdown  = engine.ErrShutdown
 	ErrLeaseLost = engine.ErrLeaseLost
 	ErrParked    = engine.ErrParked
 	ErrPaused    = engine.ErrPaused
-	// ErrHeld is the cause in two cases. The database has rejected the run's writes for longer than Config.Patience: the run is
-	// released, and claimed again after 1 s to 5 min. Or the code does not fit the run's history: the run is paused; see
-	// [DriftHolds].
+	// ErrHeld is the cause of the end of the Ctx of a run that is held. A run is held if the database has rejected the run's
+	// writes for longer than Config.Patience: the run is released, and claimed again after 1 s to 5 min. A run is also held if
+	// the code does not fit its history: the run is paused; see [DriftHolds].
 	ErrHeld = engine.ErrHeld
 	// ErrReturned is returned by a durable call that begins, or is still in progress, after the workflow function has returned.
-	// Such an error also wraps ErrSuspended. Start goroutines with [Ctx.Go], and wait for them with [Future.Wait] or [All].
+	// An ErrReturned error also wraps ErrSuspended. To avoid it, start goroutines with [Ctx.Go], and wait for the branches with
+	// [Future.Wait] or [All].
 	ErrReturned = engine.ErrReturned
 
 	// ErrDuplicateStep is returned when a name is used twice in one scope of a run.
 	ErrDuplicateStep = engine.ErrDuplicateStep
 	// ErrNestedStep is returned by a durable call inside a step's function.
 	ErrNestedStep = engine.ErrNestedStep
-	// ErrOutsideStep is returned when a workflow function passes its own Ctx, or a context derived from it, to a call of an
-	// Engine, a Workflow or a store that writes, such as StartTx. Every replay would repeat that call. Use [Ctx.Start],
-	// [Ctx.StartChild], [Ctx.Signal] or [Ctx.SetTags] instead, or make the call in a step, with the step's context.
-	// [IdempotencyKey] panics with this error when it gets the Ctx of a workflow. Calls that only read are allowed; their
-	// results are not recorded.
+	// ErrOutsideStep is returned when a workflow function makes a call that writes with its own Ctx, or with a context derived
+	// from its Ctx. The call can be of an Engine, of a Workflow or of a store (StartTx, SignalTx). Every replay would repeat a
+	// call that writes. Use [Ctx.Start], [Ctx.StartChild], [Ctx.Signal] or [Ctx.SetTags] instead, or make the call in a step,
+	// with the step's context. [IdempotencyKey] panics with this error when it gets the Ctx of a workflow. Calls that only read
+	// are allowed with the Ctx of a workflow; their results are not recorded.
 	ErrOutsideStep = engine.ErrOutsideStep
-	// ErrInsideTx is returned when an engine on SQLite is called inside the function of a Tx step: the call would wait for the
+	// ErrInsideTx is returned when an engine on SQLite is called inside the function of a Tx step. The call would wait for the
 	// step's transaction, and the step for the call.
 	ErrInsideTx = engine.ErrInsideTx
 	// ErrDiverged is returned when the code makes a call that does not match the recorded history.
@@ -52,7 +53,7 @@ var (
 	// ErrUndeclaredNeed is returned for a run of a graph in which a node read the value of another node without a declared need.
 	// Declare the need with [Needs], [After], [NeedsAny] or [NeedsQuorum].
 	ErrUndeclaredNeed = errors.New("durable: the need is not declared")
-	// ErrNodeSkipped is returned for the value of a node of a graph that was skipped. See [NodeError].
+	// ErrNodeSkipped is returned for the value of a skipped node of a graph; see [NodeError].
 	ErrNodeSkipped = errors.New("durable: the node was skipped")
 	// ErrNotChosen is returned when a node with [NeedsAny] or [NeedsQuorum] reads the value of a node that is not among the winners.
 	ErrNotChosen = errors.New("durable: the node is not among the winners")
@@ -75,7 +76,7 @@ var (
 	ErrNotFound = engine.ErrNotFound
 	// ErrNotRegistered is returned by [Workflow.Call] when the workflow is not in Config.Workflows.
 	ErrNotRegistered = errors.New("durable: the workflow is not registered")
-	// ErrRunning is returned by [Engine.Run] when it is already active.
+	// ErrRunning is returned by [Engine.Run] when Run is already active for the engine.
 	ErrRunning = engine.ErrRunning
 	// ErrInvalidConfig is returned for an invalid Config, option, argument or definition.
 	ErrInvalidConfig = engine.ErrInvalidConfig
@@ -93,12 +94,14 @@ var (
 
 	// ErrTimeout is returned when an attempt, a step, a wait or a run takes longer than its timeout allows.
 	ErrTimeout = engine.ErrTimeout
-	// ErrCancelled is returned when the run was cancelled, or a choice ended the branch. Return it.
+	// ErrCancelled is returned when the run was cancelled, or a choice ended the branch. A workflow function or a branch that
+	// gets ErrCancelled should return it.
 	ErrCancelled = engine.ErrCancelled
-	// ErrTerminated is returned for a run that [Engine.Terminate] ended. Such an error also wraps ErrCancelled.
+	// ErrTerminated is returned for a run that [Engine.Terminate] ended. The error of a terminated run also wraps ErrCancelled.
 	ErrTerminated = engine.ErrTerminated
-	// ErrCrashLoop is the failure of a run whose process died Config.MaxCrashes times in a row without a new checkpoint. A run
-	// that is held ([ErrHeld]) counts one more. Without Config.FailAtMaxCrashes, such a run is paused and does not fail.
+	// ErrCrashLoop is the failure of a run whose process died Config.MaxCrashes times in a row without a new checkpoint. Each
+	// time that the run is held ([ErrHeld]) counts as a death of its process. Without Config.FailAtMaxCrashes, a run that
+	// crashed too often is paused and does not fail.
 	ErrCrashLoop = errors.New("durable: the run crashed too often without a new checkpoint")
 	// ErrCompensation is returned for a run if one of its compensations failed and has no attempts left.
 	ErrCompensation = errors.New("durable: a compensation failed")
@@ -117,38 +120,40 @@ var (
 	// ErrGoexit is returned when a function of a step, a branch or a workflow called runtime.Goexit.
 	ErrGoexit = errors.New("durable: the function called runtime.Goexit")
 
-	// ErrUnavailable is returned when the database was not available for longer than Config.Patience. Make the same call again;
-	// see [WriteError].
+	// ErrUnavailable is returned when the database was not available for longer than Config.Patience. After ErrUnavailable,
+	// make the same call again; see [WriteError].
 	ErrUnavailable = store.ErrUnavailable
 	// ErrRejected is returned when the database has rejected a statement for longer than Config.Patience for a reason other than its
-	// values: for example, a privilege is missing, a table was renamed, or an index is damaged. It wraps the database's own error.
+	// values: for example, a privilege is missing, a table was renamed, or an index is damaged. An error that wraps ErrRejected
+	// also wraps the database's own error.
 	ErrRejected = store.ErrRejected
-	// ErrPermission is returned when the database refuses a privilege. It also wraps ErrRejected. Callers outside of runs get it
-	// at once. Grant the privilege to the database's role, see docs/operations.md, or make the SQLite file writable. Then make
-	// the same call again.
+	// ErrPermission is returned when the database refuses a privilege. ErrPermission also wraps ErrRejected. Callers outside of
+	// runs get ErrPermission at once. Grant the privilege to the database's role (see docs/operations.md) or make the SQLite
+	// file writable, and make the same call again.
 	ErrPermission = store.ErrPermission
-	// ErrLocked is returned when another transaction, for example one with StartTx or SignalTx, holds a lock on a row or a name
-	// that the call needs. The call waits for the lock as long as Config.Patience and its context permit.
+	// ErrLocked is returned when another transaction, for example a transaction with StartTx or SignalTx, holds a lock on a row
+	// or a name that the call needs. The call waits for the lock as long as Config.Patience and its context permit.
 	ErrLocked = store.ErrLocked
 	// ErrClosed is returned when the store was closed before or during the call.
 	ErrClosed = store.ErrClosed
 	// ErrMoved is returned when the file of an SQLite database, or its write-ahead log, was deleted, moved or replaced while this
 	// process had it open. The store cannot be used any more, and [Engine.Run] returns the error.
 	ErrMoved = store.ErrMoved
-	// ErrSchema is returned when the schema of the database is newer or older than the code requires. It is also returned when a
-	// limit, a queue or a schedule is set while a live worker has a version of durable that would ignore the setting.
+	// ErrSchema is returned when the schema of the database is newer or older than the code requires. ErrSchema is also
+	// returned when a limit, a queue or a schedule is set while a live worker has a version of durable that would ignore the
+	// setting.
 	ErrSchema = store.ErrSchema
 )
 
-// StepError is the recorded failure of a step. It is the same in the first execution and in every replay. Message, Type and Stack
-// are recorded up to 16 KiB each; longer ones are cut, and end with " (cut)". errors.Is finds the sentinels that were passed to
-// [RegisterError], and the library's own:
+// StepError is the recorded failure of a step. The first execution and every replay return the same StepError. Message, Type
+// and Stack are recorded up to 16 KiB each; a longer text is cut, and ends with " (cut)". errors.Is finds the sentinels that
+// were passed to [RegisterError], and the library's own:
 //
 //	var failed *durable.StepError
 //	if errors.As(err, &failed) { log.Print(failed.Step, failed.Attempts) }
 //	if errors.Is(err, ErrCardDeclined) { ... }
 type StepError struct {
-	Step          string // the step's name with its scope; for a panic of a branch: the branch's name
+	Step          string // the step's name with its scope; for a panic of a branch, the branch's name
 	Attempts      int
 	Message       string // the text of the error that the last attempt returned
 	Type          string // the Go type of that error, for people
@@ -171,8 +176,8 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("step %q failed after %d attempts: %s", e.Step, e.Attempts, e.Message)
 }
 
-// Unwrap returns the registered sentinels that the recorded error matched, and the [*StateError] that it wrapped, if any. For a
-// nil *StepError, which Checkpoint.Err is if nothing failed, it returns nil.
+// Unwrap returns the registered sentinels that the recorded error matched, and the [*StateError] that the recorded error
+// wrapped, if any. Unwrap returns nil for a nil *StepError, which Checkpoint.Err is if nothing failed.
 func (e *StepError) Unwrap() []error {
 	if e == nil {
 		return nil
@@ -185,10 +190,10 @@ func (e *StepError) Unwrap() []error {
 }
 
 // RunError is the recorded failure, cancellation or expiry of a run. Message, Type and Stack are recorded up to 16 KiB each, as
-// those of a [StepError].
+// in a [StepError].
 type RunError struct {
-	ID            string // the ID that addresses the run: the caller's ID of a root run, the UUID of a child
-	Name          string // of a child: the name of the call that started it, with its scope; empty for a root run
+	ID            string // the ID that addresses the run: the caller's ID of a root run, or the UUID of a child
+	Name          string // the name of the call that started a child, with its scope; empty for a root run
 	Workflow      string
 	Status        Status // StatusFailed, StatusCancelled or StatusExpired
 	Message       string // the text of the error that the workflow function returned
@@ -207,8 +212,8 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("run %q of workflow %q %s: %s", e.ID, e.Workflow, e.Status, e.Message)
 }
 
-// Unwrap returns the registered sentinels that the recorded error matched. For a nil *RunError, which RunInfo.Err is if nothing
-// failed, it returns nil.
+// Unwrap returns the registered sentinels that the recorded error matched. Unwrap returns nil for a nil *RunError, which
+// RunInfo.Err is if nothing failed.
 func (e *RunError) Unwrap() []error {
 	if e == nil {
 		return nil
@@ -222,17 +227,18 @@ func (e *RunError) Unwrap() []error {
 //	var failed *durable.WriteError
 //	if errors.As(err, &failed) && failed.MayHaveCommitted { /* make the same call again */ }
 //
-// It has two fields:
+// A WriteError has two fields:
 //
-//   - MayHaveCommitted bool: true if the write may be committed, because the reply of the database was lost, or the call did not
-//     wait for it. Make the same call again to find out. False if nothing was written, and nothing will be.
-//   - Err error: the error of the last attempt to write. errors.Is and errors.As unwrap it.
+//   - MayHaveCommitted bool is true if the write may be committed, because the reply of the database was lost, or the call did
+//     not wait for the reply. Make the same call again to find out whether the write was committed. MayHaveCommitted is false
+//     if nothing was written, and nothing will be.
+//   - Err error is the error of the last attempt to write. errors.Is and errors.As unwrap Err.
 //
-// Err wraps [ErrUnavailable], [ErrRejected], [ErrLocked] or [ErrSchema]. If the call's context ended first, Err wraps its
-// context.Cause, and the last of these errors, if there was one.
+// Err wraps [ErrUnavailable], [ErrRejected], [ErrLocked] or [ErrSchema]. If the call's context ended first, Err wraps the
+// context.Cause of the context, and the error of the last attempt, if there was one.
 type WriteError = engine.WriteError
 
-// Permanent marks an error of a step as one that is not retried: the step fails at once, whatever its retry policy.
+// Permanent marks an error of a step as an error that is not retried: the step fails at once, whatever its retry policy.
 // Permanent(nil) returns nil.
 func Permanent(err error) error {
 	if err == nil {

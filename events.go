@@ -15,7 +15,7 @@ import (
 // EventType is the type of an event.
 type EventType string
 
-// The events.
+// The types of events.
 const (
 	EventPaused          EventType = "paused"
 	EventCompleted       EventType = "completed"
@@ -26,14 +26,15 @@ const (
 	EventMovedToQueue    EventType = "moved"      // Engine.MoveToQueue gave the run another queue
 	EventPriorityChanged EventType = "priority"   // Engine.SetPriority gave the run another priority
 	EventRepaired        EventType = "repaired"   // a repair made the next generation of the run, or Engine.Fork made the run
-	EventContinued       EventType = "continued"  // the run continued as its next generation, with a new input; see Ctx.ContinueAsNew
-	// EventVersionChanged is written when another version of the code ([Config.Version]) executes the run than before. The events
-	// of this type, and [RunInfo.Version], show which version executed which part of the run.
+	EventContinued       EventType = "continued"  // the next generation of the run began, with a new input; see Ctx.ContinueAsNew
+	// EventVersionChanged is written when another version of the code ([Config.Version]) executes the run than before. The
+	// EventVersionChanged events of a run, and [RunInfo.Version], show which version executed which part of the run.
 	EventVersionChanged EventType = "version_changed"
 
 	EventDeleted EventType = "deleted" // Engine.Delete deleted the run; ID and RunID are both its UUID
 
-	// What people have done to a run. These events are only written for calls with an [Actor] or a [Reason].
+	// Events of what people have done to a run. An event of these types is only written for a call with an [Actor] or a
+	// [Reason].
 	EventResumed    EventType = "resumed"
 	EventSignalled  EventType = "signalled"  // Engine.Signal or Engine.Complete; New is the name of the signal or of the wait
 	EventTagged     EventType = "tagged"     // Engine.SetTags; New has the tags, as in "team.owner=ann, team.late=", where a removed tag has no value
@@ -41,10 +42,11 @@ const (
 	EventTriggered  EventType = "triggered"  // Engine.TriggerSchedule started the run; New is the schedule
 	EventBackfilled EventType = "backfilled" // Engine.Backfill started the run; New is the schedule
 
-	// Deletions with an Actor or a Reason. These events concern no run: ID is the name of what was deleted, and RunID is empty.
+	// Events of deletions with an Actor or a Reason. The event of a deletion concerns no run: its ID is the name of what was
+	// deleted, and its RunID is empty.
 	EventQueueDeleted    EventType = "queue_deleted"
 	EventLimitDeleted    EventType = "limit_deleted"
-	EventScheduleDeleted EventType = "schedule_deleted" // unless code declares the schedule: then ScheduleInfo.LastChange has the deletion
+	EventScheduleDeleted EventType = "schedule_deleted" // not written for a schedule that code declares; see ScheduleInfo.LastChange instead
 )
 
 var eventTypes = map[store.EventType]EventType{
@@ -57,33 +59,35 @@ var eventTypes = map[store.EventType]EventType{
 	store.EventQueueDeleted: EventQueueDeleted, store.EventLimitDeleted: EventLimitDeleted, store.EventScheduleDeleted: EventScheduleDeleted,
 }
 
-// Event is a change of a run, or of what its runs use. It is written in the transaction that makes the change.
+// Event is a change of a run, or of what runs use, such as a queue. An Event is written in the transaction that makes the
+// change.
 type Event struct {
 	Cursor   string // pass it to Events or WatchEvents to continue after this event
 	Type     EventType
 	At       time.Time
-	ID       string // the run: the caller's ID of a root run, the UUID of a child
+	ID       string // the ID that addresses the run: the caller's ID of a root run, or the UUID of a child
 	RunID    string // the run's UUID
-	Name     string // of a child: the name of the call that started it, with its scope
+	Name     string // the name of the call that started a child, with its scope
 	Workflow string
 
-	// Actor and Reason are the [Actor] and the [Reason] of the call that has requested the change, if it had any. For an
-	// EventPaused, the call is the one that requested the pause. For an EventCancelled, see [RunInfo.Cancellation] instead.
+	// Actor and Reason are the [Actor] and the [Reason] of the call that has requested the change, if the call had any. For an
+	// EventPaused, Actor and Reason come from the call that requested the pause. For an EventCancelled, the actor and the
+	// reason are in [RunInfo.Cancellation].
 	//
-	// Old and New are what the event's type says. For EventMovedToQueue, EventPriorityChanged, EventVersionChanged, EventRepaired and
-	// EventContinued they are the queue, the priority, the version, or the number of the generation, before and after the change. If
-	// Engine.Fork created the run, Old is the UUID of the forked run. For EventDeleted, Old is the ID of the deleted run, and New
-	// the number of deleted runs, descendants included.
+	// The meaning of Old and New depends on the event's type. For EventMovedToQueue, EventPriorityChanged, EventVersionChanged,
+	// EventRepaired and EventContinued, Old and New are the queue, the priority, the version, or the number of the generation,
+	// before and after the change. If Engine.Fork created the run, Old is the UUID of the forked run. For EventDeleted, Old is
+	// the ID of the deleted run, and New is the number of deleted runs, descendants included.
 	Actor, Reason, Old, New string
 }
 
 // Events returns a page of the events after p.Cursor, which is the [Event.Cursor] of an earlier event, the oldest first. An empty
-// cursor starts at the first event. No event is ever added before one that was returned; on PostgreSQL this means that an open
-// transaction that writes delays the events after it.
+// cursor starts at the first event. No event is ever added before an event that was returned. On PostgreSQL, an open
+// transaction that writes therefore delays the events after its own.
 //
-// If the oldest events are deleted, cursors stay valid. Events returns [ErrInvalidCursor] for a cursor whose event is gone while
-// older events exist. This means that the database was restored, or that a standby that lagged behind was promoted, and that
-// events may have been lost. [ErrInvalidConfig] is returned for a limit that is not from 0 to 1000.
+// If the oldest events are deleted, cursors stay valid. Events returns [ErrInvalidCursor] for a cursor whose event is gone
+// while older events exist. ErrInvalidCursor means that the database was restored, or that a standby that lagged behind was
+// promoted, so that events may have been lost. Events returns [ErrInvalidConfig] for a limit that is not from 0 to 1000.
 func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
@@ -106,8 +110,8 @@ func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 }
 
 // LatestEvents returns a page of the events before p.Cursor, which is the [Event.Cursor] of an event, the newest first. An empty cursor
-// starts at the newest event that [Engine.Events] can return. It returns [ErrInvalidCursor] for a text that is no cursor, and
-// [ErrInvalidConfig] for a limit that is not from 0 to 1000.
+// starts at the newest event that [Engine.Events] can return. LatestEvents returns [ErrInvalidCursor] for a text that is no
+// cursor, and [ErrInvalidConfig] for a limit that is not from 0 to 1000.
 func (e *Engine) LatestEvents(ctx context.Context, p Page) ([]Event, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
@@ -151,8 +155,8 @@ const (
 	maxWatchDelay   = 500 * time.Millisecond
 )
 
-// WatchEvents returns the events after the cursor, and waits for further ones until ctx ends. Then it yields the cause of the context's
-// end as its last error. It retries while the database is not available.
+// WatchEvents returns the events after the cursor, and waits for further events until ctx ends. When ctx has ended, WatchEvents
+// yields the cause of the context's end as its last error. WatchEvents retries while the database is not available.
 //
 //	for event, err := range engine.WatchEvents(ctx, cursor) {
 //		if err != nil { return err }

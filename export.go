@@ -12,27 +12,29 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// ExportFormat is the version of the format that [Engine.Export] writes. It changes when readers of the previous format would
-// misunderstand the new one; added fields do not change it. durabletest.Replay reads formats 2 and 3. Format 2 had no sequence
-// and no failed attempts, and showed a sleep that was not over as completed.
+// ExportFormat is the version of the format that [Engine.Export] writes. ExportFormat changes when readers of the previous
+// format would misunderstand the new format; added fields do not change ExportFormat. durabletest.Replay reads formats 2 and 3.
+// Exports in format 2 have no sequence numbers and no failed attempts, and show a sleep that was not over as completed.
 const ExportFormat = 3
 
-// Exported is the JSON document that [Engine.Export] writes. Times are in RFC 3339. Times that have not come yet, and missing
-// outputs and errors, are left out.
+// Exported is the JSON document that [Engine.Export] writes. Times in the document are in RFC 3339. The document leaves out
+// times that have not come yet, and missing outputs and errors.
 type Exported struct {
 	Format int         `json:"format"` // ExportFormat
 	Run    ExportedRun `json:"run"`
-	// Generation is the number of a superseded generation, of which Run and History are. Zero means the run as it is.
+	// Generation is the number of the superseded generation to which Run and History belong. Generation is zero for an export
+	// of the newest generation.
 	Generation int `json:"generation,omitzero"`
-	// History holds the checkpoints of the run, in the order in which their calls began. Export children to get theirs.
+	// History holds the checkpoints of the run, in the order in which their calls began. The checkpoints of children are in the
+	// exports of the children.
 	History []ExportedStep `json:"history"`
 }
 
 // ExportedRun is the run of an export.
 type ExportedRun struct {
-	ID        string         `json:"id"`            // the caller's ID of a root run, the UUID of a child
+	ID        string         `json:"id"`            // the caller's ID of a root run, or the UUID of a child
 	RunID     string         `json:"run_id"`        // the UUID
-	Name      string         `json:"name,omitzero"` // of a child: the name of the call that started it, with its scope
+	Name      string         `json:"name,omitzero"` // the name of the call that started a child, with its scope
 	Parent    string         `json:"parent,omitzero"`
 	Workflow  string         `json:"workflow"`
 	Queue     string         `json:"queue"`
@@ -51,8 +53,8 @@ type ExportedRun struct {
 // ExportedStep is one checkpoint of an export.
 type ExportedStep struct {
 	Seq       int            `json:"seq"`               // see Checkpoint.Seq
-	InOrder   bool           `json:"in_order,omitzero"` // the goroutine of the workflow function, or of the branch, made the call, after all its earlier ones, and no repair has changed what went before
-	Name      string         `json:"name"`              // with its scope: "orders/7" is item 7 of the Map orders; in names, "/" is "%2F" and "%" is "%25"
+	InOrder   bool           `json:"in_order,omitzero"` // true if the goroutine of the workflow function or of the branch made the call, in the order of its calls, and no repair has changed an earlier call
+	Name      string         `json:"name"`              // the name with its scope: "orders/7" is item 7 of the Map orders; a slash within a name is "%2F", and "%" is "%25"
 	Kind      string         `json:"kind"`
 	Status    string         `json:"status"` // see Checkpoint.Status
 	Attempts  int            `json:"attempts"`
@@ -63,9 +65,9 @@ type ExportedStep struct {
 	NextAt    time.Time      `json:"next_at,omitzero"`
 
 	FirstFailure *ExportedAttempt `json:"first_failure,omitzero"`
-	LastFailure  *ExportedAttempt `json:"last_failure,omitzero"` // equal to FirstFailure if there was only one
+	LastFailure  *ExportedAttempt `json:"last_failure,omitzero"` // equal to FirstFailure if only one attempt failed
 
-	Workflow string `json:"workflow,omitzero"` // a child's
+	Workflow string `json:"workflow,omitzero"` // the workflow of a child; empty for other calls
 }
 
 // ExportedAttempt is an attempt that failed or was interrupted; see [FailedAttempt].
@@ -81,10 +83,11 @@ type ExportedAttempt struct {
 }
 
 // Export returns the run with the given ID, which is the caller's ID or the UUID, and its history, as the JSON of an [Exported].
-// Archive it, inspect it, or replay it against newer code with durabletest.Replay. The document contains all inputs and outputs,
-// so protect it as you protect your database. If the engine has a [Config.Codec], they are encoded, unless [DecodePayloads] is
-// given; [Engine.DecodeExport] decodes them later. If the run is executed meanwhile, the history can be slightly newer than the
-// rest. It returns [ErrNotFound] if there is no such run.
+// An export can be archived, inspected, or replayed against newer code with durabletest.Replay. The export contains all inputs
+// and outputs, so protect it as you protect your database. If the engine has a [Config.Codec], the payloads in the export are
+// encoded, unless the option [DecodePayloads] is given; [Engine.DecodeExport] decodes them later. If a worker executes the run
+// during the export, the history can be slightly newer than the rest of the export. Export returns [ErrNotFound] if there is no
+// such run.
 func (e *Engine) Export(ctx context.Context, id string, opts ...ExportOption) ([]byte, error) {
 	var o exportOptions
 	for _, opt := range opts {

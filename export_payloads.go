@@ -16,8 +16,8 @@ type ExportOption func(*exportOptions)
 
 type exportOptions struct{ plainPayloads bool }
 
-// DecodePayloads makes [Engine.Export] write payloads in clear, although the engine has a [Config.Codec]. durabletest.Replay needs such
-// a document.
+// DecodePayloads makes [Engine.Export] write payloads in clear, although the engine has a [Config.Codec]. durabletest.Replay
+// needs an export with payloads in clear.
 func DecodePayloads() ExportOption { return func(o *exportOptions) { o.plainPayloads = true } }
 
 // encodedPayload is how an encoded payload stands in an export. Its bytes are written in base64.
@@ -26,7 +26,7 @@ type encodedPayload struct {
 }
 
 // DecodeExport decodes the payloads of an export in place with the codec of the engine. Payloads that are not encoded stay as
-// they are. If the engine cannot decode a payload, DecodeExport decodes the others and returns an error that wraps
+// they are. If the engine cannot decode a payload, DecodeExport decodes the other payloads and returns an error that wraps
 // [ErrUnreadable].
 func (e *Engine) DecodeExport(x *Exported) error {
 	var failed error

@@ -17,12 +17,14 @@ import (
 // oldestExportFormat is the oldest format that ReplayExport reads; see [ExportFormat].
 const oldestExportFormat = 2
 
-// ReplayExport replays a history that [Engine.Export] has written against the code of this engine's Config.Workflows, as [Engine.Preflight] does with
-// the live runs of a database: it writes nothing and executes no step. Keep the exports of typical runs with your code, and replay them before a
-// deploy or in your own tests; durabletest.Replay does the same in a test without an engine.
+// ReplayExport replays a history that [Engine.Export] has written against the code of this engine's Config.Workflows, as
+// [Engine.Preflight] does with the live runs of a database. ReplayExport writes nothing and executes no step. Keep the exports
+// of typical runs with your code, and replay these exports before a deploy or in your own tests. durabletest.Replay replays an
+// export in a test without an engine.
 //
 // An export of a completed or failed run diverges if the replay makes further calls or ends in another way than the run did. Payloads are decoded if a [Config.Codec] has
-// encoded them. ReplayExport returns [ErrInvalidConfig] if the document is not an export, and [ErrUnreadable] if it cannot be decoded.
+// encoded them. ReplayExport returns [ErrInvalidConfig] if exported is not an export, and [ErrUnreadable] if a payload of the
+// export cannot be decoded.
 func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRun, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return PreflightRun{}, fmt.Errorf("replay an export: %w", err)

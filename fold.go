@@ -20,28 +20,30 @@ type SingletonPolicy string
 
 // The values of SingletonPolicy.
 const (
-	// SingletonJoin starts no run. The handle is that of the live run, or of the run that waits to replace it.
+	// SingletonJoin starts no run. The start returns the handle of the live run, or of the run that waits to replace the live
+	// run.
 	SingletonJoin SingletonPolicy = SingletonPolicy(fold.Join)
 	// SingletonRefuse starts no run and returns a [*LiveError], which names the live run.
 	SingletonRefuse SingletonPolicy = SingletonPolicy(fold.Refuse)
 	// SingletonReplace cancels the live run as [Engine.Cancel] does, and starts a run that begins when the live run has ended,
-	// compensations included. At most one run per key waits: if another start replaces the waiting run, the waiting run ends as
-	// cancelled.
+	// compensations included. At most one run per key waits for the end of the live run. If another start replaces the waiting
+	// run, the waiting run ends as cancelled.
 	SingletonReplace SingletonPolicy = SingletonPolicy(fold.Replace)
 )
 
-// Singleton makes a start lead to at most one live run per key. A run is live from its start to its end, also while it waits, is
-// paused, or is delayed. Keys are names of up to 512 bytes; they belong to the workflow, and starts in different queues share
-// them. Runs that were started without Singleton do not count. Two starts at the same time, from any processes,
-// never both create a live run.
+// Singleton bounds the live runs of a workflow with one key to one run. A run is live from its start to its end, even while the
+// run waits, is paused, or is delayed. Keys are names of up to 512 bytes. Each workflow has its own keys, which starts in
+// different queues share. Runs that were started without Singleton do not count. Two starts at the same time, from any
+// processes, never both create a live run.
 //
-// Without a SingletonPolicy, a start while a run is live joins it: see [SingletonJoin]. The input of a start that joins is not used.
+// Without a SingletonPolicy, a start while a run with the key is live joins that run: see [SingletonJoin]. The input of a start
+// that joins is not used.
 //
-// If the option [ID] is given too, and a run with the ID exists, the start returns that run, as it does without Singleton. A run
-// that waits for the end of another run is due when its [Delay] is over and the other run has ended. Its [Timeout] and
-// [StartBy] begin when it is due.
+// If the option [ID] is given too, and a run with the ID exists, the start returns that run, as a start without Singleton does.
+// A run that waits for the end of another run is due when its [Delay] is over and the other run has ended. The [Timeout] and
+// the [StartBy] of the waiting run begin when that run is due.
 //
-// A key is refused with [ErrInvalidName] if it is empty or too long. Children and [Workflow.StartMany] refuse the option with
+// A start returns [ErrInvalidName] if the key is empty or too long. Children and [Workflow.StartMany] refuse Singleton with
 // [ErrInvalidConfig].
 func Singleton(key string, policy ...SingletonPolicy) StartOption {
 	return func(o *startOptions) {
@@ -60,16 +62,17 @@ func Singleton(key string, policy ...SingletonPolicy) StartOption {
 }
 
 // Debounce combines starts in quick succession into one run, which gets the input of the last start. The run begins when no
-// further start with the key has come for the duration quiet, and at the latest atMost after the first start. Both must be
-// positive; if quiet is longer than atMost, atMost is used for both. All of the starts return the handle of that run. Queue,
-// priority, [StartBy] and tags are those of the first start; the input and the [Timeout] are those of the last. StartBy and Timeout
-// begin when the run is due. Once the run is due, the next start begins another one. Keys are as in [Singleton].
+// further start with the key has come for the duration quiet, and at the latest atMost after the first start. Both durations
+// must be positive; if quiet is longer than atMost, atMost is used for both. All combined starts return the handle of the one
+// run. The run has the queue, priority, [StartBy] and tags of the first start, and the input and [Timeout] of the last start.
+// StartBy and Timeout begin when the run is due. Once the run is due, the next start with the key begins another run. Keys are
+// as in [Singleton].
 //
 // A start that is repeated, because the reply of the database was lost or because its step is executed again, never replaces the
 // input of a newer one.
 //
-// The options [ID] and [Delay] are refused with [ErrInvalidConfig], because several starts become one run, and Debounce sets the
-// time at which it is due. Children and [Workflow.StartMany] refuse Debounce too.
+// A start with Debounce and [ID] or [Delay] returns [ErrInvalidConfig], because several starts become one run, and Debounce
+// sets the time at which the run is due. Children and [Workflow.StartMany] refuse Debounce too.
 func Debounce(key string, quiet, atMost time.Duration) StartOption {
 	return func(o *startOptions) {
 		s := o.setFold(store.FoldDebounce, "Debounce", key)
@@ -78,9 +81,9 @@ func Debounce(key string, quiet, atMost time.Duration) StartOption {
 }
 
 // Throttle allows at most n starts with the key in any window as long as period. A further start creates no run and returns a
-// [*ThrottledError], which tells when the next start is possible. n is at least 1 and at most [MaxThrottle]. Keys are as in
-// [Singleton]. A start whose [ID] exists returns that run, and counts only once. Children and [Workflow.StartMany] refuse Throttle
-// with [ErrInvalidConfig].
+// [*ThrottledError], which tells when the next start is possible. The argument n is at least 1 and at most [MaxThrottle]. Keys
+// are as in [Singleton]. A start whose [ID] belongs to an existing run returns that run, and does not count again. Children and
+// [Workflow.StartMany] refuse Throttle with [ErrInvalidConfig].
 func Throttle(key string, n int, period time.Duration) StartOption {
 	return func(o *startOptions) {
 		s := o.setFold(store.FoldThrottle, "Throttle", key)
@@ -160,12 +163,12 @@ func (w *Workflow[I, O]) startWithKey(ctx context.Context, e *Engine, request *e
 	return newRun[O](e, &started.Run), nil
 }
 
-// LiveError is returned by a start with [Singleton] and [SingletonRefuse] while a run with the key is live. It wraps [ErrLive].
-// [Ctx.Start] returns a [*StepError] instead, which wraps ErrLive and names the live run in its text.
+// LiveError is returned by a start with [Singleton] and [SingletonRefuse] while a run with the key is live. A LiveError wraps
+// [ErrLive]. [Ctx.Start] returns a [*StepError] instead, which wraps ErrLive and names the live run in its text.
 type LiveError struct {
 	Workflow string
 	Key      string
-	ID       string // of the live run
+	ID       string // the ID of the live run
 	RunID    string // the UUID of the live run
 	text     string
 }
@@ -176,11 +179,12 @@ func (e *LiveError) Error() string { return e.text }
 // Unwrap returns [ErrLive].
 func (e *LiveError) Unwrap() error { return ErrLive }
 
-// ThrottledError is returned by a start with [Throttle] if the key has used up its starts for the period. It wraps [ErrThrottled].
+// ThrottledError is returned by a start with [Throttle] if the key has used up its starts for the period. A ThrottledError
+// wraps [ErrThrottled].
 type ThrottledError struct {
 	Workflow string
 	Key      string
-	Until    time.Time // when the next start is possible, if no other start comes first
+	Until    time.Time // the time from which the next start is possible, if no other start comes first
 	text     string
 }
 

@@ -9,23 +9,24 @@ import (
 )
 
 // Fork makes a copy of a run, and executes the copy from a step on. The copy has the calls that the run had recorded before the
-// step that [From] names, or all of them if [FromEnd] is given. One of these options is required. In a graph, From can name a
-// node: the copy then has all calls apart from those of the node and of the nodes downstream of it. [OverrideStep] sets the values of
-// single calls.
+// step that [From] names, or all recorded calls if [FromEnd] is given. From or FromEnd is required. In a graph, From can name a
+// node: the copy then has all calls apart from the calls of that node and of the nodes downstream. [OverrideStep] sets the
+// values of single calls.
 //
-// Without [NewID] the copy is the next generation of the run, under the ID of the run, as after an [Engine.Retry]. The run may
-// also be live or completed. Live runs, cancelled runs and idempotency keys are treated as by [Engine.Override].
+// Without [NewID] the copy is the next generation of the run, under the ID of the run, as after an [Engine.Retry]. Fork also
+// accepts a live or completed run. Fork treats live runs, cancelled runs and idempotency keys as [Engine.Override] does.
 //
-// With [NewID] the copy is another run with that ID. The forked run can be in any state and does not change, and Fork does not
-// wait for it. The new run has the workflow, queue, priority, input and tags of the forked run, and its [Timeout] counted from now
-// on, but not its [GroupKey] or [Singleton] key. Fork copies the recorded outcomes: steps that had failed or succeeded, received
-// signals, results of children. Calls that wait, such as receives, children that have not ended and steps in backoff, are made again.
-// Signals that were not received stay with the forked run. The new run has idempotency keys of its own, so its steps can repeat
-// effects of the forked run: check that you want this. Repairs of the forked run do not change the new run.
+// With [NewID] the copy is another run with the given ID. The forked run can be in any state and does not change, and Fork does
+// not wait for the forked run. The new run has the workflow, queue, priority, input and tags of the forked run, but not its
+// [GroupKey] or [Singleton] key. The new run has the [Timeout] of the forked run, counted from the fork. Fork with NewID copies
+// the recorded outcomes: steps that had failed or succeeded, received signals, results of children. Calls that wait, such as
+// receives, children that have not ended and steps in backoff, are made again in the new run. Signals that were not received
+// stay with the forked run. The new run has idempotency keys of its own, so its steps can repeat effects of the forked run:
+// check that repeated effects do no harm. Repairs of the forked run do not change the new run.
 //
-// Fork returns the errors of [Engine.Override]; with NewID also [ErrIDConflict] if a run with the ID exists, and those of a start in its
-// queue, such as [ErrQueueFull]. The options are [From], [FromEnd], [OverrideStep], [NewID], [Reason], [Actor], [DryRun], and without NewID
-// also [InterruptSteps].
+// Fork returns the errors of [Engine.Override]. With NewID, Fork also returns [ErrIDConflict] if a run with the ID exists, and
+// the errors of a start in the queue, such as [ErrQueueFull]. The options of Fork are [From], [FromEnd], [OverrideStep],
+// [NewID], [Reason], [Actor], [DryRun], and without NewID also [InterruptSteps].
 func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
 	q, err := e.newRepairRequest(ctx, VerbFork, engine.RepairRequest{}, opts)
 	if err == nil && q.NewID != "" && q.InterruptSteps {
@@ -52,8 +53,8 @@ func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*R
 	return forked, nil
 }
 
-// OverrideStep makes Fork set the value of a call, as [Engine.Override] and [Engine.Skip] do. The call is not executed, even if it is the
-// one that [From] names. The option can be given for several calls.
+// OverrideStep makes Fork set the value of a call, as [Engine.Override] and [Engine.Skip] do. A call with such a value is not
+// executed, even if [From] names the call. OverrideStep can be given for several calls.
 func OverrideStep(step string, value any) ControlOption {
 	return func(o *controlOptions) {
 		o.given |= optionStepValue

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/record"
 )
 
-// Future is the handle of a branch that [Ctx.Go] started. It is safe for concurrent use.
+// Future is the handle of a branch that [Ctx.Go] started. A Future is safe for concurrent use.
 type Future[T any] struct {
 	done   chan struct{}  // closed when value and err are final
 	branch *engine.Branch // nil: the branch could not begin
@@ -24,10 +24,10 @@ type Future[T any] struct {
 	finalCallbacks []func()
 }
 
-// Go starts a branch: it executes fn in a goroutine of the run, and returns at once. The branch has a scope of its own: the names
-// of its durable calls are prefixed by name, so that different branches may use the same names. [Future.Wait] returns what fn
-// returned. The result itself is not recorded, because fn returns the same result in every replay, as its recorded calls return
-// the same values. The run does not end before its branches have returned.
+// Go starts a branch, which executes fn in a goroutine of the run, and returns at once. The branch has a scope of its own: the
+// names of its durable calls are prefixed by name, so that different branches may use the same names. [Future.Wait] returns
+// what fn returned. The result of fn is not recorded, because fn returns the same result in every replay, as its recorded calls
+// return the same values. The run does not end before its branches have returned.
 func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 	f := &Future[T]{done: make(chan struct{})}
 	var zero T
@@ -137,16 +137,16 @@ func (f *Future[T]) isFinal() bool {
 }
 
 // Wait waits until the branch has returned, and returns its result. If a choice ended the branch, and a durable call of the
-// branch then returned [ErrCancelled], Wait returns ErrCancelled, whatever the branch returned, also in every replay; see
-// [CancelLosers]. If the run leaves this process, the durable calls of the branch return [ErrSuspended], so that the branch can
-// return, and Wait too.
+// branch returned [ErrCancelled] for that reason, Wait returns ErrCancelled, whatever the branch returned; see [CancelLosers].
+// If the run leaves this process, the durable calls of the branch return [ErrSuspended], so that the branch and Wait can
+// return.
 func (f *Future[T]) Wait() (T, error) {
 	<-f.done
 	return f.value, f.err
 }
 
-// All waits for every branch and returns their values, in the order of the futures. The error wraps the errors of all branches
-// that failed. A nil future returns [ErrInvalidConfig].
+// All waits for every branch and returns the values of the branches, in the order of the futures. The error of All wraps the
+// errors of all branches that failed. All returns [ErrInvalidConfig] for a nil future.
 func All[T any](futures ...*Future[T]) ([]T, error) {
 	if i := slices.Index(futures, nil); i >= 0 {
 		return nil, fmt.Errorf("%w: All got nil as branch %d of %d: give it what Go returned", ErrInvalidConfig, i, len(futures))

@@ -11,33 +11,35 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Generation is one execution of a run from its start to its end or to a repair. A run that was never repaired has one.
+// Generation is one execution of a run, from the start of the run, a repair or a continuation to the end or the next repair. A
+// run that was never repaired and never continued as new has one Generation.
 type Generation struct {
-	Number   int // from 1
+	Number   int // the number of the generation, from 1
 	Status   Status
 	Workflow string
 	Queue    string
 	Version  string // the version of the program that executed the generation last, or that started the run
 	Input    jsontext.Value
-	Output   jsontext.Value // nil unless completed
-	Err      *RunError      // nil unless failed, cancelled or expired
-	EndedAt  time.Time      // zero if it has not ended, or was superseded before its end
+	Output   jsontext.Value // nil unless the generation completed
+	Err      *RunError      // nil unless the generation failed, was cancelled or expired
+	EndedAt  time.Time      // zero if the generation has not ended, or was superseded before its end
 
-	// How the generation began: the verb of the repair, its Actor and Reason, and the step from which it began. These fields are
-	// zero for the first generation. StartedAt is the time of the repair, or when the run was started.
+	// Verb, Actor, Reason and From describe the repair or the continuation that began the generation; they are zero for the
+	// first generation. StartedAt is the time of the repair, or of the start of the run.
 	Verb      Verb
 	Actor     string
 	Reason    string
 	From      string
 	StartedAt time.Time
-	Kept      int      // the number of checkpoints that it keeps from the previous generation
-	Dropped   []string // the calls of the previous generation that it makes again, at most 1,000
-	Corrected []string // the calls with a value that the repair has set, at most 1,000
+	Kept      int      // the number of checkpoints that the generation keeps from the previous generation
+	Dropped   []string // the calls of the previous generation that the generation makes again, at most 1,000 of them
+	Corrected []string // the calls with a value that the repair has set, at most 1,000 of them
 }
 
-// Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last one is the run as
-// it is now. Generations that [Retention] has deleted are missing. The first remaining generation then does not have the fields of
-// the repair that began it. [Engine.History] with [InGeneration] returns the checkpoints of an older one.
+// Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last generation is
+// the run as it is now. Generations that [Retention] has deleted are missing. If generations are missing, the first remaining
+// generation does not have the fields of the repair that began it. [Engine.History] with [InGeneration] returns the checkpoints
+// of an older generation.
 func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the generations of run %q: %w", id, err)

@@ -8,9 +8,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/graph"
 )
 
-// DefineGraph returns a workflow that is declared as a graph: its nodes are steps, steps for each item of a list, children and
-// waits for signals, and its edges are what each node needs. build is called once, by DefineGraph. It declares the nodes with the
-// methods of the graph, and returns the node whose value is the output of the workflow:
+// DefineGraph returns a workflow that is declared as a graph. The nodes of the graph are steps, steps for each item of a list,
+// children and waits for signals. The edges of the graph are what each node needs. DefineGraph calls build once. The function
+// build declares the nodes with the methods of the graph, and returns the node whose value is the output of the workflow:
 //
 //	var Index = durable.DefineGraph("index", func(g *durable.Graph[Source]) *durable.Node[Report] {
 //		list := g.Step("list", func(ctx context.Context, in *durable.NodeInput) ([]string, error) {
@@ -24,16 +24,19 @@ import (
 //		}, durable.Needs(list, sizes))
 //	})
 //
-// The workflow is started, executed, paused, cancelled and inspected as any other. All guarantees of steps, children and receives
-// hold for its nodes. In the history a node's calls have the name of the node as their scope: "list/step", "size/each/0".
+// The workflow of a graph is started, executed, paused, cancelled and inspected as any other workflow. All guarantees of steps,
+// children and receives hold for the nodes of a graph. In the history a node's calls have the name of the node as their scope:
+// "list/step", "size/each/0".
 //
-// Nodes begin as soon as their needs are met, and are executed concurrently. The run ends when all its nodes have ended. It fails
-// if the output node has no value, if a node with the policy [FailRun] has an unmet need, or with [ErrUndeclaredNeed]. If the
-// output node has no value, the error wraps the failures that caused this, each as a [*NodeError]. A node whose needs cannot be met is skipped; see [OnUnmetNeed].
+// Nodes begin as soon as their needs are met, and are executed concurrently. The run of a graph ends when all its nodes have
+// ended. The run fails if the output node has no value, if a node with the policy [FailRun] has an unmet need, or with
+// [ErrUndeclaredNeed]. If the output node has no value, the error of the run wraps the failures that caused it, each as a
+// [*NodeError]. A node whose needs cannot be met is skipped; see [OnUnmetNeed].
 //
-// The run records the nodes and edges before its first node begins. Newer code may add nodes, and may remove nodes that have not
-// begun or change their needs. The run then records the new shape as its next revision. If a node that has begun is missing or has
-// changed, the code does not fit the run; see [OnDrift]. The error wraps [ErrDiverged] and names the node.
+// The run of a graph records the nodes and edges before its first node begins. Newer code may add nodes, and may remove nodes
+// that have not begun or change their needs. If newer code changes the graph, the run records the new nodes and edges as the
+// next revision of its shape. If a node that has begun is missing or has changed, the code does not fit the run; see [OnDrift].
+// The error of code that does not fit wraps [ErrDiverged] and names the node.
 //
 // If a name is invalid or declared twice, a node is of another graph, an option does not fit, or build returns nil, [New] and every
 // start return [ErrInvalidConfig] or [ErrInvalidName] with the name of the node.
@@ -52,12 +55,13 @@ func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts .
 	return w
 }
 
-// DefineGraphFrom returns a workflow whose graph depends on its input: build is called with the input in every execution of a run,
-// and declares the nodes as in [DefineGraph]. build must be deterministic: the same input must give the same nodes, in any order. If the shape
-// depends on data that only a node knows, make that part a graph of its own, and start it with [Graph.Child].
+// DefineGraphFrom returns a workflow whose graph depends on its input. Every execution of a run calls build with the input, and
+// build declares the nodes as in [DefineGraph]. The function build must be deterministic: the same input must give the same
+// nodes, in any order. If a part of the graph depends on data that only a node knows, make that part a graph of its own, and
+// start the part with [Graph.Child].
 //
-// If the declaration is wrong, the run fails with the error that New returns for a graph of DefineGraph. The workflow's Shape is
-// empty; [Engine.Graph] returns the recorded shape of a run.
+// If build declares an invalid graph, the run fails with the error that New returns for an invalid graph of DefineGraph. The
+// Shape method of a workflow from DefineGraphFrom returns an empty shape; [Engine.Graph] returns the recorded shape of a run.
 func DefineGraphFrom[I, O any](name string, build func(g *Graph[I], in I) *Node[O], opts ...WorkflowOption) *Workflow[I, O] {
 	w := Define(name, func(c *Ctx, in I) (O, error) {
 		d := new(graphDefinition)
@@ -73,11 +77,11 @@ func DefineGraphFrom[I, O any](name string, build func(g *Graph[I], in I) *Node[
 	return w
 }
 
-// Graph is a graph that is being declared. The function passed to [DefineGraph] declares nodes with its methods. After that
-// function has returned, only [Graph.Input] may be called.
+// Graph is a graph that is being declared. The function passed to [DefineGraph] declares nodes with its methods. After the
+// function passed to DefineGraph has returned, [Graph.Input] is the only method of the Graph that may be called.
 type Graph[I any] struct{ definition *graphDefinition }
 
-// Input returns the input of the run. in is the NodeInput that the function of a node gets.
+// Input returns the input of the run. The argument in is the [NodeInput] that the function of a node gets.
 func (g *Graph[I]) Input(in *NodeInput) I { return in.run.input.(*graphInput[I]).value }
 
 // graphInput holds the input of a run. It is a type of its own because I may be an interface.

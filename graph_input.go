@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/graph"
 )
 
-// NodeInput is the argument of a node's function. [Node.Of] and [Node.Get] read from it the values of the nodes that the node
-// needs, and [Graph.Input] the input of the run. It is safe for concurrent use.
+// NodeInput is the argument of a node's function. [Node.Of] and [Node.Get] read from a NodeInput the values of the nodes that
+// the node needs, and [Graph.Input] the input of the run. A NodeInput is safe for concurrent use.
 type NodeInput struct {
 	run           *graphRun
 	node          *graphNode
@@ -23,10 +23,10 @@ type NodeState string
 const (
 	NodeWaiting   NodeState = "waiting"   // the node waits for nodes that it needs, or for the run to begin
 	NodeReady     NodeState = "ready"     // the needs of the node are met, and the node has recorded nothing yet
-	NodeDelayed   NodeState = "delayed"   // its [Delay] is not over
-	NodeRunning   NodeState = "running"   // it has begun
-	NodeCompleted NodeState = "completed" // it has a value
-	NodeFailed    NodeState = "failed"    // it has an error
+	NodeDelayed   NodeState = "delayed"   // the [Delay] of the node is not over
+	NodeRunning   NodeState = "running"   // the node has begun
+	NodeCompleted NodeState = "completed" // the node has a value
+	NodeFailed    NodeState = "failed"    // the node has an error
 	NodeSkipped   NodeState = "skipped"   // a need or a condition of the node was not met; the node never begins
 	NodeCancelled NodeState = "cancelled" // a choice has cancelled the node, or the run ended before the node did
 )
@@ -34,8 +34,8 @@ const (
 // NodeError describes why a node has no value.
 type NodeError struct {
 	Node  string
-	State NodeState // NodeFailed, NodeSkipped or NodeCancelled; if Err is ErrNotChosen, any state
-	Err   error     // the failure of the node; without a failure ErrNodeSkipped, ErrNotChosen or ErrCancelled
+	State NodeState // NodeFailed, NodeSkipped or NodeCancelled; any state if Err is ErrNotChosen
+	Err   error     // the failure of the node, or, without a failure, ErrNodeSkipped, ErrNotChosen or ErrCancelled
 }
 
 // Error returns a text with the node, its state and the error.
@@ -49,16 +49,17 @@ func (e *NodeError) Error() string {
 // Unwrap returns the field Err.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// Of returns the value of n. The argument in is the one that the function of the calling node got. Use Of if n has always completed
-// when the calling node begins, because the calling node declares n
+// Of returns the value of n. The argument in is the [NodeInput] that the function of the calling node got. Use Of if n has
+// always completed when the calling node begins, because the calling node declares n
 //
 //   - with [Needs],
 //   - as the node that returns the items, in [Graph.Each] or [Graph.EachChild], or
 //   - with a [NeedsQuorum] that requires all of its nodes.
 //
 // If n has no value, or the calling node does not declare n in one of its options, Of panics with an error that wraps
-// [ErrUndeclaredNeed]. The run then fails at once with that error, which names both nodes. Use [Node.Get] if n may have no value:
-// with [After], [NeedsAny] and other uses of [NeedsQuorum], and with the policy [RunAnyway].
+// [ErrUndeclaredNeed] and names both nodes. The run then fails at once with the error of Of. Use [Node.Get] if n may have no
+// value: with [After], with [NeedsAny], with a [NeedsQuorum] that does not require all of its nodes, and with the policy
+// [RunAnyway].
 func (n *Node[T]) Of(in *NodeInput) T {
 	v, err := n.Get(in)
 	if err != nil {
@@ -67,14 +68,14 @@ func (n *Node[T]) Of(in *NodeInput) T {
 	return v
 }
 
-// Get returns the value of a node, or a [*NodeError] that says why it has none:
+// Get returns the value of a node, or a [*NodeError] that says why the node has no value:
 //
-//   - The node failed: the error wraps its failure, such as a [*StepError].
-//   - The node was skipped: the error wraps [ErrNodeSkipped].
-//   - The node was cancelled by a choice: the error wraps [ErrCancelled].
-//   - The node is a member of a choice, and did not win: the error wraps [ErrNotChosen].
+//   - If the node failed, the error wraps the failure of the node, such as a [*StepError].
+//   - If the node was skipped, the error wraps [ErrNodeSkipped].
+//   - If a choice cancelled the node, the error wraps [ErrCancelled].
+//   - If the node is a member of a choice and did not win, the error wraps [ErrNotChosen].
 //
-// The calling node must refer to n in one of its options; otherwise Get panics as [Node.Of] does.
+// Get panics as [Node.Of] does unless the calling node refers to n in one of its options.
 func (n *Node[T]) Get(in *NodeInput) (T, error) {
 	var zero T
 	if n == nil || n.n == nil || n.n.definition != in.node.definition {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// NodeOption configures one node of a graph: [Needs], [NeedsAny], [NeedsQuorum], [After], [When], [OnUnmetNeed], or an option of the
-// node's own call, which is a [StepOption], [MapOption], [StartOption] or [ReceiveOption].
+// NodeOption configures one node of a graph: [Needs], [NeedsAny], [NeedsQuorum], [After], [When], [OnUnmetNeed], or an option
+// of the call that the node makes ([StepOption], [MapOption], [StartOption] or [ReceiveOption]).
 type NodeOption interface{ applyToNode(o *nodeOptions) }
 
 // nodeOptions are the options of one node.
@@ -108,27 +108,30 @@ func (o *nodeOptions) checkCallOptions() {
 	}
 }
 
-// Needs lets the node begin once all the nodes have completed. The node reads their values with [Node.Of].
+// Needs lets the declared node begin once all the given nodes have completed. The declared node reads the values of the given
+// nodes with [Node.Of].
 func Needs(nodes ...AnyNode) NodeOption {
 	return nodeOption(func(o *nodeOptions) { o.needs = append(o.needs, nodes...) })
 }
 
-// NeedsAny lets the node begin once one of the nodes has completed; see [NeedsQuorum].
+// NeedsAny lets the declared node begin once one of the given nodes has completed; see [NeedsQuorum].
 func NeedsAny(others LoserPolicy, nodes ...AnyNode) NodeOption {
 	return NeedsQuorum(1, others, nodes...)
 }
 
-// NeedsQuorum lets the node begin once k of the nodes have completed. The winners are recorded before the node begins, and every
-// replay has the same. The node reads their values with [Node.Get], which returns [ErrNotChosen] for the other nodes, also if they
-// complete later.
+// NeedsQuorum lets the declared node begin once k of the given nodes have completed. The winners are recorded before the
+// declared node begins, and every replay has the same winners. The declared node reads the winners' values with [Node.Get]. Get
+// returns [ErrNotChosen] for nodes that did not win, even if they complete later.
 //
-// With [CancelLosers], the nodes that did not win are cancelled, with their children and with the nodes that only they need,
-// whether these have begun or not. A node is not cancelled if it is the output node, or if another unfinished node needs it. A node
-// that begins [After] a loser does not count as needing it, and neither does a node whose recorded choice the loser has lost. So if
-// several choices share a loser, the last of these choices cancels it. With [KeepLosers] the other nodes continue, and the run waits for them.
+// With [CancelLosers], the nodes that did not win are cancelled, together with their children and with the nodes that only
+// losers need. A loser is not cancelled if it is the output node, or if another unfinished node needs it. A node that begins
+// [After] a loser does not count as needing the loser, and neither does a node whose recorded choice the loser has lost. If
+// several choices share a loser, the last of these choices therefore cancels the loser. With [KeepLosers] the nodes that did
+// not win continue, and the run waits for them.
 //
-// A node may have several choices in addition to [Needs]. If fewer than k of the nodes can still complete, because others failed or
-// were skipped, the need is not met; see [OnUnmetNeed]. k must be at least 1 and at most the number of nodes.
+// A node may have several choices in addition to [Needs]. If fewer than k of the given nodes can still complete, because others
+// failed or were skipped, the need is not met; see [OnUnmetNeed]. The argument k must be at least 1 and at most the number of
+// given nodes.
 func NeedsQuorum(k int, others LoserPolicy, nodes ...AnyNode) NodeOption {
 	return nodeOption(func(o *nodeOptions) {
 		if others != KeepLosers && others != CancelLosers {
@@ -138,15 +141,16 @@ func NeedsQuorum(k int, others LoserPolicy, nodes ...AnyNode) NodeOption {
 	})
 }
 
-// After lets the node begin once all the nodes are over, whether they completed, failed, were skipped or were cancelled. The node reads
-// their values with [Node.Get].
+// After lets the declared node begin once all the given nodes are over, whether they completed, failed, were skipped or were
+// cancelled. The declared node reads the values of the given nodes with [Node.Get].
 func After(nodes ...AnyNode) NodeOption {
 	return nodeOption(func(o *nodeOptions) { o.after = append(o.after, nodes...) })
 }
 
-// When skips the node unless condition returns true for the value of n, which the node then needs as with [Needs]. condition is part
-// of the workflow function: it must be deterministic. It is called once all needs of the node are met. A skip is recorded, so that
-// newer code with another condition does not change it. With several conditions all must hold.
+// When skips the declared node unless condition returns true for the value of n. The declared node needs n as with [Needs]. The
+// condition is part of the workflow function, and must be deterministic. The condition is called once all needs of the declared
+// node are met. A skip is recorded, so that newer code with another condition does not change it. If a node has several
+// conditions, all must return true.
 func When[T any](n *Node[T], condition func(T) bool) NodeOption {
 	return nodeOption(func(o *nodeOptions) {
 		if condition == nil {
@@ -166,12 +170,15 @@ type UnmetNeedPolicy string
 
 // The policies of [OnUnmetNeed].
 const (
-	// SkipNode skips the node: the node never begins, and the nodes that need it have an unmet need. This is the default.
+	// SkipNode skips a node with an unmet need: the node never begins, and the nodes that need it have an unmet need too.
+	// SkipNode is the default.
 	SkipNode UnmetNeedPolicy = ""
-	// FailRun fails the run: all nodes that are not over are cancelled, as the losers of a choice are, and no further node begins.
-	// The decision is recorded. The run's error is the failure of the need that was not met, even if the output node has completed.
+	// FailRun fails the run if a need of the node is not met. All nodes that are not over are cancelled, as the losers of a
+	// choice are, and no further node begins. The decision to fail is recorded. The run's error is the failure of the need that
+	// was not met, even if the output node has completed.
 	FailRun UnmetNeedPolicy = "fail"
-	// RunAnyway lets the node begin once all nodes that it needs are over. The node reads their values with [Node.Get].
+	// RunAnyway lets a node begin once all nodes that it needs are over, whether they completed or not. A node with RunAnyway
+	// reads the values of these nodes with [Node.Get].
 	RunAnyway UnmetNeedPolicy = "run"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Node is a node of a graph, and the handle by which other nodes refer to it. T is the type of its value. The methods of [Graph]
-// return it.
+// Node is a node of a graph, and the handle by which other nodes refer to that node. T is the type of the node's value. The
+// methods of [Graph] return a Node.
 type Node[T any] struct{ n *graphNode }
 
 // AnyNode is a [*Node] of any type.
@@ -59,7 +59,8 @@ func (n *graphNode) hasChoices() bool { return len(n.spec().Choices) > 0 }
 // spec returns what the node needs.
 func (n *graphNode) spec() *graph.Node { return &n.definition.shape.Nodes[n.index] }
 
-// Step declares a node that executes fn as a step, as [Ctx.Step] does. The node takes [StepOption] values, and [Delay].
+// Step declares a node that executes fn as a step, as [Ctx.Step] does. The options of the node are [StepOption] values, and
+// [Delay].
 func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput) (T, error), opts ...NodeOption) *Node[T] {
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStepOptions)
@@ -75,8 +76,9 @@ func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput)
 	})}
 }
 
-// Each declares a node that executes fn for each item of the value of over, as [Ctx.Map] does. Its value is the list of the results,
-// in the order of the items. The node needs over. It takes [MapOption] and [StepOption] values, and [Delay].
+// Each declares a node that executes fn for each item of the value of over, as [Ctx.Map] does. The value of the Each node is
+// the list of the results, in the order of the items. The Each node needs the node over. The options of the Each node are
+// [MapOption] and [StepOption] values, and [Delay].
 func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(context.Context, In, *NodeInput) (T, error), opts ...NodeOption) *Node[[]T] {
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStepOptions|acceptsMapOptions)
@@ -95,9 +97,9 @@ func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(contex
 	return n
 }
 
-// Child declares a node that starts a run of the workflow as a child, as [Ctx.Child] does. Its value is the output of the child.
-// input returns the input of the child. input must be deterministic, because it is part of the workflow function. The node takes [StartOption]
-// values, such as [InQueue] and [Delay].
+// Child declares a node that starts a run of the workflow as a child, as [Ctx.Child] does. The value of the node is the output
+// of the child. The function input returns the input of the child. The function input is part of the workflow function and must
+// be deterministic. The options of the node are [StartOption] values, such as [InQueue] and [Delay].
 func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input func(*NodeInput) (CI, error), opts ...NodeOption) *Node[CO] {
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStartOptions)
@@ -137,12 +139,13 @@ func callInput[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v CI,
 	return input(in)
 }
 
-// EachChild declares a node that starts a run of the workflow as a child for each item of the value of over; the item is the input.
-// The children are started at once, and any worker may execute them; bound their number with the settings of their queue. The value
-// of the node is the list of their outputs, in the order of the items. The database counts the ends of the children, so that not
-// every end wakes the run: if 10,000 children end within a minute, they wake the run about ten times. The node waits for all
-// children. If a child does not complete, the node fails with an error that wraps the errors of all such children. The node needs over. It takes [StartOption] values, such as
-// [InQueue] and [Delay].
+// EachChild declares a node that starts a child for each item of the value of over. Each child is a run of the workflow with
+// the item as its input. All children are started at once, and any worker may execute them. To bound how many children execute
+// at once, set the settings of their queue. The value of the EachChild node is the list of the children's outputs, in the order
+// of the items. The database counts the ends of the children, so that not every end wakes the run: if 10,000 children end
+// within a minute, they wake the run about ten times. The node waits for all children. If children do not complete, the node
+// fails with an error that wraps the errors of these children. The EachChild node needs the node over. The options of the
+// EachChild node are [StartOption] values, such as [InQueue] and [Delay].
 func (g *Graph[I]) EachChild[CI, CO any](name string, over *Node[[]CI], w *Workflow[CI, CO], opts ...NodeOption) *Node[[]CO] {
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStartOptions)
@@ -156,8 +159,8 @@ func (g *Graph[I]) EachChild[CI, CO any](name string, over *Node[[]CI], w *Workf
 	return n
 }
 
-// Receive declares a node that waits for a signal with the name of the node, as [Ctx.Receive] does. Its value is the payload. The
-// node takes [ReceiveOption] values, such as [Within] and [OnSignal], and [Delay].
+// Receive declares a node that waits for a signal with the name of the node, as [Ctx.Receive] does. The value of the node is
+// the payload of the signal. The options of the node are [ReceiveOption] values, such as [Within] and [OnSignal], and [Delay].
 func (g *Graph[I]) Receive[T any](name string, opts ...NodeOption) *Node[T] {
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsReceiveOptions)

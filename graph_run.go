@@ -31,7 +31,7 @@ import (
 type graphRun struct {
 	c           *Ctx
 	definition  *graphDefinition
-	shape       *graph.Shape  // the recorded shape: the shape of the definition, except that nodes, needs and members of choices may be in another order
+	shape       *graph.Shape  // the recorded shape: equal to the shape of d, except that nodes, needs and members of choices may be in another order
 	input       any           // *graphInput
 	nodeFutures []Future[any] // in the order of declaration
 	allFinal    chan struct{} // closed when the results of all nodes are final

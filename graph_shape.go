@@ -24,7 +24,7 @@ const (
 	NodeReceive   NodeKind = graph.KindReceive   // [Graph.Receive]
 )
 
-// GraphShape is the nodes and edges of a graph. It does not change.
+// GraphShape holds the nodes and edges of a graph. A GraphShape does not change.
 type GraphShape struct {
 	Nodes  []NodeShape // in the order of declaration
 	Edges  []GraphEdge // in the order in which To is declared
@@ -36,23 +36,23 @@ type GraphShape struct {
 type NodeShape struct {
 	Name        string
 	Kind        NodeKind
-	Workflow    string // of NodeChild and NodeEachChild
-	Over        string // of NodeEach and NodeEachChild: the node whose value is the list of items
+	Workflow    string // the workflow of a NodeChild or NodeEachChild; otherwise empty
+	Over        string // the node whose value is the list of items of a NodeEach or NodeEachChild; otherwise empty
 	OnUnmetNeed UnmetNeedPolicy
 }
 
-// GraphEdge leads from a node to one that refers to it.
+// GraphEdge is an edge from the node From to a node To that refers to From.
 type GraphEdge struct {
 	From, To string
-	Choice   int  // the number, from 1, of the choice of To that From is a member of; zero if the edge belongs to no choice
+	Choice   int  // the number, from 1, of the choice of To in which From is a member; zero if the edge belongs to no choice
 	K, Of    int  // the choice needs K of its Of members
 	After    bool // To begins once From is over, however it ended
 	If       bool // a condition of To depends on the value of From
 	Over     bool // To is executed for each item of the value of From
 }
 
-// Shape returns the nodes and edges of a workflow that [DefineGraph] returned. For other workflows, and for a graph that is not valid,
-// it returns a shape without nodes.
+// Shape returns the nodes and edges of a workflow that [DefineGraph] returned. For other workflows, and for a graph that is not
+// valid, Shape returns a GraphShape without nodes.
 func (w *Workflow[I, O]) Shape() GraphShape {
 	if w == nil || w.graph == nil || w.graph.err != nil {
 		return GraphShape{shape: new(graph.Shape)}
@@ -79,8 +79,8 @@ func newGraphShape(s *graph.Shape) GraphShape {
 	return shape
 }
 
-// Mermaid returns the graph as a Mermaid flowchart, for documentation. Nodes for each item have double borders on their sides,
-// children round corners, and receives are hexagons; the output has a thick border.
+// Mermaid returns the graph as a Mermaid flowchart, for documentation. In the flowchart, nodes for each item have double
+// borders on their sides, children have round corners, and receives are hexagons. The output node has a thick border.
 func (s GraphShape) Mermaid() string {
 	if s.shape == nil {
 		return ""

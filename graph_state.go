@@ -19,46 +19,46 @@ type GraphInfo struct {
 	ID            string // the ID that addresses the run
 	Workflow      string
 	Status        Status
-	ShapeRevision int        // the number of shapes that the run has recorded: at first none, then 1, and one more for each change by newer code
+	ShapeRevision int        // the number of shapes that the run has recorded: 0 before the run begins, then 1, and one more for each change by newer code
 	Nodes         []NodeInfo // in the order of declaration
 	Edges         []EdgeInfo
-	Shape         GraphShape // the newest recorded shape, or with ShapeRevision 0 that of the workflow in this process
+	Shape         GraphShape // the newest recorded shape, or, with ShapeRevision 0, the shape of the workflow in this process
 }
 
-// NodeInfo describes a node of a run. A time is zero if it has not come yet.
+// NodeInfo describes a node of a run. A time that has not come yet is zero.
 type NodeInfo struct {
 	NodeShape
 	State     NodeState
 	Attempts  int             // the number of recorded attempts of all calls of the node
-	Items     *NodeItemCounts // of NodeEach and NodeEachChild; else nil
-	Choices   []NodeChoice    // what it needs by NeedsAny and NeedsQuorum, in the order of these options
-	Child     string          // of NodeChild: the ID of the child, once it was started
+	Items     *NodeItemCounts // the items of a NodeEach or NodeEachChild; otherwise nil
+	Choices   []NodeChoice    // the needs of the node by NeedsAny and NeedsQuorum, in the order of these options
+	Child     string          // the ID of the child of a NodeChild, once the child was started; otherwise empty
 	Err       *NodeError      // why the node failed, was skipped or was cancelled; otherwise nil
-	StartedAt time.Time       // when its delay or its first call began
-	EndedAt   time.Time       // when its call ended; zero for a node that was skipped because of another one
+	StartedAt time.Time       // when the delay or the first call of the node began
+	EndedAt   time.Time       // when the call of the node ended; zero for a node that was skipped because of another node
 }
 
 // NodeItemCounts counts the items of a node.
 type NodeItemCounts struct {
-	Total     int // zero while the list has no value
+	Total     int // the number of items; zero while the list of items has no value
 	Completed int
 	Failed    int
-	Running   int // of those that have begun
+	Running   int // the number of items that have begun and not ended
 }
 
 // NodeChoice describes a need of a node that is met by K of Of nodes.
 type NodeChoice struct {
 	K, Of     int
-	Completed int      // how many of the nodes have completed
-	Without   int      // how many of the nodes are over and have no value
+	Completed int      // how many of the Of nodes have completed
+	Without   int      // how many of the Of nodes are over and have no value
 	Won       []string // the recorded winners; nil while the choice is not recorded
 }
 
 // EdgeInfo describes an edge of a run.
 type EdgeInfo struct {
 	GraphEdge
-	State NodeState // of the node From
-	Won   bool      // From is among the recorded winners of the choice
+	State NodeState // the state of the node From
+	Won   bool      // From is among the recorded winners of the edge's choice
 }
 
 // EdgeDirection selects edges of a node.
@@ -70,10 +70,10 @@ const (
 	Incoming                      // edges from the nodes that the node refers to
 )
 
-// Graph returns the graph of the run with the given ID, with the state of each node. It derives the states from the recorded shape
-// and the history, and changes nothing. For a run that has not begun yet, it returns the shape that the workflow has in this
-// process, with a ShapeRevision of 0. It returns [ErrNotFound] if there is no such run, and [ErrNoGraph] if the run has recorded
-// no shape: its workflow is not a graph, or the run has not begun yet and its graph is not among [Config].Workflows.
+// Graph returns the graph of the run with the given ID, with the state of each node. Graph derives the states from the recorded
+// shape and the history, and changes nothing. For a run that has not begun yet, Graph returns the shape that the workflow has
+// in this process, with a ShapeRevision of 0. Graph returns [ErrNotFound] if there is no such run. Graph returns [ErrNoGraph]
+// if the workflow of the run is not a graph, or if the run has not begun yet and its workflow is not in [Config].Workflows.
 // [Workflow.Shape] returns the shape without a run.
 func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 	run, steps, view, err := e.readHistory(ctx, id, 0)
@@ -117,8 +117,8 @@ func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 	return info, nil
 }
 
-// Edges returns the edges of a node of the run with the given ID. The errors are those of [Engine.Graph], and [ErrNoGraph] if the
-// graph has no node with the name.
+// Edges returns the edges of a node of the run with the given ID. Edges returns the errors of [Engine.Graph], and [ErrNoGraph]
+// if the graph has no node with the name.
 func (e *Engine) Edges(ctx context.Context, id, node string, direction EdgeDirection) ([]EdgeInfo, error) {
 	info, err := e.Graph(ctx, id)
 	if err != nil {
@@ -132,8 +132,9 @@ func (e *Engine) Edges(ctx context.Context, id, node string, direction EdgeDirec
 	}), nil
 }
 
-// Edge returns an edge of the run with the given ID: the edge with the same From, To, Choice and After as the argument. The other
-// fields of the argument do not matter. The errors are those of [Engine.Graph], and [ErrNoGraph] if the graph has no such edge.
+// Edge returns an edge of the run with the given ID: the edge with the same From, To, Choice and After as the argument. Edge
+// ignores the other fields of its argument. Edge returns the errors of [Engine.Graph], and [ErrNoGraph] if the graph has no
+// such edge.
 func (e *Engine) Edge(ctx context.Context, id string, edge GraphEdge) (*EdgeInfo, error) {
 	info, err := e.Graph(ctx, id)
 	if err != nil {

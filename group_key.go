@@ -12,14 +12,14 @@ import (
 const MaxWeight = store.MaxWeight
 
 // GroupKey sets the key of the run within its queue, for example a tenant or a customer. The bounds MaxExecutingPerKey, MaxInProgressPerKey and
-// RatePerKey of the queue apply to each key separately, and among runs of one priority the keys take turns: the many runs of one
-// key delay the first run of another key by one turn. A child in the queue of its parent has the parent's key, unless its start
-// names another. The option is [Weight].
+// RatePerKey of the queue apply to each key separately. Among runs of one priority the keys take turns, so that many runs of
+// one key delay the first run of another key by one turn only. A child in the queue of its parent has the parent's key, unless
+// the start of the child names another key. The option of GroupKey is [Weight].
 //
-// The queue needs settings, from [Engine.SetQueue] or Config.QueueSettings; otherwise the start returns [ErrInvalidConfig]. A
-// worker records Config.QueueSettings when it starts, and a client never does: start a worker first, or call SetQueue. A
-// child whose queue has no settings is held with that reason (see [ErrHeld]) until the queue has some. The key is a text of 1
-// to 512 bytes without control characters.
+// A start with GroupKey returns [ErrInvalidConfig] if the queue has no settings from [Engine.SetQueue] or Config.QueueSettings.
+// A worker records Config.QueueSettings when it starts, and a client never records them: start a worker first, or call
+// SetQueue. A child with a GroupKey whose queue has no settings is held (see [ErrHeld]) until the queue has settings. A group
+// key is a text of 1 to 512 bytes without control characters.
 func GroupKey(key string, opts ...GroupKeyOption) StartOption {
 	return func(o *startOptions) {
 		o.fail(o.given.addOnce(optionGroupKey, "GroupKey"))
@@ -40,8 +40,8 @@ type groupKeyOptions struct {
 	err    error
 }
 
-// Weight sets how many turns the group key of the run gets for each turn of a key with weight 1. It is from 1 to [MaxWeight]. The
-// default is 1. Give all runs of a key the same weight.
+// Weight sets how many turns the group key of the run gets for each turn of a key with weight 1. A weight is from 1 to
+// [MaxWeight]; the default is 1. Give all runs of a key the same weight.
 func Weight(n int) GroupKeyOption {
 	return func(o *groupKeyOptions) {
 		err := o.given.addOnce(1, "Weight")
@@ -55,10 +55,10 @@ func Weight(n int) GroupKeyOption {
 	}
 }
 
-// StartBy sets how long a due run may wait to begin, by the database's clock. The time that a run waits for its start key, see
-// [Singleton] and [Debounce], does not count. A run that has not begun by then expires as with
-// [Timeout]: its function is never called, and it ends as [StatusExpired] with [ErrTimeout]. In a queue without settings, it is
-// ended by the worker that claims it, so only when a slot is free. Runs expire even while their queue is paused. d must be
+// StartBy sets how long a due run may wait to begin, by the database's clock. The time for which a run waits because of
+// [Singleton] or [Debounce] does not count. A run that has not begun within d expires as with [Timeout]: its function is never
+// called, and the run ends as [StatusExpired] with [ErrTimeout]. In a queue without settings, the worker that claims an expired
+// run ends it, and therefore only when a slot is free. Runs expire even while their queue is paused. The argument d must be
 // positive.
 func StartBy(d time.Duration) StartOption {
 	return func(o *startOptions) {

@@ -18,19 +18,20 @@ import (
 
 // Checkpoint is one row of a run's history.
 type Checkpoint struct {
-	Name      string // with its scope, as in "branch/step"; a slash within a name is shown as "%2F", and "%" as "%25"
-	Seq       int    // increases in the order in which the calls began; numbers may be missing
+	Name      string // the name of the call with its scope, as in "branch/step"; a slash within a name is shown as "%2F", and "%" as "%25"
+	Seq       int    // a number that increases in the order in which the calls began; numbers may be missing
 	Kind      Kind
 	Status    CheckpointStatus
-	Attempts  int // the number of attempts, as far as recorded
+	Attempts  int // the number of recorded attempts
 	Output    jsontext.Value
 	Err       *StepError // the error of the last failed attempt
 	StartedAt time.Time  // start of the first attempt; FreezeTimers can move it
 	EndedAt   time.Time  // end of the last attempt; zero while the call has no outcome
-	NextAt    time.Time  // when the next attempt is due, or a sleep or the time of a receive ends
+	NextAt    time.Time  // when the next attempt is due, or when a sleep or the time of a receive ends
 
-	// FirstFailure and LastFailure are the first and the last attempt that failed or was interrupted. They are equal if there
-	// was only one, and nil if there was none. Attempts in between are not kept.
+	// FirstFailure and LastFailure are the first and the last attempt that failed or was interrupted. FirstFailure and
+	// LastFailure are equal if only one attempt failed, and nil if none did. Failed attempts between the first and the last are
+	// not kept.
 	FirstFailure *FailedAttempt
 	LastFailure  *FailedAttempt
 }
@@ -38,20 +39,20 @@ type Checkpoint struct {
 // FailedAttempt is an attempt of a step that failed or was interrupted.
 type FailedAttempt struct {
 	Step     string     // with its scope
-	Attempt  int        // its number, from 1
+	Attempt  int        // the number of the attempt, from 1
 	Err      *StepError // nil if the attempt was interrupted
-	Worker   string     // the name of the worker that executed it; empty if unknown
+	Worker   string     // the name of the worker that executed the attempt; empty if unknown
 	WorkerID string
-	// Interrupted reports that the attempt did not end, because its process died, lost the run or was shut down. Attempts that
-	// were interrupted within about 20 ms are not recorded.
+	// Interrupted reports whether the attempt did not end, because its process died, lost the run or was shut down. An attempt
+	// that was interrupted within about 20 ms is not recorded.
 	Interrupted bool
 	StartedAt   time.Time
-	EndedAt     time.Time // zero if its process died or lost the run
-	NextAt      time.Time // when the next attempt was due; zero if there was none, and of an interrupted attempt
+	EndedAt     time.Time // zero if the process of the attempt died or lost the run
+	NextAt      time.Time // when the next attempt was due; zero if no attempt followed, and for an interrupted attempt
 }
 
-// History returns the checkpoints of the run with the given ID, in the order in which their calls began, or [ErrNotFound]. The
-// option [InGeneration] selects an older generation of the run.
+// History returns the checkpoints of the run with the given ID, in the order in which their calls began. History returns
+// [ErrNotFound] if there is no such run. The option [InGeneration] selects an older generation of the run.
 func (e *Engine) History(ctx context.Context, id string, opts ...HistoryOption) ([]Checkpoint, error) {
 	var o historyOptions
 	o.fail(applyOptions(opts, &o))

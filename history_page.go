@@ -14,23 +14,23 @@ import (
 // HistoryPart selects a part of a history for [Engine.HistoryPage].
 type HistoryPart struct {
 	From      int    // the index in HistoryPage.Outline of the first call
-	Limit     int    // the number of calls; zero: 100; at most 1000
-	MaxOutput int    // the size in bytes above which an output is left out; zero: 256; negative: all outputs are left out, except those that the outline has
+	Limit     int    // the largest number of calls; zero means 100, the maximum is 1000
+	MaxOutput int    // the size in bytes above which an output is left out; zero means 256; a negative number leaves out all outputs that the outline does not have
 	Call      string // if not empty, select only the call with this name, with its output of any size, and ignore the other fields
 }
 
 // HistoryPage is a part of a run's history, and an outline of all of it.
 type HistoryPage struct {
-	// Outline has all calls, in the order in which they began, without Err, FirstFailure and LastFailure. Of the outputs it has only those
-	// of choices, Maps and graphs.
+	// Outline has all calls of the run, in the order in which they began, without Err, FirstFailure and LastFailure. Outline
+	// has only the outputs of choices, Maps and graphs.
 	Outline []Checkpoint
-	Calls   []SizedCheckpoint // the selected ones
+	Calls   []SizedCheckpoint // the calls that the HistoryPart selects
 }
 
 // SizedCheckpoint is a checkpoint whose Output may have been left out.
 type SizedCheckpoint struct {
 	Checkpoint
-	OutputSize int // the size of the output in bytes, as stored; zero if the call has none
+	OutputSize int // the size of the stored output in bytes; zero if the call has no output
 }
 
 const (
@@ -38,9 +38,9 @@ const (
 	defaultMaxOutput    = 256
 )
 
-// HistoryPage returns a part of the history of the run with the given ID, and an outline of the whole. Unlike [Engine.History] it
-// reads only the payloads of that part, and of these only short outputs, so that it also suits histories of many thousand calls. The option
-// [InGeneration] selects an older generation of the run.
+// HistoryPage returns a part of the history of the run with the given ID, and an outline of the whole history. Unlike
+// [Engine.History], HistoryPage reads only the payloads of the selected part, and only short outputs, so that HistoryPage also
+// suits histories of many thousand calls. The option [InGeneration] selects an older generation of the run.
 //
 // HistoryPage returns [ErrNotFound] if there is no such run, [ErrNoStep] if the run has no call with the name part.Call, and [ErrInvalidConfig] if From
 // is negative, or Limit is negative or greater than 1000.

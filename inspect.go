@@ -16,42 +16,43 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// RunInfo describes a run. A time is zero if it has not come yet.
+// RunInfo describes a run. A time that has not come yet is zero.
 type RunInfo struct {
-	ID            string // the ID that addresses it: the caller's ID of a root run, the UUID of a child
-	RunID         string // its UUID
-	Name          string // of a child: the name of the call that started it, with its scope, as in "branch/kid"; empty for a root run
+	ID            string // the ID that addresses the run: the caller's ID of a root run, or the UUID of a child
+	RunID         string // the UUID of the run
+	Name          string // the name of the call that started a child, with its scope, as in "branch/kid"; empty for a root run
 	Workflow      string
 	Queue         string
 	Priority      int    // see Priority
 	Version       string // the version of the program that executed the run last, or that started it; see Config.Version
 	Status        Status
-	Parent        string        // the parent's UUID; empty for a root run
-	Detached      bool          // a child that continues when its parent ends
-	Requested     Verb          // VerbPause or VerbCancel, if it was requested and has not taken effect yet; else empty
+	Parent        string        // the UUID of the parent; empty for a root run
+	Detached      bool          // the run is a child that continues when its parent ends
+	Requested     Verb          // VerbPause or VerbCancel, if a pause or a cancel was requested and has not taken effect yet; else empty
 	Reason        string        // why the run is paused, or was last held (see ErrHeld)
 	Diverged      bool          // the run is held because the code does not fit its history (see DriftHolds)
 	PausedBy      string        // who paused it
 	Cancellation  *Cancellation // nil unless a cancel was requested
-	Owner         string        // the ID of the worker that executes it; else empty
-	Epoch         int           // how many times it was claimed
+	Owner         string        // the ID of the worker that executes the run; empty if none does
+	Epoch         int           // how many times workers have claimed the run
 	Crashes       int           // how many times the run lost its process or was held since its last checkpoint
-	LastLeaseLoss *LeaseLoss    // when the run last lost its process; nil if it never did, and in results of List
+	LastLeaseLoss *LeaseLoss    // the most recent time that the run lost its process; nil if it never did, and in results of List
 	Input         jsontext.Value
-	Output        jsontext.Value // nil unless completed
-	Err           *RunError      // nil unless failed, cancelled or expired
+	Output        jsontext.Value // nil unless the run completed
+	Err           *RunError      // nil unless the run failed, was cancelled or expired
 	CreatedAt     time.Time
 	StartedAt     time.Time
 	EndedAt       time.Time
 	PausedAt      time.Time
 	WakeAt        time.Time // when the run is due or, while a worker executes it, when its lease ends
 	NoWorker      bool      // the run is due, and no live worker executes its workflow in its queue; false in results of List
-	Deadline      time.Time // the end of its Timeout
-	// VersionWait is not nil if the run is due, and no live worker takes it because of its version. It is nil in lists.
+	Deadline      time.Time // the end of the run's Timeout
+	// VersionWait is not nil if the run is due, and no live worker may execute the run because of its version. VersionWait is
+	// nil in the results of [Engine.List].
 	VersionWait *VersionWait
 
-	// KeyWait is what the run waits for if it was started with [Singleton] or [Debounce] and may not begin yet. KeyWait is nil
-	// for other runs, and in the results of [Engine.List].
+	// KeyWait describes what a run that was started with [Singleton] or [Debounce] waits for before it may begin. KeyWait is
+	// nil for other runs, and in the results of [Engine.List].
 	KeyWait *KeyWait
 
 	// Place is the place of the run in its queue. Place is nil if the queue has no settings or the run has ended, and in the
@@ -60,16 +61,17 @@ type RunInfo struct {
 
 	Tags      map[string]string
 	OpenCalls []OpenCall    // calls that have no outcome yet, in the order in which they began
-	Progress  []MapProgress // the progress of its Maps
-	// LastFailure is the most recent attempt that failed or was interrupted, among the calls in OpenCalls. It is nil if there was
-	// none.
+	Progress  []MapProgress // the progress of the run's Maps
+	// LastFailure is the most recent attempt that failed or was interrupted, among the calls in OpenCalls. LastFailure is nil
+	// if there was no such attempt.
 	LastFailure *FailedAttempt
 
-	// Unreceived is the number of signals, by name, that the run has accepted and not received. They are kept when the run ends.
+	// Unreceived is the number of signals, by name, that the run has accepted and not received. Signals that were not received
+	// are kept when the run ends.
 	Unreceived map[string]int
 }
 
-// Cancellation is the first request to cancel a run: who made it, when and why.
+// Cancellation is the first request to cancel a run: who made the request, when and why.
 type Cancellation struct {
 	Reason string
 	Actor  string
@@ -82,29 +84,31 @@ type LeaseLoss struct {
 	Worker string    // the ID of the worker that had the run
 }
 
-// OpenCall is a durable call that has no outcome yet: it waits, or is executed.
+// OpenCall is a durable call without an outcome: the call waits, or is being executed.
 type OpenCall struct {
 	Name     string // with its scope
 	Kind     Kind
 	Attempts int
 	Since    time.Time
-	Until    time.Time // the end of a sleep, a backoff or a receive with Within; else zero
-	// LastFailure is the last attempt that failed or was interrupted; nil if there was none.
+	Until    time.Time // the end of a sleep, a backoff or a receive with Within; otherwise zero
+	// LastFailure is the last attempt of the call that failed or was interrupted. LastFailure is nil if there was no such
+	// attempt.
 	LastFailure *FailedAttempt
-	// Limit is the name of the [Limit] whose permit the step waits for, LimitKey the key that the step gave, and Before how many steps
-	// are before it in the line. Limit is empty if the step waits for no permit.
+	// Limit is the name of the [Limit] for whose permit the step waits, and LimitKey is the key that the step gave. Before is
+	// the number of steps that get a permit before this step. Limit is empty if the step waits for no permit.
 	Limit, LimitKey string
 	Before          int
 }
 
-// MapProgress tells how many items of a Map are done.
+// MapProgress tells how many items of a Map have an outcome.
 type MapProgress struct {
 	Name  string // with its scope
 	Done  int
 	Total int
 }
 
-// Get returns the run with the given ID, which is the caller's ID or the UUID, or [ErrNotFound].
+// Get returns the run with the given ID, which is the caller's ID or the UUID. Get returns [ErrNotFound] if there is no such
+// run.
 func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
@@ -178,8 +182,8 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	return info, nil
 }
 
-// Now returns the time of the database's clock, by which all times of runs are recorded, as this engine estimates it. In a
-// workflow use [Ctx.Now].
+// Now returns this engine's estimate of the time of the database's clock, by which all times of runs are recorded. In a
+// workflow, use [Ctx.Now] instead.
 func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return time.Time{}, fmt.Errorf("read the database's time: %w", err)
@@ -259,7 +263,7 @@ type WorkerState string
 // The states of a worker.
 const (
 	WorkerRunning  WorkerState = "running"
-	WorkerDraining WorkerState = "draining" // its Engine.Run is stopping: it claims no runs, and lets running steps finish
+	WorkerDraining WorkerState = "draining" // the worker's Engine.Run is stopping: the worker claims no runs, and lets running steps finish
 )
 
 // WorkerInfo is a process that executes runs.
@@ -268,28 +272,28 @@ type WorkerInfo struct {
 	Name        string
 	Version     string
 	Capacity    int // Config.Concurrency
-	Active      int // how many runs it executed at its last heartbeat
+	Active      int // how many runs the worker executed at its last heartbeat
 	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
-	DeadAt      time.Time // HeartbeatAt plus the Config.Lease of the worker: from then on it counts as dead, unless it sends another heartbeat before
+	DeadAt      time.Time // HeartbeatAt plus the Config.Lease of the worker: the time from which the worker counts as dead, unless it sends another heartbeat before
 	// ClockAhead is by how much the clock of the worker's machine was ahead of the database's clock at the last heartbeat, to
-	// within half a round trip; negative means behind. The library uses the database's clock, but time.Now in your code uses the clock
-	// of the machine.
+	// within half a round trip. ClockAhead is negative if the machine's clock was behind. The library uses the database's
+	// clock, but time.Now in your code uses the clock of the machine.
 	ClockAhead time.Duration
-	Workflows  []string // the workflows that it executes; nil if there are more than 500
-	// Quiet reports whether [Engine.QuietWorker] was called for the worker, so that it claims no runs. LastChange is the last
-	// change of the worker by an operator; nil if there was none.
+	Workflows  []string // the workflows that the worker executes; nil if there are more than 500
+	// Quiet reports whether [Engine.QuietWorker] was called for the worker, so that the worker claims no runs. LastChange is
+	// the last change of the worker by an operator, or nil if no operator has changed the worker.
 	Quiet      bool
 	LastChange *OperatorChange
-	// Queues are Config.Queues: the queues from which it claims runs. Nil means all queues, or more than 500. Every worker decides whose
-	// turn it is in every queue with settings, also in queues from which it claims nothing.
+	// Queues are the queues from which the worker claims runs, as in Config.Queues. Queues is nil if the worker claims runs
+	// from all queues, or from more than 500.
 	Queues []string
 }
 
 // Workers returns the processes that execute runs of this database, the oldest first. A worker that died stays in the list for at
-// least a minute after its last heartbeat, and for an hour if no lock shows that it died. Its DeadAt is then in the past; compare
-// it with [Engine.Now].
+// least a minute after its last heartbeat, and for an hour if no lock shows that it died. The DeadAt of a dead worker is in the
+// past; compare DeadAt with [Engine.Now].
 func (e *Engine) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("list the workers: %w", err)

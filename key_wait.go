@@ -16,21 +16,21 @@ type KeyWaitKind string
 
 // The values of KeyWait.Kind.
 const (
-	KeyWaitSingleton KeyWaitKind = "singleton" // it waits for the end of another run; see [Singleton]
-	KeyWaitDebounce  KeyWaitKind = "debounce"  // it waits for further starts; see [Debounce]
+	KeyWaitSingleton KeyWaitKind = "singleton" // the run waits for the end of another run; see [Singleton]
+	KeyWaitDebounce  KeyWaitKind = "debounce"  // the run waits for further starts; see [Debounce]
 )
 
-// KeyWait describes what a run waits for before it may begin, if it was started with Singleton or Debounce. [Engine.Get] returns
-// it.
+// KeyWait describes what a run that was started with [Singleton] or [Debounce] waits for before it may begin. [Engine.Get]
+// returns it in [RunInfo].KeyWait.
 type KeyWait struct {
 	Kind KeyWaitKind
 	Key  string
-	// Live is the ID of the run whose end it waits for, and LiveStatus the status of that run. Both are empty for a debounced run,
-	// or if the other run was removed.
+	// Live is the ID of the live run for whose end the run waits, and LiveStatus is the status of that live run. Live and
+	// LiveStatus are empty for a debounced run, and if the live run was removed.
 	Live       string
 	LiveStatus Status
-	// Until is the time at which the run may begin: for a debounced run, the end of its quiet time if no further start comes; for a
-	// singleton, the end of its [Delay]. Zero means there is none.
+	// Until is the time at which the run may begin. For a debounced run, Until is the end of its quiet time if no further start
+	// comes; for a singleton, the end of its [Delay]. Until is zero if there is no such time.
 	Until time.Time
 }
 

@@ -20,8 +20,8 @@ const (
 	KindNow          Kind = "now"          // [Ctx.Now]
 	KindUUID         Kind = "uuid"         // [Ctx.UUID]
 	KindPatch        Kind = "patch"        // [Ctx.Patched]
-	KindFailure      Kind = "failure"      // no call: the failure with which a run that has compensations ends
-	KindKeyRenewal   Kind = "renewal"      // no call: which steps have new idempotency keys since a repair
+	KindFailure      Kind = "failure"      // not a call, but the failure with which a run that has compensations ends
+	KindKeyRenewal   Kind = "renewal"      // not a call, but the steps that have new idempotency keys since a repair
 	KindGraph        Kind = "graph"        // the shape of a graph of [DefineGraph], or that a node was skipped by its condition
 )
 
@@ -32,9 +32,9 @@ type CheckpointStatus string
 const (
 	CheckpointStarted   CheckpointStatus = "started"   // an attempt is under way, or the call waits; a sleep is started until it is over
 	CheckpointBackoff   CheckpointStatus = "backoff"   // the last attempt failed, and the next one is due at NextAt
-	CheckpointCompleted CheckpointStatus = "completed" // it has a result
-	CheckpointFailed    CheckpointStatus = "failed"    // it failed for good
-	CheckpointCancelled CheckpointStatus = "cancelled" // its run, or its branch, ended before it had an outcome
+	CheckpointCompleted CheckpointStatus = "completed" // the call has a result
+	CheckpointFailed    CheckpointStatus = "failed"    // the call failed for good
+	CheckpointCancelled CheckpointStatus = "cancelled" // the run or the branch of the call ended before the call had an outcome
 )
 
 // Verb names an operation on a run, a queue, a limit or a schedule, such as pause or cancel.
@@ -48,7 +48,7 @@ const (
 	VerbTerminate  Verb = "terminate"
 	VerbSignal     Verb = "signal"
 	VerbSetTimeout Verb = "set the timeout of"
-	// VerbMove is the operation of Engine.MoveToQueue, and VerbSetPriority that of Engine.SetPriority.
+	// VerbMove is the operation of Engine.MoveToQueue, and VerbSetPriority is the operation of Engine.SetPriority.
 	VerbMove        Verb = "move"
 	VerbSetPriority Verb = "set the priority of"
 	// VerbQuiet is an operation on workers, and VerbSet, VerbReset and VerbDelete are operations on queues, limits and schedules; see OperatorChange.
@@ -57,12 +57,12 @@ const (
 	VerbReset  Verb = "reset"
 	VerbDelete Verb = "delete"
 
-	// The repairs of Engine.Retry, Engine.Override, Engine.Skip, Engine.Rerun and Engine.Fork.
+	// The verbs of the repairs Engine.Retry, Engine.Override, Engine.Skip, Engine.Rerun and Engine.Fork.
 	VerbRetry    Verb = "retry"
 	VerbOverride Verb = "override"
 	VerbSkip     Verb = "skip"
 	VerbRerun    Verb = "rerun"
 	VerbFork     Verb = "fork"
 
-	VerbContinue Verb = "continue" // of Ctx.ContinueAsNew
+	VerbContinue Verb = "continue" // the operation of Ctx.ContinueAsNew
 )

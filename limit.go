@@ -12,22 +12,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Limit bounds steps over all workers and workflows of one database: how many of them execute at once, and how many begin in a
-// period. Create it with [NewLimit], usually as a package variable, and give [Limit.Permit] to the steps that it bounds. Limits
-// of the same name are one limit. [Engine.SetLimit] changes the bounds of a limit while workers execute its steps.
+// Limit bounds how many steps execute at once, and how many begin in a period, over all workers and workflows of one database.
+// Create a Limit with [NewLimit], usually as a package variable, and give the option [Limit.Permit] to the steps that the Limit
+// bounds. Limits of the same name are one limit. [Engine.SetLimit] changes the bounds of a limit while workers execute its
+// steps.
 type Limit struct {
 	name     string
 	settings store.LimitSettings
 	err      error
 }
 
-// NewLimit returns the limit with the given name. The options are [Concurrent], [Rate] and [Burst]. An invalid option is reported
-// by the steps that use the limit, as [ErrInvalidConfig].
+// NewLimit returns the limit with the given name. The options are [Concurrent], [Rate] and [Burst]. If an option is invalid,
+// the steps that use the limit return [ErrInvalidConfig].
 //
 // A worker declares the limit when one of its steps requests a permit. If programs of several versions (Config.Version) declare
-// different bounds, those of the newest version apply: the version whose first declaration of the limit is the most recent. If
-// workers of one version declare different bounds for a limit, the bounds of the worker that started last apply. So declare each limit in one place,
-// with a name of its own.
+// different bounds, the bounds of the newest version apply. The newest version is the version whose first declaration of the
+// limit is the most recent. If workers of one version declare different bounds, the bounds of the worker that started last
+// apply. Declare each limit in one place, with a name of its own.
 func NewLimit(name string, opts ...LimitOption) *Limit {
 	l := &Limit{name: name}
 	var o limitOptions
@@ -59,8 +60,8 @@ const (
 	optionBurst
 )
 
-// Concurrent bounds how many units of the limit are held at once. A permit holds one unit, or as many as [Units] sets. n must be
-// positive.
+// Concurrent bounds how many units of the limit are held at once. A permit holds one unit, or as many units as [Units] sets.
+// The argument n must be positive.
 func Concurrent(n int) LimitOption {
 	return func(o *limitOptions) {
 		o.addOption(optionConcurrent, "Concurrent")
@@ -72,9 +73,8 @@ func Concurrent(n int) LimitOption {
 }
 
 // Rate bounds how many units are granted in a period, evenly spread: in any half-open window of length w at most n*w/per, plus
-// [Burst]. The times are those of the database. After a failover or a restore of the database, the limit grants nothing for the
-// longest of Config.Lease, one period, and per*Burst/n, in which the rate allows a whole burst.
-// n and per must be positive.
+// [Burst]. The database's clock measures these windows. After a failover or a restore of the database, the limit grants nothing
+// for the longest of Config.Lease, per, and per*Burst/n. The arguments n and per must be positive.
 func Rate(n int, per time.Duration) LimitOption {
 	return func(o *limitOptions) {
 		o.addOption(optionRate, "Rate")
@@ -85,8 +85,8 @@ func Rate(n int, per time.Duration) LimitOption {
 	}
 }
 
-// Burst is how many units of a [Rate] may be granted at one moment, if none were granted for a while. The default is 1. n must be
-// positive.
+// Burst is how many units of a [Rate] may be granted at one moment, if none were granted for a while. The default is 1. The
+// argument n must be positive.
 func Burst(n int) LimitOption {
 	return func(o *limitOptions) {
 		o.addOption(optionBurst, "Burst")
@@ -102,10 +102,10 @@ const maxBurstTime = 365 * 24 * time.Hour
 
 // LimitBounds are the bounds of a [Limit]. Zero means no bound.
 type LimitBounds struct {
-	Concurrent int           // units that are held at once
-	Rate       int           // units that are granted per Period
-	Period     time.Duration // in whole microseconds; rounded down
-	Burst      int           // units that may be granted at one moment; zero with a Rate: 1
+	Concurrent int           // the largest number of units that are held at once
+	Rate       int           // the largest number of units that are granted per Period
+	Period     time.Duration // the period of Rate, rounded down to whole microseconds
+	Burst      int           // the largest number of units that are granted at one moment; with a Rate, zero means 1
 }
 
 // check returns ErrInvalidConfig with the name of the field and the fix.
@@ -141,16 +141,15 @@ func newLimitBounds(s store.LimitSettings) LimitBounds {
 	return LimitBounds{Concurrent: s.Concurrent, Rate: s.Rate, Period: s.Period, Burst: s.Burst}
 }
 
-// Permit makes each attempt of a step wait until the limit grants it a permit, and gives the permit back when the function has
+// Permit makes each attempt of a step wait for a permit of the limit. The step gives the permit back when its function has
 // returned. The options are [LimitKey] and [Units].
 //
 // Steps get their permits in the order in which they began to wait; a step that needs many units is not overtaken by others.
-// The wait counts towards [TotalTimeout], but not towards [AttemptTimeout]. A step that waits long takes neither memory nor a
-// slot of a worker, and keeps its place when its process dies. When a run is paused, its waiting steps lose their places in the
-// line for permits.
+// The wait for a permit counts towards [TotalTimeout], but not towards [AttemptTimeout]. A step that waits long takes neither
+// memory nor a slot of a worker, and keeps its place when its process dies. A step of a paused run loses its place.
 //
-// A permit ends with the lease of its run: if a process is stopped for longer than that and continues, its function may still be
-// executing while another step has the permit.
+// A permit ends with the lease of its run. If a process stands still for longer than the lease and then continues, the step's
+// function may still be executing while another step has the permit.
 func (l *Limit) Permit(opts ...PermitOption) StepOption {
 	return func(o *stepOptions) {
 		o.addOption(optionPermit, "Permit")
@@ -184,8 +183,8 @@ const (
 	optionUnits
 )
 
-// LimitKey gives the step a key, for example a customer. The limit's bounds apply to each key separately, and steps with one
-// key wait in a line of their own.
+// LimitKey gives the step a key, for example a customer. The limit's bounds apply to each key separately, and steps with
+// different keys do not wait for each other.
 func LimitKey(key string) PermitOption {
 	return func(o *permitOptions) {
 		o.addOption(optionLimitKey, "LimitKey")
@@ -194,9 +193,9 @@ func LimitKey(key string) PermitOption {
 	}
 }
 
-// Units sets how many units of the limit each attempt needs, for example tokens of a model. The default is 1. It must be positive,
-// and not more than the limit grants at once. If an operator has lowered the bounds below n, the step takes as many units as the
-// limit grants at once.
+// Units sets how many units of the limit each attempt needs, for example tokens of a model. The default is 1. The argument n
+// must be positive, and not more than the limit grants at once. If an operator has lowered the bounds below n, the step takes
+// as many units as the limit grants at once.
 func Units(n int) PermitOption {
 	return func(o *permitOptions) {
 		o.addOption(optionUnits, "Units")
@@ -213,19 +212,19 @@ type LimitInfo struct {
 	LimitBounds // the bounds that apply: Set, or Declared if Set is nil
 
 	Declared        *LimitBounds // the bounds that code has declared; nil if no code has declared the limit
-	DeclaredVersion string       // the Config.Version of that code
+	DeclaredVersion string       // the Config.Version of the code that declared the bounds
 	DeclaredAt      time.Time
-	Set             *LimitBounds // the bounds that SetLimit has set; nil if it has set none
+	Set             *LimitBounds // the bounds that SetLimit has set; nil if SetLimit has set none
 	SetBy           string
 	SetReason       string
 	SetAt           time.Time
-	LastChange      *OperatorChange // the last change by an operator; nil if there was none
+	LastChange      *OperatorChange // the last change by an operator; nil if no operator has changed the limit
 
 	LimitUse
 	Keys []LimitKeyUse // the ten keys for which most steps wait; empty for a limit without keys
 }
 
-// LimitUse is how much of a limit is in use.
+// LimitUse tells how much of a limit is in use.
 type LimitUse struct {
 	Held    int // units of steps that execute
 	Offered int // units that are reserved for steps whose runs were woken
@@ -266,11 +265,11 @@ func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
 	return all, nil
 }
 
-// SetLimit sets the bounds of a limit, from any process and while everything runs. The bounds apply within a second, and replace
-// those that code declares until [Engine.ResetLimit] or [Engine.DeleteLimit]. Permits that are held stay valid. The options are
-// [Reason] and [Actor]. SetLimit returns
-// [ErrInvalidConfig] with the name of the field if a bound is invalid, [ErrSchema] while a worker lives whose version of durable
-// ignores limits, and a [*WriteError] as [Workflow.Start] does.
+// SetLimit sets the bounds of a limit, from any process and while workers execute its steps. The bounds of SetLimit apply
+// within a second, and replace the bounds that code declares until [Engine.ResetLimit] or [Engine.DeleteLimit]. Permits that
+// are held stay valid. The options of SetLimit are [Reason] and [Actor]. SetLimit returns [ErrInvalidConfig] with the name of
+// the field if a bound is invalid, [ErrSchema] while a running worker has a version of durable that ignores limits, and a
+// [*WriteError] as [Workflow.Start] does.
 func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "set", name, opts, func(o *controlOptions) error {
 		if err := b.check(); err != nil {
@@ -280,9 +279,9 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts 
 	})
 }
 
-// ResetLimit removes the bounds that SetLimit has set, so that those that code has declared apply within a second. The options are
-// [Reason] and [Actor]. ResetLimit returns [ErrNotFound] if there is no such limit, [ErrState] if no code has declared it,
-// [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
+// ResetLimit removes the bounds that SetLimit has set, so that the bounds that code has declared apply within a second. The
+// options of ResetLimit are [Reason] and [Actor]. ResetLimit returns [ErrNotFound] if there is no such limit, [ErrState] if no
+// code has declared it, [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "reset", name, opts, func(o *controlOptions) error {
 		err := e.inner.ResetLimit(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})
@@ -293,10 +292,10 @@ func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOpt
 	})
 }
 
-// DeleteLimit removes the recorded bounds of a limit: both those that SetLimit has set and those that code has declared. When the
-// next step requests a permit, the bounds that its code declares apply. Steps that wait keep their places. The options are
-// [Reason] and [Actor]. DeleteLimit returns [ErrNotFound] if there is no such limit, [ErrInvalidName], [ErrSchema] as SetLimit
-// does, and a [*WriteError] as [Workflow.Start] does.
+// DeleteLimit removes the recorded bounds of a limit: both the bounds that SetLimit has set and the bounds that code has
+// declared. When the next step requests a permit, the bounds that its code declares apply. Steps that wait for a permit keep
+// their order. The options of DeleteLimit are [Reason] and [Actor]. DeleteLimit returns [ErrNotFound] if there is no such
+// limit, [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) DeleteLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "delete", name, opts, func(o *controlOptions) error {
 		return e.inner.DeleteLimit(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})

@@ -53,7 +53,8 @@ type Config struct {
 	// Version is the version of the program. A run records the version that started the run, and then the version that executed
 	// the run last. The default Version is the time and the revision of the commit from which the program was built, such as
 	// 20260102150405-0123456789ab, with a hash of the executable if files had been modified. A program that was built without
-	// the data of a commit, as by go test and go run, gets a hash as its Version; versions of such programs have no order.
+	// the data of a commit, as by go test and go run, gets a hash as its Version, and the order of versions does not apply to
+	// that program.
 	//
 	// A run does not go back to an earlier version while a worker of the recorded or a later version serves the run's workflow
 	// and queue. A minute after the last such worker has stopped, workers of an earlier version execute the run, and log that

@@ -86,7 +86,7 @@ type LeaseLoss struct {
 
 // OpenCall is a durable call without an outcome: the call waits, or is being executed.
 type OpenCall struct {
-	Name     string // with its scope
+	Name     string // the name with its scope
 	Kind     Kind
 	Attempts int
 	Since    time.Time
@@ -102,7 +102,7 @@ type OpenCall struct {
 
 // MapProgress tells how many items of a Map have an outcome.
 type MapProgress struct {
-	Name  string // with its scope
+	Name  string // the name with its scope
 	Done  int
 	Total int
 }
@@ -276,7 +276,7 @@ type WorkerInfo struct {
 	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
-	DeadAt      time.Time // HeartbeatAt plus the Config.Lease of the worker: the time from which the worker counts as dead, unless it sends another heartbeat before
+	DeadAt      time.Time // when the worker counts as dead without another heartbeat: HeartbeatAt plus the Config.Lease of the worker
 	// ClockAhead is by how much the clock of the worker's machine was ahead of the database's clock at the last heartbeat, to
 	// within half a round trip. ClockAhead is negative if the machine's clock was behind. The library uses the database's
 	// clock, but time.Now in your code uses the clock of the machine.
@@ -287,7 +287,8 @@ type WorkerInfo struct {
 	Quiet      bool
 	LastChange *OperatorChange
 	// Queues are the queues from which the worker claims runs, as in Config.Queues. Queues is nil if the worker claims runs
-	// from all queues, or from more than 500.
+	// from all queues, or from more than 500. Every worker decides whose turn it is in all queues with settings, even in queues
+	// from which the worker claims no runs.
 	Queues []string
 }
 

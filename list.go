@@ -15,12 +15,13 @@ import (
 
 // Page selects which part of a list is returned.
 type Page struct {
-	Limit int // the most entries of the page; zero: 100, at most 1000
-	// Cursor is where the page begins: RunPage.Next of the page before, or Event.Cursor of the event before. Empty means the first
-	// page. A cursor of List is a position in the order of all runs, so it stays valid if you change the filter.
+	Limit int // the largest number of entries of the page; zero means 100, the maximum is 1000
+	// Cursor is where the page begins: RunPage.Next of the page before, or the Cursor of the event or fire before. An empty
+	// Cursor selects the first page. A cursor of List is a position in the order of all runs, so that the cursor stays valid if
+	// you change the filter.
 	Cursor string
 	// MaxTime bounds how long [Engine.List] searches if no index finds the runs that match the filter; see RunPage.SearchedTo.
-	// Zero means List searches until the page is full. Other methods ignore it.
+	// With a MaxTime of zero, List searches until the page is full. Other methods ignore MaxTime.
 	MaxTime time.Duration
 }
 
@@ -35,9 +36,9 @@ func (p *Page) entryLimit() (int, error) {
 // RunPage is one page of a list.
 type RunPage struct {
 	Runs []RunInfo // without Input, Output, Tags, OpenCalls, Progress, LastFailure, LastLeaseLoss, Place, Unreceived, NoWorker and VersionWait
-	Next string    // the cursor of the next page; empty: this is the last
-	// SearchedTo is not zero if the search ended after Page.MaxTime: the page has what matched among the runs that were started after this time. It
-	// may be empty. Next continues the search.
+	Next string    // the cursor of the next page; empty on the last page
+	// SearchedTo is not zero if the search ended after Page.MaxTime. The page then has the matching runs that were started
+	// after SearchedTo, and may be empty. Next continues the search.
 	SearchedTo time.Time
 }
 
@@ -50,8 +51,9 @@ const (
 // shift the later pages.
 //
 // Conditions on RunID, Parent, IDPrefix, Tag, GroupKey, Failure and Held, and on the statuses failed, expired and paused, use an
-// index. With other conditions only, List reads all runs, the newest first, until the page is full; Page.MaxTime bounds that time.
-// It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that List did not return.
+// index. With other conditions only, List reads all runs, the newest first, until the page is full; Page.MaxTime bounds the
+// time of this search. List returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that
+// List did not return.
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)
@@ -95,7 +97,8 @@ type RunNode struct {
 	Children []*RunNode
 }
 
-// Tree returns the run with the given ID, which is the caller's ID or the UUID, and all its descendants, or [ErrNotFound].
+// Tree returns the run with the given ID, which is the caller's ID or the UUID, and all its descendants. Tree returns
+// [ErrNotFound] if there is no such run.
 func (e *Engine) Tree(ctx context.Context, id string) (*RunNode, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the tree of run %q: %w", id, err)
@@ -124,7 +127,7 @@ func (e *Engine) Tree(ctx context.Context, id string) (*RunNode, error) {
 
 // TreeCounts holds the numbers of runs, and of their calls, in a tree of runs.
 type TreeCounts struct {
-	Statuses map[Status]int // the number of runs in each status, without zeros
+	Statuses map[Status]int // the number of runs in each status; a status without runs has no entry
 	// Delayed is the number of pending runs whose [Delay] is not over.
 	Delayed int
 	// OpenCalls is the number of calls of live runs that have no outcome yet, by their kinds. Calls of branches that a choice has
@@ -132,7 +135,7 @@ type TreeCounts struct {
 	OpenCalls map[Kind]int
 }
 
-// Counts counts the run with the given ID and all its descendants. It returns [ErrNotFound] if there is no such run.
+// Counts counts the run with the given ID and all its descendants. Counts returns [ErrNotFound] if there is no such run.
 func (e *Engine) Counts(ctx context.Context, id string) (TreeCounts, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
@@ -159,8 +162,8 @@ func (e *Engine) Counts(ctx context.Context, id string) (TreeCounts, error) {
 	return counts, nil
 }
 
-// Tag sets a tag of the run when it starts. Keys have a namespace before a dot, such as team.owner; see [Engine.SetTags].
-// Key and value are texts of 1 to 512 bytes without control characters.
+// Tag sets a tag of the run when the run starts. The key of a tag has a namespace before a dot, such as team.owner; see
+// [Engine.SetTags]. The key and the value of a tag are texts of 1 to 512 bytes without control characters.
 func Tag(key, value string) StartOption {
 	return func(o *startOptions) {
 		for _, t := range o.tags {
@@ -173,9 +176,10 @@ func Tag(key, value string) StartOption {
 	}
 }
 
-// SetTags sets tags of a run, in any state. An empty value removes a tag. Keys have a namespace before a dot, such as team.owner.
-// Keys and values have at most 512 bytes and no control characters. id is the caller's ID or the UUID. With the options [Reason] or [Actor],
-// an [Event] records the change, unless the run has these tags already. SetTags returns [ErrNotFound] or [ErrInvalidName].
+// SetTags sets tags of the run with the given ID, which is the caller's ID or the UUID, in any state of the run. An empty value
+// removes a tag. The keys of tags have a namespace before a dot, such as team.owner. Keys and values have at most 512 bytes and
+// no control characters. With the options [Reason] or [Actor], an [Event] records the change of the tags, unless the run has
+// the given tags already. SetTags returns [ErrNotFound] or [ErrInvalidName].
 func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string, opts ...ControlOption) error {
 	if err := e.checkMayWrite(ctx, "a change of tags", "Ctx.SetTags"); err != nil {
 		return fmt.Errorf("tag run %q: %w", id, err)

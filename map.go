@@ -16,12 +16,12 @@ import (
 // defaultParallel is the number of items that a Map executes at once by default.
 const defaultParallel = 16
 
-// Map executes fn for every item, several items at once, each as a step of its own in the scope name. It returns the results in
-// the order of the items. The step of an item is named by the item's index, from "0", or by [Key]; use Key if the order of the
-// items may change.
+// Map executes fn for every item, several items at once. Each item is a step of its own in the scope name. Map returns the
+// results in the order of the items. The name of an item's step is the item's index, from "0", or what [Key] returns; use Key
+// if the order of the items may change.
 //
-// By default the first failure stops the Map: items that have begun finish, no further item begins, also after a takeover, and
-// Map returns that [*StepError]. With [Collect], every item is executed, the error joins all failures, and the results of failed
+// By default the first failure stops the Map: items that have begun finish, no further item begins, and Map returns the
+// [*StepError] of the failure. With [Collect], every item is executed, the error joins all failures, and the results of failed
 // items are zero.
 func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context, In) (Out, error), opts ...MapOption) ([]Out, error) {
 	o := mapOptions{parallel: defaultParallel}
@@ -184,7 +184,7 @@ func Parallel(n int) MapOption {
 	}
 }
 
-// Collect executes every item, even if some fail.
+// Collect makes Map execute every item, even if some items fail.
 func Collect() MapOption {
 	return func(o *mapOptions) {
 		o.addOption(optionCollect, "Collect")
@@ -192,8 +192,8 @@ func Collect() MapOption {
 	}
 }
 
-// Key names the step of each item by what key returns for the item, instead of by its index. Two items with the same key return
-// [ErrDuplicateStep].
+// Key makes Map name the step of each item by what key returns for the item, instead of by the item's index. Map returns
+// [ErrDuplicateStep] for two items with the same key.
 func Key[In any](key func(In) string) MapOption {
 	return func(o *mapOptions) {
 		o.addOption(optionKey, "Key")

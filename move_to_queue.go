@@ -8,28 +8,29 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// MoveToQueue moves a run that has not begun to another queue. id is the caller's ID or the UUID. The run keeps its priority, its
-// [GroupKey], and the times of its [Delay], [StartBy] and [Timeout]. If the new queue has settings, the run waits there behind
-// the runs that have been due longer. A run that is paused, or that waits for its [Singleton] key, stays paused, or continues to
-// wait, after the move. The moved run no longer counts towards the bounds of its key in the old queue. Moving a child does not move its parent.
+// MoveToQueue moves the run with the given ID, which is the caller's ID or the UUID, to another queue if the run has not begun.
+// A moved run keeps its priority, its [GroupKey], and the times of its [Delay], [StartBy] and [Timeout]. If the new queue has
+// settings, the moved run waits behind the runs of that queue that have been due longer. A paused run stays paused after the
+// move. A run that waits for its [Singleton] key continues to wait after the move. The moved run no longer counts towards the
+// bounds of its key in the old queue. Moving a child does not move its parent.
 //
-// The options are [Reason] and [Actor]. An [Event] records the move. If the run is in the queue already, MoveToQueue does nothing,
-// whatever the state of the run, so a call whose result was lost can be repeated. Otherwise it returns [ErrNotFound];
-// [ErrInvalidName]; a [*StateError] if the run has begun, has ended or is being cancelled, or if its StartBy or Timeout is over;
-// and for a root run [ErrQueueFull] or [ErrQueueClosed], as a start does.
+// The options of MoveToQueue are [Reason] and [Actor]. An [Event] records the move. If the run is in the queue already,
+// MoveToQueue does nothing, whatever the state of the run, so that a call whose result was lost can be repeated. MoveToQueue
+// returns [ErrNotFound]; [ErrInvalidName]; and a [*StateError] if the run has begun, has ended or is being cancelled, or if its
+// StartBy or Timeout is over. For a root run, MoveToQueue returns [ErrQueueFull] or [ErrQueueClosed], as a start does.
 func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...ControlOption) error {
 	err := naming.Check("queue", queue)
 	return e.moveRun(ctx, VerbMove, id, &store.MoveRunRequest{Queue: queue}, err, opts)
 }
 
-// SetPriority sets the [Priority] of the run with the given ID, which is the caller's ID or the UUID, if it has not begun. In a
-// queue with settings, a waiting run then takes its turn among the group keys as if it had just become due. Among the runs with the
-// same [GroupKey] and priority, it is still ordered by the time at which it became due.
+// SetPriority sets the [Priority] of the run with the given ID, which is the caller's ID or the UUID, if the run has not begun.
+// In a queue with settings, a waiting run with a new priority takes its turn among the group keys as if the run had just become
+// due. Among the runs with the same [GroupKey] and priority, the run keeps its position by the time at which it became due.
 //
-// The options are [Reason] and [Actor]. An [Event] records the change. If the run has the priority already, SetPriority does
-// nothing, whatever the state of the run. Otherwise it returns [ErrNotFound]; [ErrInvalidConfig] for a priority that is not from
-// [LowestPriority] to [HighestPriority]; and a [*StateError] if the run has begun, has ended, is being cancelled, or has not begun
-// by its StartBy or Timeout.
+// The options of SetPriority are [Reason] and [Actor]. An [Event] records the change of the priority. If the run has the
+// priority already, SetPriority does nothing, whatever the state of the run. SetPriority returns [ErrNotFound];
+// [ErrInvalidConfig] for a priority that is not from [LowestPriority] to [HighestPriority]; and a [*StateError] if the run has
+// begun, has ended, is being cancelled, or has not begun by its StartBy or Timeout.
 func (e *Engine) SetPriority(ctx context.Context, id string, priority int, opts ...ControlOption) error {
 	return e.moveRun(ctx, VerbSetPriority, id, &store.MoveRunRequest{Priority: new(int16(priority))}, checkPriority(priority), opts)
 }

@@ -6,13 +6,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// OperatorChange is the last change that an operator made to a queue, a limit, a schedule or a worker, with a method of [Engine]
-// that sets, resets, pauses, resumes, quiets or deletes it. It records neither declarations of code, nor triggers and backfills, which are in the
-// events of the runs that they start. A call that changes nothing, such as
-// the pause of a queue that is paused, is not recorded.
+// OperatorChange is the last change that an operator made to a queue, a limit, a schedule or a worker with a method of
+// [Engine]. OperatorChange records sets, resets, pauses, resumes, quiets and deletions. OperatorChange does not record
+// declarations of code, and it does not record triggers and backfills, which are in the events of the runs that they start. A
+// call that changes nothing, such as the pause of a paused queue, is not recorded.
 //
 // A deleted queue, limit or schedule has no OperatorChange. An [Event] records who deleted it and why, if the call has a [Reason] or an
-// [Actor], and the process that deletes it logs both at Info. If code declares it again, [Engine.Queues] and [Engine.Schedules] may still return the deletion.
+// [Actor], and the process that deletes it logs both at Info. If code still declares a deleted queue or schedule,
+// [Engine.Queues] and [Engine.Schedules] may return the deletion.
 type OperatorChange struct {
 	Verb   Verb      // VerbSet, VerbReset, VerbPause, VerbResume, VerbQuiet or VerbDelete
 	At     time.Time // by the database's clock

@@ -22,10 +22,10 @@ const (
 // FailureKey is what the failures of a group of runs have in common. A [Filter] selects the runs of a group.
 type FailureKey struct {
 	Workflow string
-	// Step is the step whose error failed the run, with its scope, and with a star in place of the key of an item of a Map, as in
-	// "resize/*". Empty means the function failed by itself.
+	// Step is the step whose error failed the run, with its scope, and with a star in place of the key of an item of a Map, as
+	// in "resize/*". Step is empty if the workflow function failed by itself.
 	Step string
-	// Type is the Go type of the error that the step or the function returned, or its code if it has no type.
+	// Type is the Go type of the error that the step or the function returned, or the code of the error if no type is recorded.
 	Type string
 }
 
@@ -33,17 +33,17 @@ type FailureKey struct {
 type FailureGroup struct {
 	FailureKey
 	Runs        int       // the number of runs
-	More        bool      // there are older runs with this key, which were not examined
-	First, Last time.Time // when the first and the last of them ended
-	ID          string    // of the run that ended last: the ID that addresses it
-	RunID       string    // its UUID
-	Err         *RunError // its error
+	More        bool      // the database holds older runs with this key, which were not examined
+	First, Last time.Time // when the first and the last of the runs ended
+	ID          string    // the ID that addresses the run of the group that ended last
+	RunID       string    // the UUID of the run that ended last
+	Err         *RunError // the error of the run that ended last
 }
 
-// Failures groups the failed and expired runs that match the filter by workflow, step and type of error, the largest group
-// first. Step and type are stored in clear, even if a codec encrypts the errors. Of each group, the newest 10,000 runs are
-// examined; see [FailureGroup.More]. At most 1000 groups are returned. To select the runs of one [FailureGroup], for example
-// for [Engine.RetryAll], set [Filter.Failure].
+// Failures groups the failed and expired runs that match the filter by workflow, step and type of error, the largest group first.
+// Step and type are stored in clear, even if a codec encrypts the errors. The newest 10,000 runs of each group are examined;
+// see [FailureGroup.More]. At most 1000 groups are returned. To select the runs of a group, for example for [Engine.RetryAll],
+// set [Filter.Failure].
 //
 // Failures returns [ErrInvalidConfig] for an invalid filter.
 func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error) {
@@ -82,13 +82,13 @@ func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error)
 type StatusCount struct {
 	Status Status
 	Runs   int
-	More   bool // there may be more: Runs is a lower bound
+	More   bool // Runs is a lower bound, because not all runs were counted
 }
 
-// StatusCounts counts the runs that are pending, running, waiting, paused, failed or expired, and leaves out statuses that no
-// run has. StatusCounts takes only milliseconds, because it counts at most 10,000 runs of each workflow and queue in each of
-// three sets: runs that are due; runs that are due later; and runs that wait without a time, are paused or have failed.
-// Completed and cancelled runs are not counted.
+// StatusCounts counts the runs that are pending, running, waiting, paused, failed or expired, and leaves out statuses that no run
+// has. For each workflow and queue, StatusCounts counts at most 10,000 runs that are due, at most 10,000 runs that are due
+// later, and at most 10,000 runs that wait without a time, are paused or have failed. StatusCounts therefore takes only
+// milliseconds, even for millions of runs. Completed and cancelled runs are not counted.
 func (e *Engine) StatusCounts(ctx context.Context) ([]StatusCount, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("count runs: %w", err)
@@ -108,8 +108,8 @@ func (e *Engine) StatusCounts(ctx context.Context) ([]StatusCount, error) {
 	return counts, nil
 }
 
-// EventCursor returns the cursor of the newest event, so that [Engine.Events] and [Engine.WatchEvents] begin with what
-// happens from now on. It is empty if there is no event.
+// EventCursor returns the cursor of the newest event. With this cursor, [Engine.Events] and [Engine.WatchEvents] begin with the
+// first event after the call of EventCursor. EventCursor returns an empty cursor if there is no event.
 func (e *Engine) EventCursor(ctx context.Context) (string, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return "", fmt.Errorf("find the newest event: %w", err)
@@ -124,10 +124,10 @@ func (e *Engine) EventCursor(ctx context.Context) (string, error) {
 // maxMarkedCalls is how many calls of each run ChangeMarks considers.
 const maxMarkedCalls = 10_000
 
-// ChangeMarks returns a text for each of the runs with the given UUIDs, which changes when the run or one of its calls changes. A
-// program that shows runs compares marks to learn what to read again: it needs one query, however many runs there are. The text
-// for a run that does not exist is empty. At most 10,000 calls of a run are considered: a change of a further call may leave the
-// mark as it is. ChangeMarks returns [ErrInvalidConfig] for a text that is no UUID.
+// ChangeMarks returns a mark for each of the runs with the given UUIDs. The mark of a run is a text that changes when the run
+// or one of its calls changes. A program that shows runs compares marks to learn which runs to read again. One query returns
+// the marks of all given runs. The mark of a run that does not exist is empty. ChangeMarks considers at most 10,000 calls of a
+// run: a change of a further call may not change the mark. ChangeMarks returns [ErrInvalidConfig] for a text that is no UUID.
 func (e *Engine) ChangeMarks(ctx context.Context, runIDs ...string) ([]string, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read marks of changes: %w", err)
@@ -154,12 +154,13 @@ func (e *Engine) ChangeMarks(ctx context.Context, runIDs ...string) ([]string, e
 type DueRun struct {
 	Queue    string
 	Workflow string
-	RunID    string    // its UUID
-	Since    time.Time // when it was due
+	RunID    string    // the UUID of the run
+	Since    time.Time // when the run was due
 }
 
-// OldestDue returns, for each queue and workflow with runs that are due and that a worker may take, the run that has been due for the longest
-// time, the oldest first. Runs that wait for a place in a queue with settings are not considered; see [QueueInfo.OldestDue].
+// OldestDue returns, for each queue and workflow, the run that has been due for the longest time among the runs that a worker
+// may take. The runs are returned in the order of their due times, the oldest first. OldestDue does not consider runs that wait
+// for their turn in a queue with settings; see [QueueInfo.OldestDue].
 func (e *Engine) OldestDue(ctx context.Context) ([]DueRun, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("find due runs: %w", err)

@@ -19,42 +19,43 @@ const preflightPageSize = 200
 
 // PreflightReport is the result of [Engine.Preflight].
 type PreflightReport struct {
-	Runs     []PreflightRun // the newest first
-	Fit      int            // runs that the code fits
-	Failing  int            // runs that would fail, without a further call
-	Diverged int            // runs that would be held
-	Unknown  int            // runs of workflows that Config.Workflows does not list, and runs whose function did not return
+	Runs     []PreflightRun // the examined runs, the newest first
+	Fit      int            // the number of runs that the code fits
+	Failing  int            // the number of runs that would fail without a further call
+	Diverged int            // the number of runs that would be held
+	Unknown  int            // the number of runs of workflows that Config.Workflows does not list, and of runs whose function did not return
 	Needed   []NeededChange // the declared changes that live runs still need; a declaration that is not listed can be removed
 }
 
-// PreflightRun is what a preflight found for one run.
+// PreflightRun is what [Engine.Preflight] found for one run.
 type PreflightRun struct {
 	ID       string
 	Workflow string
 	Status   Status
-	Unknown  bool     // nothing is known: see PreflightReport.Unknown
-	Next     []string // the calls that the run would make next, with their scopes; none: the function returns
-	Err      string   // the failure with which the function returns, without a further call; empty: none
+	Unknown  bool     // the preflight could not examine the run: see PreflightReport.Unknown
+	Next     []string // the calls that the run would make next, with their scopes; empty if the function returns
+	Err      string   // the failure with which the function returns without a further call; empty if there is none
 	Diverged bool
-	Call     string // the call that does not fit; empty: the workflow function itself
+	Call     string // the call that does not fit; empty if the workflow function itself does not fit
 	Reason   string // the recorded call, and the call that the code made
 }
 
-// NeededChange counts the live runs that need a change that the code declares: the Name of a call before [Renamed], of a
-// [Retired] call, or the ID of a place at which [Ctx.Patched] returns false.
+// NeededChange counts the live runs that need one change that the code declares. Name is the old name of a [Renamed] call, the
+// name of a [Retired] call, or the ID for which [Ctx.Patched] returns false.
 type NeededChange struct {
 	Workflow string
 	Name     string
-	Kind     Kind // KindPatch, or that of the recorded call
+	Kind     Kind // KindPatch, or the kind of the recorded call
 	Runs     int
 }
 
-// Preflight replays the histories of all live runs that match the filter against the code of this engine's Config.Workflows. It
-// reports which runs the code fits, with the calls that they would make next; which runs would fail without a further call; and
-// which runs would be held, at which call and why. A run that would fail does not prove a mistake in the code, because the last
-// step of the run may have failed. New code that fails or panics is reported in the same way. Call Preflight before a deploy, from
-// the new program; [Engine.Run] need not be active. It writes nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in
-// a run that leaves the process. The workflow functions are executed, so their code outside of steps takes effect. A function that
+// Preflight replays the histories of all live runs that match the filter against the code of this engine's Config.Workflows.
+// Preflight reports which runs the code fits, with the calls that these runs would make next. Preflight also reports which runs
+// would fail without a further call, and which runs would be held, at which call and why. A run that would fail does not prove
+// a mistake in the code, because the last step of the run may have failed. Runs of new code that fails or panics are also
+// reported as failing. Call Preflight before a deploy, from the new program; [Engine.Run] need not be active. Preflight writes
+// nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in a run that leaves the
+// process. Preflight executes the workflow functions, so that their code outside of steps takes effect. A run whose function
 // does not return within 10 seconds is reported as unknown.
 func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {
 	if err := e.checkUsable(ctx); err != nil {

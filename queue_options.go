@@ -9,8 +9,8 @@ import (
 
 // InQueue sets the queue in which the run waits for a worker, in place of the workflow's [Queue]. A queue needs no preparation:
 // the name may be chosen at the start, for example one per tenant. Workers serve all queues, unless their Config.Queues names
-// some. A child without this option waits in the queue of its workflow, if that is defined with [Queue], and otherwise in the
-// queue of its parent. The name is a text of 1 to 512 bytes without control characters.
+// some. A child without InQueue waits in the queue of its workflow, if the workflow is defined with [Queue], and otherwise in
+// the queue of its parent. The name of a queue is a text of 1 to 512 bytes without control characters.
 func InQueue(name string) StartOption {
 	return func(o *startOptions) {
 		o.addOption(optionQueue, "InQueue")
@@ -26,12 +26,13 @@ const (
 )
 
 // Priority sets the priority of the run, from [LowestPriority] to [HighestPriority]. The default is 0, and for a child the
-// priority of its parent. Other values return [ErrInvalidConfig].
+// priority of its parent. A start returns [ErrInvalidConfig] for other values.
 //
-// A worker claims due runs in this order, over all its queues: first the runs with the higher priority. Among the runs of one
-// priority, it claims those of one queue and workflow together; each claim begins with a random queue and workflow. Among these,
-// the run that has been due the longest comes first. A run that was claimed keeps its slot: a more urgent one waits until a slot is free. While runs of a
-// higher priority are due at all times, runs of a lower priority are not executed.
+// A worker claims the due runs of all its queues in the order of their priorities, the highest first. Among the runs of one
+// priority, a worker claims the runs of one queue and workflow together; each claim begins with a random queue and workflow.
+// Among the runs of one queue, workflow and priority, the run that has been due the longest comes first. A run that was claimed
+// keeps its slot: a run of a higher priority waits until a slot is free. While runs of a higher priority are due at all times,
+// runs of a lower priority are not executed.
 func Priority(n int) StartOption {
 	return func(o *startOptions) {
 		o.addOption(optionPriority, "Priority")

@@ -9,21 +9,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// QueuePlace is the place of a run in a queue that has settings. [Engine.Get] returns it.
+// QueuePlace is the place of a run in a queue that has settings. [Engine.Get] returns the QueuePlace in [RunInfo].Place.
 type QueuePlace struct {
 	Queue    string
 	GroupKey string // see GroupKey
 	Weight   int    // see Weight
 	State    QueuePlaceState
-	// Before is the number of runs before this run in the line of its queue, or, in the state PlaceBehindKey, among the runs of its
-	// key. At most 10,000 runs are counted, also while the queue is paused.
+	// Before is the number of runs that wait in the queue before this run. In the state PlaceBehindKey, Before is the number of
+	// runs with the same group key before this run. At most 10,000 runs are counted. Runs are also counted while the queue is
+	// paused.
 	Before int
-	// InProgress reports whether the run counts towards MaxInProgress and MaxInProgressPerKey: it is a root run that has begun. Such
-	// a run counts until it ends, also while it waits, is paused or is held.
+	// InProgress reports whether the run counts towards MaxInProgress and MaxInProgressPerKey. A root run that has begun counts
+	// until it ends, even while the run waits, is paused or is held.
 	InProgress bool
-	Since      time.Time // when the run was first due; zero until a worker has seen that it is due
-	StartBy    time.Time // when the run expires if it has not begun; zero: never
-	// QueuePaused reports whether the queue is paused. PausedAt, PausedBy and PauseReason say since when, by whom and why.
+	Since      time.Time // when the run was first due; zero until a worker has seen that the run is due
+	StartBy    time.Time // when the run expires if it has not begun; zero if the run has no such time
+	// QueuePaused reports whether the queue is paused. PausedAt, PausedBy and PauseReason say since when the queue is paused,
+	// who paused it and why.
 	QueuePaused bool
 	PausedAt    time.Time
 	PausedBy    string
@@ -37,11 +39,11 @@ type QueuePlaceState string
 
 // The states of a run in its queue.
 const (
-	PlaceOutside   QueuePlaceState = "outside"    // the run is not due, is paused, or no worker has seen yet that it is due
+	PlaceOutside   QueuePlaceState = "outside"    // the run is not due or is paused, or no worker has seen yet that the run is due
 	PlaceInLine    QueuePlaceState = "in line"    // the run waits for its turn
 	PlaceBehindKey QueuePlaceState = "behind key" // the run waits behind other runs of its key
-	PlaceExecuting QueuePlaceState = "executing"  // the run executes, or has its turn and waits for a worker
-	PlacePassing   QueuePlaceState = "passing"    // the run may end without a place, because it was cancelled, has failed, or its time is over
+	PlaceExecuting QueuePlaceState = "executing"  // the run executes, or has its turn and waits until a worker claims it
+	PlacePassing   QueuePlaceState = "passing"    // the run may execute without a turn, in order to end: it was cancelled, has failed, or its time is over
 )
 
 var placeStates = map[store.PlaceState]QueuePlaceState{
@@ -49,7 +51,7 @@ var placeStates = map[store.PlaceState]QueuePlaceState{
 	store.PlaceExecuting: PlaceExecuting, store.PlaceBypassed: PlacePassing,
 }
 
-// String describes the place for people: for example, "waits for its turn in queue mail (key acme, 3 before it)".
+// String describes the place of the run for people: for example, "waits for its turn in queue mail (key acme, 3 before it)".
 func (p *QueuePlace) String() string {
 	var notes []string
 	if p.GroupKey != "" {

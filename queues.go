@@ -11,31 +11,33 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// QueueInfo is a queue as [Engine.Queues] returns it. A time is zero if it has not come.
+// QueueInfo is a queue as [Engine.Queues] returns it.
 type QueueInfo struct {
 	Name string
 	// Settings are the settings that apply: Set, or Declared if Set is nil.
 	Settings QueueSettings
-	// Declared holds the settings that code declares in Config.QueueSettings. Nil means no code has declared the queue.
+	// Declared holds the settings that code declares in Config.QueueSettings. Declared is nil if no code has declared the
+	// queue.
 	Declared        *QueueSettings
-	DeclaredVersion string // the Config.Version of that code
+	DeclaredVersion string // the Config.Version of the code that declared the queue
 	DeclaredAt      time.Time
-	// Set holds the settings of [Engine.SetQueue]. Nil means it was not called for this queue.
+	// Set holds the settings of [Engine.SetQueue]. Set is nil if SetQueue has not set the queue.
 	Set         *QueueSettings
 	SetAt       time.Time
 	SetBy       string
 	SetReason   string
-	PausedAt    time.Time // zero: not paused
+	PausedAt    time.Time // zero if the queue is not paused
 	PausedBy    string
 	PauseReason string
-	LastChange  *OperatorChange // the last change by an operator; nil if there was none
+	LastChange  *OperatorChange // the last change by an operator; nil if no operator has changed the queue
 
 	QueueUse
-	// OldestDue is the due time of the run that has waited the longest to begin, as last seen by a worker. Zero means no run waits, or no
-	// worker has been alive since. If you alert on this time, alert also when [Engine.Workers] returns no worker.
+	// OldestDue is the due time of the run that has waited the longest to begin, as last seen by a worker. OldestDue is zero if
+	// no run waits, or if no worker has been running since the runs became due. If you alert on OldestDue, alert also when
+	// [Engine.Workers] returns no worker.
 	OldestDue time.Time
-	// BlockedBy is why the next run of the queue does not begin. Empty means no run waits, or the next one is about to begin or waits only
-	// for its group key.
+	// BlockedBy is why the next run of the queue does not begin. BlockedBy is empty if no run waits, and if the next run is
+	// about to begin or waits only for its group key.
 	BlockedBy QueueBlock
 	Keys      []QueueKeyUse // the keys with the most waiting runs, at most ten
 }
@@ -51,14 +53,15 @@ const (
 	BlockedByRate          QueueBlock = "rate"            // the Rate is used up for now
 )
 
-// QueueUse counts the runs of a queue, or of one key of it, by their state.
+// QueueUse counts the runs of a queue, or of one group key of a queue, by their state.
 type QueueUse struct {
-	Executing  int // runs that execute, or that a worker may claim now; a run that has just stopped counts for a moment
+	Executing  int // runs that execute, or that a worker may claim now; a run that has just stopped still counts for a moment
 	InProgress int // root runs that have begun and not ended
-	// Waiting is how many runs are due and wait for their turn, as far as a worker has seen. It does not change while no worker lives.
+	// Waiting is how many runs are due and wait for their turn, as last seen by a worker. Waiting does not change while no
+	// worker is running.
 	Waiting int
-	// WaitingForKey is how many of the runs in Waiting wait because their group key has reached its bounds or has enough runs in
-	// the line.
+	// WaitingForKey is how many of the runs in Waiting wait because their group key has reached its bounds, or because enough
+	// other runs of their key wait before them.
 	WaitingForKey int
 }
 
@@ -107,12 +110,12 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 	return all, nil
 }
 
-// SetQueue creates a queue with settings or changes its settings, from any process, while runs of the queue execute. The settings
-// take effect within a second, and replace those that code declares until [Engine.ResetQueue] or [Engine.DeleteQueue]. Runs that
-// execute continue and count, even if they are more than the new settings allow.
+// SetQueue creates a queue with settings or changes its settings, from any process, while runs of the queue execute. The
+// settings of SetQueue take effect within a second, and replace the settings that code declares until [Engine.ResetQueue] or
+// [Engine.DeleteQueue]. Runs that execute continue and count, even if they are more than the new settings allow.
 //
-// The options are [Reason] and [Actor]. SetQueue returns [ErrInvalidConfig] with the name of the field if a setting is invalid,
-// [ErrInvalidName], and [ErrSchema] while a worker lives whose version of durable ignores queues.
+// The options of SetQueue are [Reason] and [Actor]. SetQueue returns [ErrInvalidConfig] with the name of the field if a setting
+// is invalid, [ErrInvalidName], and [ErrSchema] while a running worker has a version of durable that ignores queues.
 func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "set", name, opts, func(o *controlOptions) error {
 		if err := s.check(); err != nil {
@@ -122,9 +125,10 @@ func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opt
 	})
 }
 
-// PauseQueue pauses a queue: none of its runs begins until [Engine.ResumeQueue]. Runs that execute continue, and so do cancels
-// and compensations. [StartBy] and [Timeout] still apply: runs expire even while their queue is paused. PauseQueue does nothing
-// if the queue is paused. The options are [Reason] and [Actor]. PauseQueue returns [ErrNotFound] if the queue has no settings.
+// PauseQueue pauses a queue: no run of the queue begins until [Engine.ResumeQueue]. Runs that execute continue, and cancels and
+// compensations are executed. [StartBy] and [Timeout] still apply: runs expire even while their queue is paused. PauseQueue
+// does nothing if the queue is paused. The options of PauseQueue are [Reason] and [Actor]. PauseQueue returns [ErrNotFound] if
+// the queue has no settings.
 func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "pause", name, opts, func(o *controlOptions) error {
 		return e.inner.PauseQueue(ctx, store.QueuePauseRequest{Name: name, Actor: o.actor, Reason: o.reason})
@@ -132,30 +136,31 @@ func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOpt
 }
 
 // ResumeQueue lets the runs of a paused queue begin again. ResumeQueue does nothing if the queue is not paused, and returns
-// [ErrNotFound] if the queue has no settings. The options are [Reason] and [Actor].
+// [ErrNotFound] if the queue has no settings. The options of ResumeQueue are [Reason] and [Actor].
 func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "resume", name, opts, func(o *controlOptions) error {
 		return e.inner.PauseQueue(ctx, store.QueuePauseRequest{Name: name, Resume: true, Actor: o.actor, Reason: o.reason})
 	})
 }
 
-// DeleteQueue removes the settings of a queue, those that SetQueue has set and those that code has declared, and ends its pause. Its
-// runs stay, and are no longer bounded. Starts with [GroupKey] return [ErrInvalidConfig] until the queue has settings again: until a
-// worker that declares it in Config.QueueSettings starts, or [Engine.SetQueue] is called. Workers that run already do not declare it
+// DeleteQueue removes the settings of a queue, both the settings that SetQueue has set and the settings that code has declared,
+// and ends a pause of the queue. The runs of the queue stay, and are no longer bounded. Starts with [GroupKey] return
+// [ErrInvalidConfig] until the queue has settings again. The queue has settings again when a worker that declares the queue in
+// Config.QueueSettings starts, or when [Engine.SetQueue] is called. Workers that are already running do not declare the queue
 // again.
 //
-// To return from the settings of SetQueue to those that code declares, call [Engine.ResetQueue] instead. The options are [Reason] and
-// [Actor]. DeleteQueue returns [ErrNotFound] if the queue has no settings.
+// To return from the settings of SetQueue to the settings that code declares, call [Engine.ResetQueue] instead. The options of
+// DeleteQueue are [Reason] and [Actor]. DeleteQueue returns [ErrNotFound] if the queue has no settings.
 func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "delete", name, opts, func(o *controlOptions) error {
 		return e.inner.DeleteQueue(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})
 	})
 }
 
-// ResetQueue removes the settings that SetQueue has set, so that those that code declares in Config.QueueSettings apply within a
-// second. The queue is never without settings in between. If it is paused, it stays paused. The options are [Reason] and [Actor].
-// ResetQueue returns [ErrNotFound] if the queue has no settings, [ErrState] if no code declares it, and [ErrSchema] as SetQueue
-// does.
+// ResetQueue removes the settings that SetQueue has set, so that the settings that code declares in Config.QueueSettings apply
+// within a second. The queue is never without settings during a ResetQueue. A paused queue stays paused. The options of
+// ResetQueue are [Reason] and [Actor]. ResetQueue returns [ErrNotFound] if the queue has no settings, [ErrState] if no code
+// declares it, and [ErrSchema] as SetQueue does.
 func (e *Engine) ResetQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "reset", name, opts, func(o *controlOptions) error {
 		err := e.inner.ResetQueue(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})

@@ -20,9 +20,9 @@ var registry = struct {
 	errors map[string][]error
 }{errors: make(map[string][]error)}
 
-// RegisterError registers a sentinel error under a code, which is recorded with failures. With the code, errors.Is also finds the
-// sentinel in a [*StepError] or [*RunError] that is read from the database. RegisterError returns the sentinel, for use in a
-// declaration:
+// RegisterError registers a sentinel error under a code, which is recorded with failures. With the recorded code, errors.Is
+// also finds the sentinel in a [*StepError] or [*RunError] that is read from the database. RegisterError returns the sentinel,
+// for use in a declaration:
 //
 //	var ErrDeclined = durable.RegisterError("payment.declined", errors.New("card declined"))
 //
@@ -30,8 +30,8 @@ var registry = struct {
 // library. If several sentinels have the same code, errors.Is finds all of them.
 //
 // RegisterError does not register an invalid or reserved code, a nil sentinel, or a sentinel whose value cannot be compared,
-// because errors.Is would never find it. [New] then returns [ErrInvalidConfig] with a text that lists every such registration.
-// For a nil sentinel RegisterError returns that error too.
+// because errors.Is would never find such a sentinel. After an invalid registration, [New] returns [ErrInvalidConfig] with a
+// text that lists every invalid registration. For a nil sentinel, RegisterError itself returns ErrInvalidConfig too.
 func RegisterError(code string, sentinel error) error {
 	err := naming.Check("error code", code)
 	switch {

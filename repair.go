@@ -17,52 +17,54 @@ import (
 var (
 	// ErrNoStep is returned for a repair that names a step that the run has not recorded.
 	ErrNoStep = repair.ErrNoStep
-	// ErrFromRequired is returned by [Engine.Retry] when the library does not know from which step to execute the run again: the
-	// run's failure names no failed step, or executed compensations do not say which steps they undo (see [Undoes]). Give the option
-	// [From] or [FromEnd].
+	// ErrFromRequired is returned by [Engine.Retry] when the library does not know from which step to execute the run again.
+	// The cause is a run whose failure names no failed step, or executed compensations without the option [Undoes]. Give Retry
+	// the option [From] or [FromEnd].
 	ErrFromRequired = repair.ErrFromRequired
-	// ErrValueType is returned by [Engine.Override] for a value whose JSON has another type than the recorded one, such as a text
-	// instead of an object, and by [Engine.Skip] for a sleep and a value other than nil.
+	// ErrValueType is returned by [Engine.Override] for a value whose JSON has another type than the recorded value, such as a
+	// text instead of an object. [Engine.Skip] returns ErrValueType for a sleep and a value other than nil.
 	ErrValueType = repair.ErrValueType
 )
 
-// Repaired describes what a repair did to a run, or, with [DryRun], what it would do. Calls are named as in [Checkpoint].Name.
+// Repaired describes what a repair did to a run, or, with [DryRun], what the repair would do. The names of calls are as in
+// [Checkpoint].Name.
 type Repaired struct {
-	ID         string // the ID that addresses the run: the caller's ID of a root run, the UUID of a child
-	RunID      string // its UUID
+	ID         string // the ID that addresses the run: the caller's ID of a root run, or the UUID of a child
+	RunID      string // the UUID of the run
 	Generation int    // the number of the new generation
 	Kept       int    // the number of checkpoints that the new generation keeps from the previous one
 	// Dropped lists the calls whose checkpoints the repair drops, so that the run makes them again. Renewed lists the dropped calls
 	// that get new idempotency keys. Dropped and Renewed hold at most 1,000 names each.
 	Dropped, Renewed []string
-	Corrected        []string    // the calls whose values the repair has set, at most 1,000
+	Corrected        []string    // the calls whose values the repair has set, at most 1,000 of them
 	Children         []*Repaired // children that are retried with the run
 	Cancelled        []string    // the UUIDs of children that are cancelled, because the calls that started them were dropped
 }
 
 // Retry executes a failed or expired run again. The run keeps its ID, UUID, input and tags, and its recorded steps are not
-// executed again. The former execution is kept as a generation, with its result: see [Engine.Generations].
+// executed again. The execution before the retry is kept as a generation, with its result: see [Engine.Generations].
 //
-// Without further options, Retry drops the failed steps whose errors the run's error wraps ([RunError.Step], and others if there
-// are several), so that they are executed again. Failures that the function handled are kept. If such a step is a child, the
-// child is retried, and its parent waits for it again. If compensations were executed, Retry also drops the steps that they
-// undid, which the code names with [Undoes]. It returns [ErrFromRequired] if it does not know which steps to drop. Then give
-// [From] or [FromEnd].
+// Without further options, Retry drops the failed steps whose errors the run's error wraps, such as [RunError.Step], so that
+// these steps are executed again. Failures that the workflow function handled are kept. If a failed step is a child, the child
+// is retried, and its parent waits for the child again. If compensations were executed, Retry also drops the steps that the
+// compensations undid, which the code names with [Undoes]. Retry returns [ErrFromRequired] if it does not know which steps to
+// drop, and then needs the option [From] or [FromEnd].
 //
-// In a graph, Retry also executes the nodes again that ran because of the failure, and those that were skipped because of their values.
+// In a graph, Retry also executes again the nodes that ran because of the failure, and the nodes that were skipped because of
+// the values of such nodes.
 //
-// A step that failed or was interrupted is executed again with its old [IdempotencyKey], because its first attempt may have taken
-// effect. A completed step that is dropped gets a new key. A dropped call of a child starts another child; the former child is
-// cancelled unless it is [Detached]. Signals that a dropped receive had taken are received again. The run's [Timeout] begins
-// again. With [DryRun], Retry changes nothing and returns what it would do.
+// A step that failed or was interrupted is executed again with its old [IdempotencyKey], because its first attempt may have
+// taken effect. A completed step that Retry drops gets a new idempotency key. A dropped call of a child starts another child;
+// the former child is cancelled unless it is [Detached]. Signals that a dropped receive had taken are received again. The
+// [Timeout] of a retried run begins again. With [DryRun], Retry changes nothing and returns what it would do.
 //
-// Deploy corrected code before the retry. If the same code fails again, the run can be retried again. [Run.Result] of a new
-// handle, and callers that wait already, get the result of the newest generation.
+// Deploy corrected code before the retry. A run that fails again can be retried again. [Run.Result] of a new handle, and
+// callers that already wait, get the result of the newest generation.
 //
-// Retry returns [ErrNotFound]; [ErrNoStep]; [ErrFromRequired]; a [*StateError] for a run that has not failed or expired, and for a
-// child whose parent is not paused or has already recorded the end of the child (retry the parent instead); [ErrUnreadable] if the record of an earlier repair cannot be
-// decoded; and [ErrSchema] while a worker with an older version
-// of durable lives.
+// Retry returns [ErrNotFound]; [ErrNoStep]; [ErrFromRequired]; and a [*StateError] for a run that has not failed or expired.
+// For a child whose parent is not paused, or has already recorded the end of the child, Retry also returns a StateError: retry
+// the parent instead. Retry returns [ErrUnreadable] if the record of an earlier repair cannot be decoded, and [ErrSchema] while
+// a worker with an older version of durable is running.
 func (e *Engine) Retry(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
 	return e.repairRun(ctx, VerbRetry, id, engine.RepairRequest{}, opts)
 }
@@ -71,20 +73,21 @@ func (e *Engine) Retry(ctx context.Context, id string, opts ...ControlOption) (*
 type RepairedRuns struct {
 	Matched  int // the number of runs that match the filter
 	Repaired []*Repaired
-	Refused  []RefusedRepair // runs that match the filter and were not repaired, because they need further options or another process, or cannot be repaired now
+	Refused  []RefusedRepair // matching runs that were not repaired: they need further options or another process, or cannot be repaired now
 }
 
-// RefusedRepair is a run that was not repaired, and why.
+// RefusedRepair describes a run that was not repaired, and the reason.
 type RefusedRepair struct {
 	ID  string
 	Err error
 }
 
 // RetryAll retries every root run that matches the filter as [Engine.Retry] does, each in a transaction of its own. Without
-// Filter.Status it considers the runs that failed or expired. A run that cannot be retried is among RepairedRuns.Refused, and RetryAll goes on
-// with the others. That includes runs with records that this process cannot decode ([ErrUnreadable]), and runs that changed during each of
-// several tries ([ErrLocked]). If RetryAll returns an error, the result holds what was done before,
-// and RetryAll can be called again. A filter without any condition returns [ErrInvalidConfig]; to retry all runs, set CreatedBefore.
+// Filter.Status, RetryAll considers the runs that failed or expired. A run that cannot be retried is in RepairedRuns.Refused,
+// and RetryAll continues with the other runs. Refused also has the runs with records that this process cannot decode
+// ([ErrUnreadable]), and the runs that changed during each of several tries ([ErrLocked]). If RetryAll returns an error, its
+// result holds what was done before the error, and RetryAll can be called again. RetryAll returns [ErrInvalidConfig] for a
+// filter without any condition; to retry all runs, set CreatedBefore.
 func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) (RepairedRuns, error) {
 	var all RepairedRuns
 	q, err := e.newRepairRequest(ctx, VerbRetry, engine.RepairRequest{}, opts)
@@ -135,9 +138,10 @@ func isRefusedRepair(err error) bool {
 	return !unwritten && errors.Is(err, ErrLocked) // it changed during each try
 }
 
-// From makes a repair drop the checkpoint of the call with the given name, and the checkpoints of all calls that began after it.
-// The name is that of a [Checkpoint], with its scope. In a run of a graph, From instead drops the call, the later calls of its
-// node, and all nodes downstream of the node. There the name can also be that of a node, which is dropped as a whole.
+// From makes a repair drop the checkpoint of the call with the given name, and the checkpoints of all calls that began after
+// that call. The argument is the name of a [Checkpoint], with its scope. In a run of a graph, From instead drops the call, the
+// later calls of the same node, and all nodes downstream. In a run of a graph, the argument can also be the name of a node,
+// which is dropped as a whole.
 func From(step string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionFrom, "From")
@@ -147,9 +151,10 @@ func From(step string) ControlOption {
 	}
 }
 
-// FromEnd makes a repair keep all checkpoints, except one that the repair itself changes, so that the run continues after its last
-// recorded call. With [Engine.Retry] it is for runs whose function failed by itself, for example by a panic, and whose code was
-// corrected since. A choice that a failed branch decided is made again if the run failed with the error of the branch; see [AllOrCancel].
+// FromEnd makes a repair keep all checkpoints, except a checkpoint that the repair itself changes, so that the run continues
+// after its last recorded call. Use FromEnd with [Engine.Retry] for runs whose function failed by itself, for example by a
+// panic, and whose code was corrected since. A choice that a failed branch decided is made again if the run failed with the
+// error of the branch; see [AllOrCancel].
 func FromEnd() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionFrom, "FromEnd")
@@ -157,9 +162,10 @@ func FromEnd() ControlOption {
 	}
 }
 
-// Undoes declares which steps a compensation undoes, by their names in the scope of the compensation. The name of a [Ctx.Map] or of a
-// branch of [Ctx.Go] stands for all calls in it; a name of which nothing is recorded counts as not executed. If the compensation
-// was executed, [Engine.Retry] executes the steps that it undid again, with new idempotency keys. The option is only for [Ctx.Compensate].
+// Undoes declares which steps a compensation undoes, by their names in the scope of the compensation. The name of a [Ctx.Map]
+// or of a branch of [Ctx.Go] stands for all calls in that Map or branch. A name for which nothing is recorded counts as a step
+// that was not executed. If the compensation was executed, [Engine.Retry] executes again, with new idempotency keys, the steps
+// that the compensation undid. Undoes is an option of [Ctx.Compensate] only.
 func Undoes(steps ...string) StepOption {
 	return func(o *stepOptions) {
 		o.addOption(optionUndoes, "Undoes")

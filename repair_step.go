@@ -7,46 +7,46 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Override replaces the value of a step that has succeeded. The step is not executed again. Override drops all calls that began
-// after the step, because they may depend on the value; in a run of a graph, it drops the nodes downstream instead. The run makes
-// the dropped calls again; calls that had completed get new idempotency keys. With [FromEnd], Override keeps these calls with their
-// outcomes, and only code after the last recorded call uses the new value.
+// Override replaces the value of a step that has succeeded, without executing the step again. Override drops all calls that
+// began after the step, because those calls may depend on the value. In a run of a graph, Override drops the nodes downstream
+// of the step instead. The run makes the dropped calls again; dropped calls that had completed get new idempotency keys. With
+// [FromEnd], Override drops no calls, and only code after the last recorded call uses the new value.
 //
-// The step can also be a Tx, a receive or a child. step is the name of its [Checkpoint], with its scope. The value is encoded as
-// the result of a step is. Pass a value of the Go type that the code decodes. Override cannot check the Go type, but returns
-// [ErrValueType] for a value with another JSON type than the recorded one. For a child, only the value that the parent gets changes; the child itself
-// stays as it is.
+// Override can also replace the value of a Tx, a receive or a child. The argument step is the name of the call's [Checkpoint],
+// with its scope. The new value is encoded as the result of a step is. Pass a value of the Go type that the code decodes.
+// Override cannot check the Go type, but returns [ErrValueType] for a value with another JSON type than the recorded value. For
+// a child, Override changes only the value that the parent gets, and not the child itself.
 //
-// Override is for live runs and for runs that have ended, including completed ones. The former execution is kept as a generation,
-// as with [Engine.Retry]. A live run is paused first, and Override waits until its running steps have finished, at most until ctx
-// ends. If ctx ends first, Override returns a [*StateError] that names the step, and the run continues unrepaired. With [InterruptSteps],
-// Override does not wait. After the repair the run continues, unless somebody had paused it before. A run that is cancelled or
-// being cancelled cannot be repaired.
+// Override repairs live runs and runs that have ended, including completed runs. The execution before the repair is kept as a
+// generation, as with [Engine.Retry]. Override first pauses a live run, and waits until the running steps of the run have
+// finished, at most until ctx ends. If ctx ends first, Override returns a [*StateError] that names the running step, and the
+// run continues unrepaired. With [InterruptSteps], Override does not wait for running steps. After the repair the run
+// continues, unless somebody had paused the run before. A run that is cancelled or being cancelled cannot be repaired.
 //
-// Override returns [ErrNotFound]; [ErrNoStep]; [ErrValueType]; [ErrNotEncodable] or [ErrPayloadTooLarge]; a [*StateError] if the
-// state of the run or of the step does not allow it; [ErrFromRequired] if compensations were executed and it is not known what they
-// undid (see [Undoes]); and [ErrSchema] while a worker with an older version of durable lives. The options are [Reason], [Actor],
-// [DryRun], [FromEnd] and [InterruptSteps].
+// Override returns [ErrNotFound]; [ErrNoStep]; [ErrValueType]; [ErrNotEncodable] or [ErrPayloadTooLarge]; and a [*StateError]
+// if the state of the run or of the step does not allow the repair. Override returns [ErrFromRequired] if compensations without
+// the option [Undoes] were executed, and [ErrSchema] while a worker with an older version of durable is running. The options of
+// Override are [Reason], [Actor], [DryRun], [FromEnd] and [InterruptSteps].
 func (e *Engine) Override(ctx context.Context, id, step string, value any, opts ...ControlOption) (*Repaired, error) {
 	return e.repairStep(ctx, VerbOverride, id, step, &value, opts)
 }
 
-// Skip gives a value to a step that has not succeeded: it has failed, was interrupted, waits for its next attempt, or for a
-// signal or a child. The step then counts as completed with the value, and is not executed again. A child that the step waits for
-// is cancelled unless it is [Detached]. If the step is a sleep, the sleep ends; its value is nil. All other calls are kept, as by
-// [Engine.Retry].
+// Skip gives a value to a step that has not succeeded: the step has failed, was interrupted, waits for its next attempt, or
+// waits for a signal or a child. A skipped step counts as completed with the value, and is not executed again. If the skipped
+// step waits for a child, the child is cancelled unless it is [Detached]. A skipped sleep ends; its value is nil. Skip keeps
+// all other calls, as [Engine.Retry] does.
 //
-// In all other respects Skip works as [Engine.Override], which is for steps that have succeeded.
+// In all other respects, Skip works as [Engine.Override], which replaces the values of steps that have succeeded.
 func (e *Engine) Skip(ctx context.Context, id, step string, value any, opts ...ControlOption) (*Repaired, error) {
 	return e.repairStep(ctx, VerbSkip, id, step, &value, opts)
 }
 
-// Rerun executes one step again. A step that had completed gets a new idempotency key. A step that had failed keeps its key,
-// because its first attempt may have taken effect. All other calls are kept with their outcomes, also those that began after the
-// step: use [Engine.Fork] to execute them again, too. If the step is a child, a new child is started; if it is a receive, its
-// signal is received again.
+// Rerun executes one step again. A step that had completed gets a new idempotency key. A step that had failed keeps its
+// idempotency key, because its first attempt may have taken effect. Rerun keeps all other calls with their outcomes, including
+// calls that began after the step; [Engine.Fork] executes the later calls again, too. If the step is a child, a new child is
+// started. If the step is a receive, its signal is received again.
 //
-// In all other respects Rerun works as [Engine.Override].
+// In all other respects, Rerun works as [Engine.Override].
 func (e *Engine) Rerun(ctx context.Context, id, step string, opts ...ControlOption) (*Repaired, error) {
 	return e.repairStep(ctx, VerbRerun, id, step, nil, opts)
 }
@@ -67,9 +67,9 @@ func (e *Engine) repairStep(ctx context.Context, verb Verb, id, step string, val
 }
 
 // InterruptSteps makes a repair interrupt the running steps of a live run, instead of waiting until they have finished.
-// The context of such a step ends. The step counts as interrupted, and is executed again with its old idempotency key, even if
-// its function has taken effect meanwhile. An [AtMostOnce] step instead fails with [ErrOutcomeUnknown], or its [Verify] function
-// decides, also if the repair drops it.
+// The context of an interrupted step ends. An interrupted step is executed again with its old idempotency key, even if its
+// function has already taken effect. An interrupted [AtMostOnce] step is not executed again: the step fails with
+// [ErrOutcomeUnknown], or its [Verify] function decides, even if the repair drops the step.
 func InterruptSteps() ControlOption {
 	return func(o *controlOptions) {
 		o.addOption(optionInterruptSteps, "InterruptSteps")

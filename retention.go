@@ -15,37 +15,39 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Retention determines how long runs that have ended, superseded generations and events are kept. The zero value keeps everything.
-// A duration of zero means for ever; any other duration is at least one minute. Workers delete older rows from time to time, in
-// small transactions.
+// Retention determines how long runs that have ended, superseded generations and events are kept. The zero Retention keeps
+// everything. A duration of zero means for ever; any other duration is at least one minute. Workers delete older rows from time
+// to time, in small transactions.
 //
 // A root run is deleted with all its descendants, as by [Engine.Delete], when all of them ended longer ago than the duration for
-// the root's workflow and status. No event is written for the deletion. A [Detached] child that has not ended stays, and is
-// deleted as a root later.
+// the root's workflow and status. A deletion by retention writes no event. A [Detached] child that has not ended stays, and is
+// later deleted as a root run.
 //
-// A worker deletes runs of the workflows that it executes ([Config].Workflows), and of those that are in Workflows. Keep runs for
-// longer than any client may repeat a start with the same ID, because a deleted ID can start again.
+// A worker deletes runs of the workflows that it executes ([Config].Workflows), and of the workflows in Retention.Workflows.
+// Keep runs for longer than any client may repeat a start with the same ID, because a deleted ID can start again.
 type Retention struct {
 	// Runs is how long runs are kept.
 	Runs RetentionByStatus
-	// Workflows has the durations for workflows that differ from Runs, by the name of the workflow. They replace all durations
-	// of Runs.
+	// Workflows has the durations for workflows that differ from Runs, by the name of the workflow. The durations in Workflows
+	// replace all durations of Runs.
 	Workflows map[string]RetentionByStatus
 	// Generations is how long superseded generations of live and ended runs are kept; see [Engine.Generations]. The newest
-	// superseded generation of a run is kept as long as the run. Zero means all of them are.
+	// superseded generation of a run is kept as long as the run. If Generations is zero, all superseded generations are kept as
+	// long as the run.
 	Generations time.Duration
-	// Events is how long events are kept. Set it to a longer time than a reader of events may be offline: a reader whose cursor is
-	// older misses the deleted events. Zero means for ever.
+	// Events is how long events are kept. Set Events to a longer time than a reader of events may be offline: a reader whose
+	// cursor is older misses the deleted events. If Events is zero, events are kept for ever.
 	Events time.Duration
-	// Archive is called with each run before it is deleted, and with each superseded generation, one after the other. If it
-	// returns an error or panics, the tree of the run is kept, the error is logged, and Archive is called again in a later
-	// sweep. Archive may be called several times with the same run, in several processes, so make it idempotent.
-	// Its context ends when [Engine.Run] ends. If the engine has a [Config.Codec], payloads are encoded, see
-	// [Engine.DecodeExport]; a run with a payload that cannot be decoded is not deleted. Nil means there is no archive.
+	// Archive is called with each run before it is deleted, and with each superseded generation, one after the other. If
+	// Archive returns an error or panics, the tree of the run is kept, the error is logged, and Archive is called again later.
+	// Archive may be called several times with the same run, in several processes, so make Archive idempotent. The context of
+	// Archive ends when [Engine.Run] ends. If the engine has a [Config.Codec], the payloads of the run are encoded; see
+	// [Engine.DecodeExport]. A run with a payload that cannot be decoded is not deleted. If Archive is nil, runs are deleted
+	// without an archive.
 	Archive func(ctx context.Context, run *Exported) error
 }
 
-// RetentionByStatus is how long runs are kept after they have ended, by their status. Zero means for ever.
+// RetentionByStatus is how long runs are kept after they have ended, by their status. A duration of zero means for ever.
 type RetentionByStatus struct {
 	Completed, Failed, Cancelled, Expired time.Duration
 }

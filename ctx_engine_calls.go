@@ -12,13 +12,13 @@ import (
 )
 
 // Signal sends a named message to the run with the given ID, which is the caller's ID or the UUID, as [Engine.Signal] does, and
-// records the call under name. The signal is sent once, even across replays and crashes: without the option [SignalKey] its key
-// is derived from the call.
+// records the call under name. The signal is sent once, even across replays and crashes. Without the option [SignalKey], the
+// key of the signal is derived from the call.
 //
-// If the signal cannot be sent, Signal returns a [*StepError], which is recorded and the same in every replay. It wraps
-// [ErrNotFound] if there is no such run, a [*StateError] if the other run has ended, or [ErrIDConflict] if the SignalKey was used
-// for another signal. The other errors are those of [Ctx.Step], and [ErrNotEncodable] and [ErrPayloadTooLarge] for the payload,
-// which are not recorded.
+// If the signal cannot be sent, Signal returns a [*StepError], which is recorded and the same in every replay. The StepError
+// wraps [ErrNotFound] if there is no such run, a [*StateError] if the other run has ended, or [ErrIDConflict] if the SignalKey
+// was used for another signal. Signal also returns the errors of [Ctx.Step]. For the payload, Signal returns [ErrNotEncodable]
+// and [ErrPayloadTooLarge], which are not recorded.
 func (c *Ctx) Signal(name, id, signalName string, payload any, opts ...SignalOption) error {
 	return signalRun(c, name, id, signalName, payload, opts, callSite(0))
 }
@@ -38,13 +38,14 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 }
 
 // Start starts a run of the workflow that is not a child of this run, records the call under name, and returns the ID of the
-// started run. The run is started once, even across replays and crashes. It continues when this run ends. If this run needs the
-// result, use [Ctx.Child].
+// started run. The other run is started once, even across replays and crashes, and continues when this run ends. To get the
+// result of the other run, use [Ctx.Child] instead.
 //
 // Without the option [ID], the ID of the started run is this run's UUID, a colon and the name of the call; if the name is too
-// long for an ID, a hash of the name replaces it. With the option, if a run with the ID exists, Start returns the ID, or, if that
-// run has another workflow or input, a [*StepError] that wraps [ErrIDConflict], in every replay. The other errors are those of
-// [Ctx.Step], and those of [Workflow.Start] for the input and the options, which are not recorded.
+// long for an ID, a hash of the name replaces it. If a run with the ID of the option exists, Start returns the ID. If the
+// existing run has another workflow or input, Start returns a [*StepError] that wraps [ErrIDConflict], in every replay. Start
+// also returns the errors of [Ctx.Step]. For the input and the options, Start returns the errors of [Workflow.Start], which are
+// not recorded.
 func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (id string, err error) {
 	request, err := w.newRequest(c.payloadLimit(name), in, opts)
 	if err != nil {
@@ -53,9 +54,9 @@ func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 	return callEffect(c, name, store.KindStart, callSite(0), func(ctx context.Context) (string, error) { return c.scope.StartRun(ctx, request) })
 }
 
-// SetTags sets tags of this run, as [Engine.SetTags] does, and records the call under name. An empty value removes a tag. If the
-// process dies before the call is recorded, the tags are set again, to the same values. The errors are those of [Ctx.Step], and
-// [ErrInvalidName] for an invalid tag.
+// SetTags sets tags of this run, as [Engine.SetTags] does, and records the call under name. An empty value removes a tag. If
+// the process dies before the call is recorded, the tags are set again, to the same values. SetTags returns the errors of
+// [Ctx.Step], and [ErrInvalidName] for an invalid tag.
 func (c *Ctx) SetTags(name string, tags map[string]string) error {
 	list, err := sortedTags(tags)
 	if err != nil {
@@ -65,15 +66,15 @@ func (c *Ctx) SetTags(name string, tags map[string]string) error {
 	return err
 }
 
-// Now returns the time of the database's clock at the first execution of the call, in UTC and in whole microseconds. The time is
-// recorded under name, and every replay returns it. The errors are those of [Ctx.Step].
+// Now returns the time of the database's clock at the first execution of the call, in UTC and in whole microseconds. The time
+// is recorded under name, and every replay returns the recorded time. Now returns the errors of [Ctx.Step].
 func (c *Ctx) Now(name string) (time.Time, error) {
 	return callEffect(c, name, store.KindNow, callSite(0), func(context.Context) (time.Time, error) { return c.scope.Time(), nil })
 }
 
-// UUID returns a new UUID in text form. It is recorded under name, and every replay returns it. Its version is 7: UUIDs sort by
-// the time of their creation, which suits the key of a table, and anybody who sees the UUID can read that time from it. The
-// errors are those of [Ctx.Step].
+// UUID returns a new UUID in text form. The UUID is recorded under name, and every replay returns the recorded UUID. UUIDs of
+// version 7, which UUID returns, sort by the time of their creation, which suits the key of a table. Anybody who sees the UUID
+// can read its time of creation. UUID returns the errors of [Ctx.Step].
 func (c *Ctx) UUID(name string) (string, error) {
 	return callEffect(c, name, store.KindUUID, callSite(0), func(context.Context) (string, error) { return c.scope.NewUUID().String(), nil })
 }

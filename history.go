@@ -38,7 +38,7 @@ type Checkpoint struct {
 
 // FailedAttempt is an attempt of a step that failed or was interrupted.
 type FailedAttempt struct {
-	Step     string     // the name with its scope
+	Step     string     // the name of the step with its scope
 	Attempt  int        // the number of the attempt, from 1
 	Err      *StepError // nil if the attempt was interrupted
 	Worker   string     // the name of the worker that executed the attempt; empty if unknown

@@ -86,7 +86,7 @@ type LeaseLoss struct {
 
 // OpenCall is a durable call without an outcome: the call waits, or is being executed.
 type OpenCall struct {
-	Name     string // the name with its scope
+	Name     string // the name of the call with its scope
 	Kind     Kind
 	Attempts int
 	Since    time.Time
@@ -102,7 +102,7 @@ type OpenCall struct {
 
 // MapProgress tells how many items of a Map have an outcome.
 type MapProgress struct {
-	Name  string // the name with its scope
+	Name  string // the name of the Map with its scope
 	Done  int
 	Total int
 }

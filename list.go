@@ -37,8 +37,8 @@ func (p *Page) entryLimit() (int, error) {
 type RunPage struct {
 	Runs []RunInfo // without Input, Output, Tags, OpenCalls, Progress, LastFailure, LastLeaseLoss, Place, Unreceived, NoWorker and VersionWait
 	Next string    // the cursor of the next page; empty on the last page
-	// SearchedTo is not zero if the search ended after Page.MaxTime. The page then has the matching runs that were started
-	// after SearchedTo, and may be empty. Next continues the search.
+	// SearchedTo is not zero if the search ended after Page.MaxTime. A page with a SearchedTo has the matching runs that were
+	// started after SearchedTo, and may be empty. Next continues the search.
 	SearchedTo time.Time
 }
 

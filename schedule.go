@@ -13,84 +13,92 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Schedule starts runs of a workflow at given times. Each scheduled time starts at most one run, however many workers there are. [Overlap] and CatchUp
-// decide which times start none. Declare a schedule in Config.Schedules, with the typed input of [Workflow.Schedule], or set it with
-// [Engine.SetSchedule].
+// Schedule starts runs of a workflow at given times. Each scheduled time starts at most one run, however many workers there
+// are. [Overlap] and CatchUp decide which scheduled times start no run. Declare a schedule in Config.Schedules, with the typed
+// input of [Workflow.Schedule], or set a schedule with [Engine.SetSchedule].
 //
-// The ID of a run is the name of the schedule, an at sign and the scheduled time in UTC: "nightly@2026-11-22T01:30:00Z".
-// [ScheduledAt] returns the time inside the run. If a run with this ID exists already, the schedule records the time as failed, and
-// starts no run for it.
+// The ID of a scheduled run is the name of the schedule, an at sign and the scheduled time in UTC:
+// "nightly@2026-11-22T01:30:00Z". [ScheduledAt] returns the scheduled time inside the run. If a run with the ID exists already,
+// the schedule records the scheduled time as failed, and starts no run for that time.
 //
 // # Times
 //
-// Cron has five fields: minute, hour, day of the month, month, day of the week. A field is a star, a number, a range 1-5, a step
-// */15 or 8-18/2, or a list of these. Months and days of the week may be names: JAN, MON. Sunday is 0 or 7. If both the day of the
-// month and the day of the week are other than a star, a day that matches one of them is enough. @yearly, @monthly, @weekly, @daily and
-// @hourly are short forms.
+// Cron has five fields: minute, hour, day of the month, month, day of the week. A field is a star, a number, a range 1-5, a
+// step */15 or 8-18/2, or a list of numbers, ranges and steps. Months and days of the week may be names: JAN, MON. Sunday is 0
+// or 7. If both the day of the month and the day of the week are other than a star, a day that matches one of them is enough.
+// @yearly, @monthly, @weekly, @daily and @hourly are short forms.
 //
-// Cron times are local times in Location. On a day when summer time begins or ends, the hour field decides which times fire. If the
-// hour field begins with a star, or Cron is @hourly, elapsed time counts: times in an hour that exists twice fire twice, and times
-// in an hour that does not exist do not fire. Otherwise the wall clock counts: 30 2 * * * fires once on every day, at the first 02:30 if there are two, and
-// at the moment of the change (03:00 of the new time) if there is none.
+// Cron times are local times in Location. On a day when summer time begins or ends, the hour field decides which times fire. If
+// the hour field begins with a star, or Cron is @hourly, elapsed time counts: times in an hour that exists twice fire twice,
+// and times in an hour that does not exist do not fire. For any other hour field the wall clock counts: 30 2 * * * fires once
+// on every day. On a day with two times 02:30, the schedule fires at the first 02:30; on a day without a 02:30, at the moment
+// of the change (03:00 of the new time).
 //
-// Every is aligned as [time.Time.Truncate] is: to multiples of the interval since the beginning of the year 1 in UTC, which was a
-// Monday. So an hour fires on the hour, a day at midnight in UTC, and a week on Monday.
+// Every is aligned as [time.Time.Truncate] is: to multiples of the interval since the beginning of the year 1 in UTC, which was
+// a Monday. An Every of one hour fires on the hour, one of a day at midnight in UTC, and one of a week on Monday.
 type Schedule struct {
-	// Name is the key of the schedule: at most 480 bytes without control characters.
+	// Name is the unique name of the schedule, of at most 480 bytes without control characters.
 	Name string
 	// Cron is a cron expression. Either Cron or Every is set.
 	Cron string
 	// Every is an interval of whole seconds.
 	Every time.Duration
-	// Location is the time zone of Cron, such as Europe/Berlin. Empty means UTC.
+	// Location is the time zone of Cron, such as Europe/Berlin. The default is UTC.
 	Location string
 
-	// Workflow is the name of the workflow. It may be one that no worker executes yet: then the runs wait for one.
+	// Workflow is the name of the workflow. If no worker executes the workflow yet, the runs wait for such a worker.
 	Workflow string
-	// Queue is the queue of the runs. Empty means that of the workflow, if this engine executes it, else [DefaultQueue].
+	// Queue is the queue of the runs. The default is the queue of the workflow, if this engine executes the workflow, and
+	// otherwise [DefaultQueue].
 	Queue string
-	// Priority is given to every run, as the option [Priority] is.
+	// Priority is the priority of every run, as with the option [Priority].
 	Priority int
-	// GroupKey and Weight are given to every run, as the options [GroupKey] and [Weight] are. The queue needs settings: without them
-	// [Engine.SetSchedule] returns [ErrInvalidConfig]. A schedule whose queue loses its settings, or that code declares before the
-	// queue has any, starts no run until the queue has settings; ScheduleInfo.Problem says so. Zero Weight: 1.
+	// GroupKey and Weight are the group key and the weight of every run, as with the options [GroupKey] and [Weight]. With a
+	// GroupKey, [Engine.SetSchedule] returns [ErrInvalidConfig] if the queue has no settings. While its queue has no settings,
+	// a schedule with a GroupKey starts no run, and ScheduleInfo.Problem says so. A Weight of zero means 1.
 	GroupKey string
 	Weight   int
-	// Input is the input of every run. It is encoded when the schedule is set.
+	// Input is the input of every run. The input is encoded when the schedule is set.
 	Input any
-	// Timeout and Tags are given to every run, as the options [Timeout] and [Tag] are. Zero means no timeout.
+	// Timeout and Tags are the timeout and the tags of every run, as with the options [Timeout] and [Tag]. A Timeout of zero
+	// means no timeout.
 	Timeout time.Duration
 	Tags    map[string]string
 
-	// Overlap determines what the schedule does if the previous run has not ended at a scheduled time. Empty means [OverlapSkip].
+	// Overlap determines what the schedule does if the previous run has not ended at a scheduled time. The default is
+	// [OverlapSkip].
 	Overlap Overlap
-	// CatchUp is how late a scheduled time may start its run, if no worker was alive at that time. Overlap applies to
-	// each of these times, from the oldest to the newest, so only [OverlapAllow] starts a run for each of them. Times that passed
-	// longer ago are recorded as missed; [Engine.Backfill] starts their runs. Zero means one hour; at least 10 s.
+	// CatchUp is how late a scheduled time may start its run, if no worker was running at that time. Overlap applies to each
+	// overdue time, from the oldest to the newest, so that only [OverlapAllow] starts a run for each overdue time. Scheduled
+	// times that passed longer ago than CatchUp are recorded as missed; [Engine.Backfill] starts their runs. The default is one
+	// hour, the minimum 10 s.
 	CatchUp time.Duration
-	// Jitter delays each start by a random time of up to this duration, so that many schedules do not start at once. For the same
-	// schedule and scheduled time, the delay is always the same. The scheduled time does not change. At most 24 hours.
+	// Jitter delays each start by a random time of up to Jitter, so that many schedules do not start at once. For the same
+	// schedule and scheduled time, the delay is always the same. Jitter does not change the scheduled time. The maximum is 24
+	// hours.
 	Jitter time.Duration
 
 	encode func(limit int) ([]byte, error) // set by Workflow.Schedule
 }
 
 // Overlap determines what a schedule does when a scheduled time comes and its previous run has not ended. Only runs that the
-// schedule started itself count, not those of [Engine.TriggerSchedule] and [Engine.Backfill].
+// schedule started itself count as previous runs, and not the runs of [Engine.TriggerSchedule] and [Engine.Backfill].
 type Overlap string
 
 // The values of Schedule.Overlap.
 const (
-	// OverlapSkip starts no run for this time. After an outage of all workers, the oldest overdue time starts its run, unless the
-	// previous run has not ended. The other overdue times are skipped.
+	// OverlapSkip starts no run for a scheduled time at which the previous run has not ended. After an outage of all workers,
+	// the oldest overdue time starts its run, unless the previous run has not ended. The other overdue times are skipped.
 	OverlapSkip Overlap = schedule.OverlapSkip
-	// OverlapWait starts the run when the previous run has ended. At most one scheduled time waits: a newer one replaces it. After
-	// an outage, the oldest overdue time starts its run, the newest waits, and those in between are replaced.
+	// OverlapWait starts the run when the previous run has ended. At most one scheduled time waits: a newer scheduled time
+	// replaces the waiting one. After an outage of all workers, the oldest overdue time starts its run, the newest overdue time
+	// waits, and the times between the two are replaced.
 	OverlapWait Overlap = schedule.OverlapWait
-	// OverlapCancel cancels the previous run, as [Engine.Cancel] does, and starts the run when the previous one has ended. After an
-	// outage, the newest overdue time starts its run, and the others are replaced.
+	// OverlapCancel cancels the previous run, as [Engine.Cancel] does, and starts the run when the previous run has ended.
+	// After an outage of all workers, the newest overdue time starts its run, and the other overdue times are replaced.
 	OverlapCancel Overlap = schedule.OverlapCancel
-	// OverlapAllow starts the run at once. After an outage, each overdue time starts its run.
+	// OverlapAllow starts the run at once, even if the previous run has not ended. After an outage of all workers, each overdue
+	// time starts its run.
 	OverlapAllow Overlap = schedule.OverlapAllow
 )
 
@@ -115,9 +123,9 @@ func (w *Workflow[I, O]) Schedule(in I, s Schedule) Schedule {
 	return s
 }
 
-// ScheduledAt returns the scheduled time of the run, in UTC, if a [Schedule] started it. For a run that [Engine.TriggerSchedule]
-// started, it is the time of that call. For all other runs, including forks and children, ScheduledAt returns the zero time. Every
-// replay returns the same time.
+// ScheduledAt returns the scheduled time of the run, in UTC, if a [Schedule] started it. For a run that
+// [Engine.TriggerSchedule] started, ScheduledAt returns the time of the TriggerSchedule call. For all other runs, including
+// forks and children, ScheduledAt returns the zero time. Every replay returns the same time.
 func ScheduledAt(c *Ctx) (at time.Time) {
 	if store.IsScheduled(c.scope.RunUUID()) {
 		at, _ = schedule.ParseRunID(c.ID())

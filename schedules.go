@@ -11,29 +11,29 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// ScheduleInfo describes a schedule. Times are in UTC; a zero time means that there is none.
+// ScheduleInfo describes a schedule. Its times are in UTC.
 type ScheduleInfo struct {
 	Name string
-	// Schedule is the schedule that applies: Set, or Declared if Set is nil. Its Input is a [jsontext.Value].
+	// Schedule is the schedule that applies: Set, or Declared if Set is nil. The Input of the Schedule is a [jsontext.Value].
 	Schedule Schedule
-	// Declared is the schedule that code declares in Config.Schedules. Nil means no code declares it.
+	// Declared is the schedule that code declares in Config.Schedules. Declared is nil if no code declares the schedule.
 	Declared        *Schedule
-	DeclaredVersion string // the Config.Version of that code
+	DeclaredVersion string // the Config.Version of the code that declares the schedule
 	DeclaredAt      time.Time
-	// Set is the schedule that [Engine.SetSchedule] has set. Nil means there is none.
+	// Set is the schedule that [Engine.SetSchedule] has set. Set is nil if SetSchedule has set none.
 	Set                *Schedule
 	SetAt              time.Time
 	SetBy              string
 	SetReason          string
-	PausedAt           time.Time // zero: not paused
+	PausedAt           time.Time // zero if the schedule is not paused
 	PausedBy           string
 	PauseReason        string
 	LastChange         *OperatorChange
 	Next               []time.Time    // the next scheduled times, at most five; none while the schedule is paused
-	WaitingAt          time.Time      // the scheduled time that waits for the end of the previous run; see OverlapWait
-	LastFires          []ScheduleFire // the latest first, at most five
-	Problem            string         // why the schedule cannot be fired; empty: it can
-	DeclaredButDeleted bool           // DeleteSchedule deleted it, and code declares it: it does not fire
+	WaitingAt          time.Time      // the scheduled time that waits for the end of the previous run, or zero; see OverlapWait
+	LastFires          []ScheduleFire // the latest fires, at most five, the newest first
+	Problem            string         // why the schedule cannot fire; empty if it can
+	DeclaredButDeleted bool           // DeleteSchedule deleted a schedule that code still declares; such a schedule does not fire
 }
 
 // ScheduleFire records what happened at one scheduled time of a schedule, or at a trigger.
@@ -43,8 +43,8 @@ type ScheduleFire struct {
 	FiredAt   time.Time // when a process decided the outcome
 	Kind      FireKind
 	Outcome   FireOutcome
-	ID        string // the ID of the run; empty: no run was started
-	RunStatus Status // empty: no run was started, or the run was deleted
+	ID        string // the ID of the run; empty if no run was started
+	RunStatus Status // empty if no run was started, or the run was deleted
 }
 
 // FireKind tells why a schedule fired.
@@ -53,34 +53,34 @@ type FireKind string
 // The values of ScheduleFire.Kind.
 const (
 	FireScheduled FireKind = "scheduled" // a scheduled time came
-	FireTriggered FireKind = "triggered" // by [Engine.TriggerSchedule]
-	FireBackfill  FireKind = "backfill"  // by [Engine.Backfill]
+	FireTriggered FireKind = "triggered" // [Engine.TriggerSchedule] was called
+	FireBackfill  FireKind = "backfill"  // [Engine.Backfill] was called for the scheduled time
 )
 
-// FireOutcome tells what happened at a time of a schedule.
+// FireOutcome tells what happened at a scheduled time of a schedule.
 type FireOutcome string
 
 // The values of ScheduleFire.Outcome.
 const (
 	FireStarted  FireOutcome = "started"
-	FireWaiting  FireOutcome = "waiting"  // for the end of the previous run; see [OverlapWait] and [OverlapCancel]
+	FireWaiting  FireOutcome = "waiting"  // the run waits for the end of the previous run; see [OverlapWait] and [OverlapCancel]
 	FireSkipped  FireOutcome = "skipped"  // the previous run had not ended; see [OverlapSkip]
-	FireReplaced FireOutcome = "replaced" // it waited, and a newer time replaced it
-	FireMissed   FireOutcome = "missed"   // this time, and the times after it up to the next fire, were longer ago than Schedule.CatchUp
+	FireReplaced FireOutcome = "replaced" // the scheduled time waited, and a newer time replaced it
+	FireMissed   FireOutcome = "missed"   // the time, and all times up to the next fire, were longer ago than Schedule.CatchUp
 	FireFailed   FireOutcome = "failed"   // another run had the ID of the run
 )
 
 // maxShownTimes is how many times and fires ScheduleInfo has.
 const maxShownTimes = 5
 
-// SetSchedule creates or changes a schedule. The change takes effect within about Config.Poll, and replaces the declaration in code
-// until [Engine.ResetSchedule]. If the scheduled times change, times up to now start no runs, even if they are
-// due.
+// SetSchedule creates or changes a schedule. The new schedule takes effect within about Config.Poll, and replaces the
+// declaration in code until [Engine.ResetSchedule]. If the scheduled times change, times before the change start no runs, even
+// if they are due.
 //
-// The options are [Reason] and [Actor]. SetSchedule returns [ErrInvalidConfig], [ErrInvalidName], [ErrNotEncodable] or
-// [ErrPayloadTooLarge] for an invalid schedule; the error names the field and the fix. If this engine executes the workflow, an
-// input that the workflow cannot read is invalid. It returns [ErrSchema] while a worker lives whose version of durable ignores
-// schedules, and a [*WriteError] as [Workflow.Start] does.
+// The options of SetSchedule are [Reason] and [Actor]. SetSchedule returns [ErrInvalidConfig], [ErrInvalidName],
+// [ErrNotEncodable] or [ErrPayloadTooLarge] for an invalid schedule; the error names the field and the fix. If this engine
+// executes the workflow, an input that the workflow cannot read is invalid. SetSchedule returns [ErrSchema] while a running
+// worker has a version of durable that ignores schedules, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) SetSchedule(ctx context.Context, s Schedule, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "set", s.Name, opts, func(o *controlOptions) error {
 		settings, err := s.toStoredSettings(&e.cfg)
@@ -91,45 +91,47 @@ func (e *Engine) SetSchedule(ctx context.Context, s Schedule, opts ...ControlOpt
 	})
 }
 
-// ResetSchedule removes what SetSchedule has set, or a deletion by DeleteSchedule, so that what code declares applies. It returns
-// [ErrNotFound] if there is no such schedule, [ErrState] if no code declares it, and [ErrSchema] as SetSchedule does. The options are
-// [Reason] and [Actor].
+// ResetSchedule removes the schedule that SetSchedule has set, or a deletion by DeleteSchedule, so that the declaration in code
+// applies. ResetSchedule returns [ErrNotFound] if there is no such schedule, [ErrState] if no code declares the schedule, and
+// [ErrSchema] as SetSchedule does. The options of ResetSchedule are [Reason] and [Actor].
 func (e *Engine) ResetSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "reset", name, opts, func(o *controlOptions) error {
 		return e.inner.ResetSchedule(ctx, name, o.actor, o.reason)
 	})
 }
 
-// PauseSchedule pauses a schedule: until [Engine.ResumeSchedule], only [Engine.TriggerSchedule] and [Engine.Backfill] start runs of
-// it. Runs that the schedule has started continue. PauseSchedule does nothing if the schedule is paused. It returns [ErrNotFound]
-// if there is no such schedule. The options are [Reason] and [Actor].
+// PauseSchedule pauses a schedule: until [Engine.ResumeSchedule], only [Engine.TriggerSchedule] and [Engine.Backfill] start
+// runs of the schedule. Runs that the schedule has started continue. PauseSchedule does nothing if the schedule is paused.
+// PauseSchedule returns [ErrNotFound] if there is no such schedule. The options of PauseSchedule are [Reason] and [Actor].
 func (e *Engine) PauseSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "pause", name, opts, func(o *controlOptions) error {
 		return e.inner.PauseSchedule(ctx, name, o.actor, o.reason)
 	})
 }
 
-// ResumeSchedule resumes a paused schedule. The next run is started at the first scheduled time after now. Times that came during
-// the pause start no runs, except by [Engine.Backfill]. ResumeSchedule returns [ErrNotFound], or [ErrState] if the schedule is not
-// paused. The options are [Reason] and [Actor].
+// ResumeSchedule resumes a paused schedule. A resumed schedule starts its next run at the first scheduled time after the
+// resume. Scheduled times that came during the pause start no runs, except by [Engine.Backfill]. ResumeSchedule returns
+// [ErrNotFound], or [ErrState] if the schedule is not paused. The options of ResumeSchedule are [Reason] and [Actor].
 func (e *Engine) ResumeSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "resume", name, opts, func(o *controlOptions) error {
 		return e.inner.ResumeSchedule(ctx, name, o.actor, o.reason)
 	})
 }
 
-// DeleteSchedule deletes a schedule and its fires. Runs that it has started continue. If code declares the schedule, it stays
-// deleted until [Engine.SetSchedule] or [Engine.ResetSchedule], and its fires stay. It returns [ErrNotFound]. The options are
-// [Reason] and [Actor].
+// DeleteSchedule deletes a schedule and its fires. Runs that the schedule has started continue. If code declares the schedule,
+// the schedule stays deleted until [Engine.SetSchedule] or [Engine.ResetSchedule], and its fires stay. DeleteSchedule returns
+// [ErrNotFound] if there is no such schedule. The options of DeleteSchedule are [Reason] and [Actor].
 func (e *Engine) DeleteSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "delete", name, opts, func(o *controlOptions) error {
 		return e.inner.DeleteSchedule(ctx, name, o.actor, o.reason)
 	})
 }
 
-// TriggerSchedule starts a run of the schedule now, also if it is paused, whatever Overlap is, and returns the ID of the run. The
-// ID contains the time of the call, to the microsecond. If you repeat a call whose reply was lost, two runs are started. It
-// returns [ErrNotFound]. The options are [Reason] and [Actor]: with any of them, an [Event] of the run records who started it.
+// TriggerSchedule starts a run of the schedule now, and returns the ID of the run. TriggerSchedule starts the run even if the
+// schedule is paused, and whatever its Overlap is. The ID of the run contains the time of the call, to the microsecond. If you
+// repeat a call whose reply was lost, two runs may be started. TriggerSchedule returns [ErrNotFound] if there is no such
+// schedule. The options of TriggerSchedule are [Reason] and [Actor]: with a Reason or an Actor, an [Event] of the run records
+// who started it.
 func (e *Engine) TriggerSchedule(ctx context.Context, name string, opts ...ControlOption) (id string, err error) {
 	err = e.changeSchedule(ctx, "trigger", name, opts, func(o *controlOptions) (err error) {
 		id, err = e.inner.TriggerSchedule(ctx, name, o.act())
@@ -140,19 +142,20 @@ func (e *Engine) TriggerSchedule(ctx context.Context, name string, opts ...Contr
 
 // BackfillResult is the result of [Engine.Backfill].
 type BackfillResult struct {
-	Started      int // runs that it started
-	AlreadyFired int // times that had already started a run, or whose run waits to start
-	IDTaken      int // times whose run ID is taken
+	Started      int // the number of runs that Backfill started
+	AlreadyFired int // the number of times that had already started a run, or whose run waits to start
+	IDTaken      int // the number of times for which another run has the run ID
 }
 
-// Backfill starts the runs of scheduled times that have not started a run, because they were missed, skipped or replaced, or
-// because the schedule was paused or did not exist yet. It considers the scheduled times t with from <= t < to. Times whose runs were deleted by retention count as started. The times are those of the schedule's current
-// settings. Backfill skips times that the schedule itself has not decided yet. The runs are started at once, 100 per transaction,
-// and Overlap does not apply to them. To spread them, use a queue with settings.
+// Backfill starts the runs of scheduled times that have not started a run. Such a time was missed, skipped or replaced, or came
+// while the schedule was paused or did not exist yet. Backfill considers the scheduled times t with from <= t < to, by the
+// schedule's current settings. A time whose run was deleted by retention counts as started. Backfill skips times that the
+// schedule itself has not decided yet. Backfill starts its runs at once, 100 per transaction, whatever the Overlap of the
+// schedule is. To spread the runs of a Backfill, use a queue with settings.
 //
-// If Backfill returns an error, its result counts what was done before the error, and it can be called again. It
-// returns [ErrNotFound], and [ErrInvalidConfig] if to is not after from. The options are [Reason] and [Actor]: with any of them, an
-// [Event] of each run records who started it.
+// If Backfill returns an error, its result counts what was done before the error, and Backfill can be called again. Backfill
+// returns [ErrNotFound], and [ErrInvalidConfig] if to is not after from. The options of Backfill are [Reason] and [Actor]: with
+// a Reason or an Actor, an [Event] of each run records who started it.
 func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, opts ...ControlOption) (done BackfillResult, err error) {
 	err = e.changeSchedule(ctx, "backfill", name, opts, func(o *controlOptions) error {
 		if !from.Before(to) || from.IsZero() {
@@ -220,12 +223,12 @@ func (e *Engine) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
 	}
 }
 
-// ScheduleFires returns a page of what happened at the times of a schedule before p.Cursor, which is the [ScheduleFire.Cursor] of an
-// earlier fire, the newest first. An empty cursor starts at the newest. The latest 1000 times are kept. Of older times, only those that
-// have started a run are kept, for [Engine.Backfill].
+// ScheduleFires returns a page of the fires of a schedule before p.Cursor, the newest first. A cursor is the
+// [ScheduleFire.Cursor] of a fire; an empty cursor starts at the newest fire. The latest 1000 fires of a schedule are kept.
+// Older fires are kept only if they started a run, for [Engine.Backfill].
 //
-// It returns [ErrNotFound] if there is no such schedule, [ErrInvalidName], [ErrInvalidCursor] for a text that is no cursor, and
-// [ErrInvalidConfig] for a limit that is not from 0 to 1000.
+// ScheduleFires returns [ErrNotFound] if there is no such schedule, [ErrInvalidName], [ErrInvalidCursor] for a text that is no
+// cursor, and [ErrInvalidConfig] for a limit that is not from 0 to 1000.
 func (e *Engine) ScheduleFires(ctx context.Context, name string, p Page) ([]ScheduleFire, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)

@@ -14,13 +14,14 @@ import (
 )
 
 // Signal sends a named message to the run with the given ID, which is the caller's ID or the UUID. The signal is kept until the
-// run receives it; the run need not wait for it yet. Each signal is received once, and signals of one name are received in the
-// order in which they arrived. The payload is encoded as the result of a step is.
+// run receives it; the run need not wait for the signal yet. Each signal is received once, and signals of one name are received
+// in the order in which they arrived. The payload of a signal is encoded as the result of a step is.
 //
 // Signal returns [ErrNotFound] if there is no such run, a [*StateError] if the run has ended, and [ErrIDConflict] if a signal to
-// the run with the same [SignalKey] has another name or payload. With the options [Reason] or [Actor], an [Event] records who has sent
-// the signal, but not the payload; a signal in a transaction of yours does not take them. Signal returns [ErrInvalidName], [ErrNotEncodable] or
-// [ErrPayloadTooLarge] for invalid arguments, and a [*WriteError] if the database does not acknowledge the write.
+// the run with the same [SignalKey] has another name or payload. With the options [Reason] or [Actor], an [Event] records who
+// has sent the signal, but not the payload. The SignalTx functions do not take Reason and Actor. Signal returns
+// [ErrInvalidName], [ErrNotEncodable] or [ErrPayloadTooLarge] for invalid arguments, and a [*WriteError] if the database does
+// not acknowledge the write.
 func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts ...SignalOption) error {
 	if err := e.checkMayWrite(ctx, "a signal", "Ctx.Signal or Child.Signal"); err != nil {
 		return fmt.Errorf("signal %q: %w", name, err)
@@ -38,11 +39,11 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 	return convertStateError(e.inner.Signal(ctx, id, signal))
 }
 
-// Complete completes the [Callback] with the given token. Any process can call it. The first value is kept: another call with
-// the same value succeeds and changes nothing, and a call with another value returns [ErrIDConflict]. Complete returns
+// Complete completes the [Callback] with the given token. Any process can call Complete. The first value is kept: another call
+// with the same value succeeds and changes nothing, and a call with another value returns [ErrIDConflict]. Complete returns
 // [ErrInvalidToken] if the token was forged or altered, or is of another database, and [ErrInvalidName] if the name of the wait
-// is invalid. The options are [Reason] and [Actor]: with any of them, an [Event] records who has completed the token. The other errors
-// are those of [Engine.Signal].
+// is invalid. The options of Complete are [Reason] and [Actor]: with a Reason or an Actor, an [Event] records who has completed
+// the token. Complete also returns the errors of [Engine.Signal].
 func (e *Engine) Complete(ctx context.Context, token string, value any, opts ...ControlOption) error {
 	if err := e.checkMayWrite(ctx, "a completion of a token", ""); err != nil {
 		return fmt.Errorf("complete a token: %w", err)
@@ -83,8 +84,8 @@ func (f signalOption) applyToSignal(o *signalOptions) { f(o) }
 
 func (f ControlOption) applyToSignal(o *signalOptions) { o.control = append(o.control, f) }
 
-// SignalKey makes a signal idempotent: of all signals that are sent to one run with the same key, the first one is kept. The key
-// is a text of 1 to 512 bytes without control characters.
+// SignalKey makes a signal idempotent: of all signals that are sent to one run with the same key, only the first signal is
+// kept. A signal key is a text of 1 to 512 bytes without control characters.
 func SignalKey(key string) SignalOption {
 	return signalOption(func(o *signalOptions) {
 		o.key, o.err = key, errors.Join(o.err, o.given.addOnce(1, "SignalKey"), naming.Check("signal key", key))
@@ -117,13 +118,14 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 	return &store.SignalWrite{Name: name, Key: o.key, Payload: b, Act: by.act()}, o.insert, nil
 }
 
-// Receive returns the payload of the oldest signal with the given name that the run has not received yet. If there is none,
-// Receive waits for one, and a run that only waits leaves memory. The receipt is recorded in the transaction that takes the
-// signal. Each Receive in one scope needs a name of its own; with [OnSignal] its name differs from that of the signal.
+// Receive returns the payload of the oldest signal with the given name that the run has not received yet. If no such signal has
+// arrived, Receive waits for a signal. A run that only waits leaves memory. The receipt is recorded in the transaction that
+// takes the signal. Each Receive in one scope needs a name of its own; with [OnSignal] the name of the Receive differs from the
+// name of the signal.
 //
-// Without the option [Within], Receive waits without a bound. If the time is over before a signal arrives, the options [Else],
-// [ElseCancel], [ElseExpire], [ElseStart] and [ElseSignal] determine what happens; without any of them Receive returns a
-// [*StepError] that wraps [ErrTimeout]. The other errors are those of [Ctx.Step].
+// Without the option [Within], Receive waits without a bound. If the time of Within is over before a signal arrives, the
+// options [Else], [ElseCancel], [ElseExpire], [ElseStart] and [ElseSignal] determine what happens. Without an Else option,
+// Receive returns a [*StepError] that wraps [ErrTimeout] when its time is over. Receive also returns the errors of [Ctx.Step].
 func (c *Ctx) Receive[T any](name string, opts ...ReceiveOption) (T, error) {
 	return receiveSignal[T](c, name, "", callSite(0), opts)
 }
@@ -141,13 +143,13 @@ func (c *Ctx) Callback[T any](name string) *Callback[T] {
 	return &Callback[T]{c: c, name: name, callSite: callSite(0)}
 }
 
-// Token returns the token of the callback, which any process can pass to [Engine.Complete], once or several times. Every execution of
-// the run returns the same token. Anybody who has the token can complete the callback. The token is signed with a key that is stored
-// in the database, so a token cannot be forged without that key.
+// Token returns the token of the callback, which any process can pass to [Engine.Complete], once or several times. Every
+// execution of the run returns the same token. Anybody who has the token can complete the callback. The token is signed with a
+// key that is stored in the database, so that nobody can forge a token without the key.
 func (a *Callback[T]) Token() string { return a.c.scope.Token(a.name) }
 
-// Wait returns the value with which the token was completed, before or during the wait. Otherwise it works as [Ctx.Receive], and
-// takes the same options, except [OnSignal].
+// Wait returns the value with which the token was completed, before or during the wait. In all other respects, Wait works as
+// [Ctx.Receive]. Wait takes the options of Receive, except [OnSignal].
 func (a *Callback[T]) Wait(opts ...ReceiveOption) (T, error) {
 	return receiveSignal[T](a.c, a.name, a.c.scope.TokenSignal(a.name), a.callSite, opts)
 }
@@ -228,11 +230,11 @@ func OnSignal(name string) ReceiveOption {
 	}
 }
 
-// Within limits the duration of the wait. The time begins with the first execution of the wait, by the database's clock. A
-// signal is in time if it arrives before the time is over, even if the run is executed only later. A signal that arrives later is
-// kept for another Receive. The time of arrival is when the database writes the signal. A pause does not stop the time, unless
-// the run is resumed with [FreezeTimers]. With zero or less, the wait receives a signal that has arrived already, or is over at
-// once.
+// Within limits the duration of the wait for a signal. The time of the wait begins with its first execution, by the database's
+// clock. A signal is in time if it arrives before the time is over, even if the run is executed only later. A signal that
+// arrives after the time is over is kept for another Receive. The time of arrival is when the database writes the signal. A
+// pause does not stop the time of a wait, unless the run is resumed with [FreezeTimers]. With a d of zero or less, the wait
+// receives a signal that has already arrived, or is over at once.
 func Within(d time.Duration) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOption(optionWithin, "Within")
@@ -240,8 +242,8 @@ func Within(d time.Duration) ReceiveOption {
 	}
 }
 
-// Else sets the value that the receive returns when the time of [Within] is over. Use a value that no signal has, to tell them
-// apart.
+// Else sets the value that the receive returns when the time of [Within] is over. Use a value that no signal has, to tell the
+// value of Else from a signal.
 func Else[T any](value T) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOption(optionWhenTimedOut, "Else")
@@ -257,8 +259,8 @@ func ElseCancel() ReceiveOption {
 	}
 }
 
-// ElseExpire ends the run when the time of [Within] is over, as the option [Timeout] does: its compensations are executed, and
-// then it is expired, with [ErrTimeout].
+// ElseExpire ends the run when the time of [Within] is over, as the option [Timeout] does: the compensations of the run are
+// executed, and the run ends as [StatusExpired] with [ErrTimeout].
 func ElseExpire() ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOption(optionWhenTimedOut, "ElseExpire")
@@ -267,8 +269,8 @@ func ElseExpire() ReceiveOption {
 }
 
 // ElseStart starts a run of w, once, when the time of [Within] is over. The receive then continues to wait without a bound. The
-// ID of the started run is the waiting run's UUID, a colon and the name of the wait; the option [ID] returns [ErrInvalidConfig].
-// If the database rejects the start, the waiting run is held and retries the start later; see [ErrHeld].
+// ID of the started run is the waiting run's UUID, a colon and the name of the wait. With the option [ID], the receive returns
+// [ErrInvalidConfig]. If the database rejects the start, the waiting run is held and retries the start later; see [ErrHeld].
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOption(optionWhenTimedOut, "ElseStart")
@@ -288,7 +290,7 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 }
 
 // ElseSignal sends a signal to another run, once, when the time of [Within] is over. The receive then continues to wait without a
-// bound. If the other run has ended or does not exist, that is logged, and is not an error.
+// bound. If the other run has ended or does not exist, the engine logs an error, and the receive continues to wait.
 func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOption(optionWhenTimedOut, "ElseSignal")

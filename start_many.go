@@ -11,15 +11,15 @@ import (
 
 // StartItem is one start of [Workflow.StartMany].
 type StartItem[I any] struct {
-	ID    string // the run's ID, as in the option ID; empty: the run's UUID is its ID
+	ID    string // the run's ID, as in the option ID; if it is empty, the run's UUID is its ID
 	Input I
 }
 
 // StartMany starts all items in one transaction and returns their handles, in the order of the items. The options apply to every
-// item. If the ID of an item belongs to another start, its handle is nil, the returned error wraps an [ErrIDConflict] for it, and
-// the other items are started. After any other error no item is started, unless a [*WriteError] says that the write may have
-// committed. The option [ID] returns [ErrInvalidConfig], because the IDs are in the items. The other errors are those of
-// [Workflow.Start].
+// item. If the ID of an item belongs to another start, the item's handle is nil, the returned error wraps an [ErrIDConflict]
+// for the item, and the other items are started. After any other error no item is started, unless a [*WriteError] says that the
+// write may have committed. StartMany returns [ErrInvalidConfig] for the option [ID], because the IDs are in the items.
+// StartMany also returns the errors of [Workflow.Start].
 func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []StartItem[I], opts ...StartOption) ([]*Run[O], error) {
 	if err := e.checkMayWrite(ctx, "a start", "Ctx.Start or Ctx.StartChild"); err != nil {
 		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.Name(), err)

@@ -7,12 +7,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// StateError is returned when a run's state does not allow the operation. It wraps [ErrState].
+// StateError is returned when a run's state does not allow the operation. A StateError wraps [ErrState].
 type StateError struct {
-	ID     string // the run's ID, as it was given
-	Verb   Verb   // the operation
+	ID     string // the run's ID, as the caller gave it
+	Verb   Verb   // the operation that the state does not allow
 	Status Status
-	Detail string // the state in words, with a pause or cancel that was requested before
+	Detail string // the state of the run in words, with a pause or cancel that was requested before
 }
 
 // Error returns a text with the operation, the run and its state.

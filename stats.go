@@ -9,16 +9,16 @@ import (
 // Stats holds counters of what an engine has done since [New], and its current state. The counters only increase. To see what
 // happened in a period, subtract the Stats at its beginning from those at its end.
 type Stats struct {
-	// A flush is a transaction that writes starts, checkpoints, signals and ends of runs of many callers together. Engines of one
-	// process that use the same [Store] share their flushes, unless they have a codec, or differ in Patience or MeterProvider. Then
-	// the figures of flushes, and SoloWrites, are those of all of them.
-	Flushes          int64         // flushes that committed
-	WrittenRows      int64         // rows that these flushes wrote
-	WrittenBytes     int64         // bytes that they wrote, estimated: the payloads, and an allowance for each row
-	LargestFlushRows int64         // rows of the largest flush
-	TotalFlushTime   time.Duration // duration of all flushes together; two can be under way at once
+	// A flush is a transaction that writes starts, checkpoints, signals and ends of runs of many callers together. Engines of
+	// one process that use the same [Store] share their flushes, unless they have a codec, or differ in Patience or
+	// MeterProvider. The figures of shared flushes, and SoloWrites, count the writes of all engines that share them.
+	Flushes          int64         // the number of flushes that committed
+	WrittenRows      int64         // the number of rows that the committed flushes wrote
+	WrittenBytes     int64         // the estimated number of bytes that the committed flushes wrote: the payloads, and an allowance for each row
+	LargestFlushRows int64         // the number of rows of the largest flush
+	TotalFlushTime   time.Duration // the sum of the durations of all flushes; two flushes can be under way at once
 	AverageFlushTime time.Duration // moving average of the duration of a flush, over about sixteen flushes
-	FailedFlushes    int64         // flushes that the database rejected; they were split, or their callers got the error
+	FailedFlushes    int64         // the number of flushes that the database rejected; such a flush was split, or its callers got the error
 	FlushRetries     int64         // retries of flushes while the database was not available
 	PendingWrites    int           // calls that wait now for their flush to begin
 
@@ -29,21 +29,21 @@ type Stats struct {
 	EndedExecutions    int64 // executions that committed the end of their run
 	ParkedExecutions   int64 // executions that left memory to wait for a time, a signal or a child
 	ReleasedExecutions int64 // executions that were released by a shutdown or a pause
-	LostExecutions     int64 // executions that did not write their end: another process took the run over, or the database was not available
+	LostExecutions     int64 // executions that did not write their end, because another process took the run over, or the database was not available
 	HeldExecutions     int64 // executions that were released because the database rejected their writes; see RunInfo.Reason
 
 	RetryingWrites int64 // calls whose writes are retried now, because the database rejects them or another transaction blocks them, for a second or more
-	SoloWrites     int64 // transactions that held the writes of a single such call
+	SoloWrites     int64 // transactions with the writes of a single call whose writes were retried
 
 	ReceiveTimeouts ReceiveTimeouts // receives whose time was over
 
-	ClaimQueries  int64 // queries for due runs, including those that found none; one engine also sends those of others that share its store
-	ClaimedRuns   int64 // runs that they claimed
+	ClaimQueries  int64 // queries for due runs, including queries that found none; one engine also sends the queries of engines that share its store
+	ClaimedRuns   int64 // runs that the claim queries claimed
 	Heartbeats    int64 // heartbeats of this process's worker
 	RenewedLeases int64 // leases that the heartbeats renewed
 }
 
-// ReceiveTimeouts counts receives whose time, set by [Within], was over, by what happened then.
+// ReceiveTimeouts counts receives whose time, set by [Within], was over, by what happened when it was over.
 type ReceiveTimeouts struct {
 	Failed       int64 // the receive failed with ErrTimeout
 	ReturnedElse int64 // the receive returned the value of Else
@@ -60,8 +60,8 @@ func (s Stats) MeanFlushRows() float64 {
 	return float64(s.WrittenRows) / float64(s.Flushes)
 }
 
-// Stats returns the current figures. It does not query the database, and is cheap. Each figure is exact, but the figures are not
-// read at the same instant.
+// Stats returns the current figures of the engine. Stats is cheap, and does not query the database. Each figure is exact, but
+// the figures are not read at the same instant.
 func (e *Engine) Stats() Stats {
 	s := e.inner.Stats()
 	j := s.Journal

@@ -13,14 +13,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Step returns the recorded outcome of the step with the given name. If none is recorded, it executes fn, records what fn
-// returns, and returns once the record is committed. After that, fn is never executed again. Before that, fn can be executed more
-// than once, if the process dies or the option [Retry] allows further attempts.
+// Step returns the recorded outcome of the step with the given name. If no outcome is recorded, Step executes fn, records what
+// fn returns, and returns once the record is committed. Once the record is committed, fn is never executed again. Before the
+// record is committed, fn can be executed more than once, if the process dies or the option [Retry] allows further attempts.
 //
-// Step returns the value that decodes from the record, also when fn was executed just now. It returns a failure of fn as a
-// [*StepError], which is created from the record. The other errors are [ErrSuspended], [ErrCancelled] and, if the run's time is
-// over, [ErrTimeout], which the function should return; and [ErrDuplicateStep], [ErrNestedStep], [ErrInvalidName],
-// [ErrInvalidConfig] and [ErrDiverged].
+// Step returns the value that decodes from the record, even when fn was executed just now. Step returns a failure of fn as a
+// [*StepError], which is created from the record. Step also returns [ErrSuspended], [ErrCancelled] and, if the run's time is
+// over, [ErrTimeout]: the workflow function should return these errors. The other errors of Step are [ErrDuplicateStep],
+// [ErrNestedStep], [ErrInvalidName], [ErrInvalidConfig] and [ErrDiverged].
 func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts ...StepOption) (T, error) {
 	call := newDurableCall(c, name, store.KindStep, callSite(0), fn, opts)
 	if call.transact != nil { // called by the Tx of a store
@@ -196,7 +196,7 @@ const (
 	optionUndoes
 )
 
-// Retry sets the policy by which a failed attempt is followed by further ones. The default is [NoRetry].
+// Retry sets the policy by which failed attempts of the step are retried. The default is [NoRetry].
 func Retry(p RetryPolicy) StepOption {
 	return func(o *stepOptions) {
 		o.addOption(optionRetry, "Retry")
@@ -205,9 +205,9 @@ func Retry(p RetryPolicy) StepOption {
 	}
 }
 
-// AttemptTimeout limits the duration of each attempt. It must be positive. When it is over, the function's context ends,
-// and the attempt fails with [ErrTimeout], also if the function ignores its context and continues. Without this option there is
-// no bound.
+// AttemptTimeout limits the duration of each attempt. The argument d must be positive. When d is over, the context of the
+// step's function ends, and the attempt fails with [ErrTimeout], even if the function ignores its context and continues.
+// Without AttemptTimeout, attempts have no bound.
 func AttemptTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
 		o.addOption(optionAttemptTimeout, "AttemptTimeout")
@@ -216,9 +216,10 @@ func AttemptTimeout(d time.Duration) StepOption {
 	}
 }
 
-// TotalTimeout limits the duration of the whole step, across all attempts. It must be positive. The time begins with the first attempt, or
-// when the first attempt requests its permit of a [Limit], and includes waits between attempts and changes of the process. When it is over, the step fails with [ErrTimeout]. Without this
-// option there is no bound.
+// TotalTimeout limits the duration of the whole step, across all attempts. The argument d must be positive. The time of the
+// step begins with the first attempt, or when the first attempt requests its permit of a [Limit]. The time includes waits
+// between attempts, and does not begin again in another process. When d is over, the step fails with [ErrTimeout]. Without
+// TotalTimeout, the step has no bound.
 func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
 		o.addOption(optionTotalTimeout, "TotalTimeout")
@@ -229,8 +230,8 @@ func TotalTimeout(d time.Duration) StepOption {
 
 // AtMostOnce commits a started marker before the function is called, so that the function is executed at most once, even across
 // crashes. If the process dies after the marker was committed, the step fails with [ErrOutcomeUnknown], unless [Verify] is given.
-// If the run is paused meanwhile, the function may finish, and its result is recorded. The function is not called after the lease
-// has expired, or after the process has learned of a pause or a cancel.
+// If the run is paused while the function is executed, the function may finish, and its result is recorded. The function is not
+// called after the lease has expired, or after the process has learned of a pause or a cancel.
 func AtMostOnce() StepOption {
 	return func(o *stepOptions) {
 		o.addOption(optionAtMostOnce, "AtMostOnce")
@@ -239,8 +240,8 @@ func AtMostOnce() StepOption {
 }
 
 // Verify works as [AtMostOnce], and sets a function that finds out after a crash whether the step took effect. If fn returns
-// happened as true, its result is recorded as the result of the step. If fn returns false, the step is executed. If fn returns an
-// error, the step fails with [ErrOutcomeUnknown].
+// true for happened, the result of fn is recorded as the result of the step. If fn returns false, the step is executed. If fn
+// returns an error, the step fails with [ErrOutcomeUnknown].
 func Verify[T any](fn func(context.Context) (result T, happened bool, err error)) StepOption {
 	return func(o *stepOptions) {
 		o.addOption(optionVerify, "Verify")

@@ -2,15 +2,15 @@ package durable
 
 import "fmt"
 
-// Defaults sets options for all steps of the workflow, its Tx steps, the items of its Maps and its compensations. Options of a
-// call win over them: if a call has [Retry], the default Retry and the default [AtMostOnce] do not apply to it, and vice versa; a
-// timeout replaces the default of that timeout, and a default that contradicts it does not apply. To undo a default for one call,
-// give the call [Retry]([NoRetry]) or a longer timeout.
+// Defaults sets options for all steps of the workflow, its Tx steps, the items of its Maps and its compensations. The options
+// of a call override the defaults. If a call has [Retry] or [AtMostOnce], neither the default Retry nor the default AtMostOnce
+// applies to the call. If a call has a timeout, the same timeout of Defaults does not apply to the call, and neither does a
+// default that contradicts the timeout. To undo a default for one call, give the call [Retry]([NoRetry]) or a longer timeout.
 //
 // Defaults takes Retry, [AttemptTimeout], [TotalTimeout], AtMostOnce and the Permit of a [Limit]. Options that concern a single
 // call, such as [Verify] and [Undoes], make [New] and every start return [ErrInvalidConfig].
 //
-// As with the options of a step, a change applies from the next attempt on, also to live runs.
+// A change of Defaults applies from the next attempt on, even in live runs.
 func Defaults(opts ...StepOption) WorkflowOption {
 	return func(o *workflowOptions) {
 		d := &stepOptions{}

@@ -8,13 +8,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Pinned is an option of [Define]. Only workers of the version that started a run execute it (see Config.Version), while one of
-// them lives, and for the grace period after the last of them was seen. Then workers of other versions execute it. Use it for
-// workflows whose runs are short, so that each run ends with the code with which it began; keep the old version running until they
-// have ended. Grace is at least 30 s; a smaller one, such as zero, counts as that.
+// Pinned is an option of [Define]. A pinned run is executed only by workers of the version that started the run (see
+// Config.Version), until the last of these workers was seen longer ago than the grace period. After the grace period, workers
+// of other versions execute the run. Use Pinned for workflows whose runs are short, so that each run ends with the code with
+// which it began. Keep the old version running until its runs have ended. The grace period is at least 30 s; a smaller one,
+// such as zero, counts as 30 s.
 //
-// A run that a program without such a version has started belongs to the version that claims it first. Each worker follows the
-// option in its own code.
+// A pinned run that a program without an ordered version (see Config.Version) has started belongs to the version that claims
+// the run first. Each worker follows the option Pinned in its own code.
 func Pinned(grace time.Duration) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.addOption(optionPinned, "Pinned")
@@ -24,12 +25,12 @@ func Pinned(grace time.Duration) WorkflowOption {
 	}
 }
 
-// VersionWait describes why a due run waits for a worker although live workers execute its workflow: all of these workers have
-// versions that may not execute the run yet, because it belongs to a later version, or is [Pinned] to another one. See
+// VersionWait describes why a due run waits although live workers execute its workflow. All live workers of the workflow have
+// versions that may not execute the run yet, because the run belongs to a later version, or is [Pinned] to another version. See
 // Config.Version.
 type VersionWait struct {
 	Version string    // the version that started or executed the run
-	Until   time.Time // when other workers take it, unless a worker of such a version reports again
+	Until   time.Time // when workers of other versions execute the run, unless a worker of a permitted version sends a heartbeat before
 }
 
 // readVersionWait returns the VersionWait of a run, or nil.

@@ -7,24 +7,26 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// QuietWorker makes the worker with the given [WorkerInfo.ID] quiet: it claims no further runs until [Engine.ResumeWorker], for
-// example because its machine is to be stopped or examined. The worker learns of it with its next heartbeat, so within a third of
-// its Config.Lease.
+// QuietWorker makes the worker with the given [WorkerInfo.ID] quiet: the worker claims no further runs until
+// [Engine.ResumeWorker]. Use QuietWorker, for example, before the worker's machine is stopped or examined. The worker becomes
+// quiet with its next heartbeat, within a third of its Config.Lease.
 //
-//   - Runs in its memory continue, also those that it has prefetched. A run that leaves memory, for example to wait, is continued by
-//     other workers, and so are runs that its process starts and the next generation of a run that calls [Ctx.ContinueAsNew].
-//   - It still fires schedules, decides whose turn it is in queues, and takes over from dead workers.
-//   - Runs that only quiet workers execute wait, and [RunInfo.NoWorker] is true for them.
-//   - A process that is restarted is another worker, which is not quiet.
+//   - Runs in the memory of a quiet worker continue, including runs that the worker has prefetched. Other workers continue a
+//     run that leaves memory, for example to wait. Other workers also execute runs that the process starts, and the next
+//     generation of a run that calls [Ctx.ContinueAsNew].
+//   - A quiet worker still fires schedules, decides whose turn it is in queues, and releases the runs of dead workers.
+//   - A due run that only quiet workers could execute waits, and its [RunInfo.NoWorker] is true.
+//   - A restarted process is another worker, which is not quiet.
 //
-// QuietWorker does nothing if the worker is quiet. The options are [Reason] and [Actor]; they are in [WorkerInfo.LastChange] and in
-// the logs of this process and of the worker. It returns [ErrNotFound] if there is no such worker.
+// QuietWorker does nothing if the worker is quiet. The options of QuietWorker are [Reason] and [Actor]. [WorkerInfo.LastChange]
+// and the logs of this process and of the worker contain the reason and the actor. QuietWorker returns [ErrNotFound] if there
+// is no such worker.
 func (e *Engine) QuietWorker(ctx context.Context, id string, opts ...ControlOption) error {
 	return e.changeWorker(ctx, "quiet", id, opts, false)
 }
 
-// ResumeWorker lets a quiet worker claim runs again, from its next heartbeat on. It does nothing if the worker is not quiet. The
-// options are [Reason] and [Actor]. It returns [ErrNotFound] if there is no such worker.
+// ResumeWorker lets a quiet worker claim runs again, from its next heartbeat on. ResumeWorker does nothing if the worker is not
+// quiet. The options of ResumeWorker are [Reason] and [Actor]. ResumeWorker returns [ErrNotFound] if there is no such worker.
 func (e *Engine) ResumeWorker(ctx context.Context, id string, opts ...ControlOption) error {
 	return e.changeWorker(ctx, "resume", id, opts, true)
 }

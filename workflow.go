@@ -19,7 +19,7 @@ import (
 // DefaultQueue is the queue of a workflow that is defined without the option [Queue].
 const DefaultQueue = "default"
 
-// A Workflow is a function with a name under which runs of it are recorded. Create it with [Define].
+// A Workflow is a function with a name under which its runs are recorded. Create a Workflow with [Define].
 type Workflow[I, O any] struct {
 	name           string
 	queue          string       // empty: not given
@@ -34,8 +34,8 @@ type Workflow[I, O any] struct {
 }
 
 // Define returns the workflow with the given name and function. The name is recorded with each run, and processes find the
-// function by it: do not change it while runs are live. If the name is invalid, the function is nil or an option is invalid,
-// [New] and every start return [ErrInvalidName] or [ErrInvalidConfig].
+// function by the recorded name: do not change the name while runs are live. If the name is invalid, the function is nil or an
+// option is invalid, [New] and every start return [ErrInvalidName] or [ErrInvalidConfig].
 //
 // The function must be deterministic: what it does outside of durable calls must depend only on its input and on the results of
 // durable calls. After a crash the function is executed again from the beginning, and recorded calls return their recorded
@@ -72,9 +72,9 @@ const (
 	optionRetryRun
 )
 
-// Queue sets the name of the queue in which the workflow's runs wait for a worker, unless a start names another by [InQueue].
-// Without this option runs wait in [DefaultQueue], and children in the queue of their parent. A run keeps its queue: if the name
-// is changed in the code, runs that were started before are still executed, because a worker serves all queues unless
+// Queue sets the name of the queue in which the workflow's runs wait for a worker, unless a start names another queue by
+// [InQueue]. Without the option Queue, root runs wait in [DefaultQueue], and children in the queue of their parent. A run keeps
+// its queue when the name is changed in the code. Workers still execute such a run, because a worker serves all queues unless
 // Config.Queues names some.
 func Queue(name string) WorkflowOption {
 	return func(o *workflowOptions) {
@@ -84,7 +84,7 @@ func Queue(name string) WorkflowOption {
 	}
 }
 
-// Definition is a [*Workflow] of any input and output types. It is the element type of Config.Workflows.
+// Definition is a [*Workflow] of any input and output types. Config.Workflows is a list of Definitions.
 type Definition interface {
 	// Name returns the workflow's name.
 	Name() string
@@ -171,10 +171,11 @@ const (
 )
 
 // Timeout sets how long the run may take. The time begins when the run is due, which is after its [Delay], and passes by the
-// database's clock, also while no process executes the run. A paused run whose time is over expires when it is resumed. The end
-// of the time is the Ctx's Deadline. Then the run's Ctx ends with [ErrTimeout] as the cause, its compensations are executed, and
-// the run ends as [StatusExpired] with [ErrTimeout]. If its function was never called, it is not called any more. Without this
-// option there is no bound; d must be positive. [Engine.SetTimeout] changes the time.
+// database's clock, even while no process executes the run. A paused run whose time is over expires when it is resumed. The end
+// of the time is the Deadline of the run's Ctx. At its deadline, the run's Ctx ends with [ErrTimeout] as the cause, its
+// compensations are executed, and the run ends as [StatusExpired] with [ErrTimeout]. The function of an expired run that was
+// never called is not called any more. The argument d must be positive. Without Timeout, a run has no deadline.
+// [Engine.SetTimeout] changes the deadline.
 func Timeout(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.addOption(optionTimeout, "Timeout")
@@ -185,7 +186,8 @@ func Timeout(d time.Duration) StartOption {
 	}
 }
 
-// Delay sets how long after its start the run is due, by the database's clock. With zero or less, the run is due at once.
+// Delay sets how long after its start the run is due, by the database's clock. With a d of zero or less, the run is due at
+// once.
 func Delay(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.addOption(optionDelay, "Delay")
@@ -194,8 +196,8 @@ func Delay(d time.Duration) StartOption {
 }
 
 // ID sets the ID of the run. All starts with the same ID, workflow and input, from any process, start one run. The ID is a text
-// of 1 to 512 bytes without control characters. Without this option the run's UUID, of version 7, is its ID. A start whose ID is
-// the UUID of a child, or of a run with an ID of its own, returns [ErrIDConflict], because that ID would address two runs.
+// of 1 to 512 bytes without control characters. Without the option ID, the run's UUID, of version 7, is its ID. A start whose
+// ID is the UUID of a child, or of a run with an ID of its own, returns [ErrIDConflict], because the ID would address two runs.
 func ID(id string) StartOption {
 	return func(o *startOptions) {
 		o.addOption(optionID, "ID")
@@ -248,13 +250,13 @@ func (w *Workflow[I, O]) newRootOrChildRequest(limit int, in I, o *startOptions)
 }
 
 // Start records a run in the database and returns its handle once the record is committed. If e executes the workflow and has a
-// free slot, the run begins in this process at once; otherwise any worker that executes the workflow claims it. If a run with the
-// ID exists, Start returns its handle, or [ErrIDConflict] if that run has another workflow or input.
+// free slot, the run begins in this process at once; otherwise any worker that executes the workflow claims the run. If a run
+// with the ID exists, Start returns the handle of that run, or [ErrIDConflict] if that run has another workflow or input.
 //
 // Start returns [ErrInvalidName], [ErrInvalidConfig], [ErrNotEncodable] or [ErrPayloadTooLarge] for invalid arguments. If the
-// database does not acknowledge the write, Start returns a [*WriteError], which wraps [ErrPermission] at once; [ErrUnavailable],
-// [ErrRejected] or [ErrLocked] after Config.Patience; or the cause of the end of ctx. If its MayHaveCommitted is true, start the
-// same ID again to find out whether the run exists.
+// database does not acknowledge the write, Start returns a [*WriteError]. The WriteError wraps [ErrPermission] at once;
+// [ErrUnavailable], [ErrRejected] or [ErrLocked] after Config.Patience; or the cause of the end of ctx. If MayHaveCommitted of
+// the WriteError is true, start the same ID again to find out whether the run exists.
 func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
 	if err := e.checkMayWrite(ctx, "a start", "Ctx.Start, Ctx.StartChild or Ctx.Child"); err != nil {
 		return nil, fmt.Errorf("start workflow %q: %w", w.Name(), err)
@@ -280,8 +282,8 @@ func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...Sta
 	return newRun[O](e, &started[0].Run), nil
 }
 
-// Handle returns a handle of the existing run with the given ID, which is the caller's ID or the UUID. It returns [ErrNotFound]
-// if there is no such run, and [ErrIDConflict] if the run has another workflow.
+// Handle returns a handle of the existing run with the given ID, which is the caller's ID or the UUID. Handle returns
+// [ErrNotFound] if there is no such run, and [ErrIDConflict] if the run has another workflow.
 func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run[O], error) {
 	if err := w.checkUsable(); err != nil {
 		return nil, err
@@ -299,7 +301,7 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run
 	return newRun[O](e, row), nil
 }
 
-// Run is a handle of one run. [Workflow.Start] and [Workflow.Handle] return it. It is safe for concurrent use.
+// Run is a handle of one run, returned by [Workflow.Start] and [Workflow.Handle]. A Run is safe for concurrent use.
 type Run[O any] struct {
 	e            *Engine
 	uuid         uuid.UUID
@@ -310,18 +312,18 @@ func newRun[O any](e *Engine, row *store.Run) *Run[O] {
 	return &Run[O]{e: e, uuid: row.UUID, id: row.Address(), workflow: row.Workflow}
 }
 
-// ID returns the ID that addresses the run: the caller's ID of a root run; the UUID of a child, and of a root run that was
+// ID returns the ID that addresses the run: the caller's ID of a root run, or the UUID of a child or of a root run that was
 // started without an ID.
 func (r *Run[O]) ID() string { return r.id }
 
 // RunID returns the run's UUID in text form.
 func (r *Run[O]) RunID() string { return r.uuid.String() }
 
-// Result waits until the run has ended, in whatever process, and returns its output. It returns a [*RunError] if the run did not
-// complete, [ErrDiverged] if the output does not decode into O, and [ErrNotFound] if the run was removed. If ctx ends first,
-// Result returns the cause, with the state of the run in the text, and the run continues. While the database is not available,
-// Result continues to wait. It returns [ErrPermission] if the database refuses the privilege to read the run, and [ErrRejected]
-// or [ErrSchema] if the database has rejected every query for the result for Config.Patience.
+// Result waits until the run has ended, in whatever process, and returns the output of the run. Result returns a [*RunError] if
+// the run did not complete, [ErrDiverged] if the output does not decode into O, and [ErrNotFound] if the run was removed. If
+// ctx ends first, Result returns the cause, with the state of the run in the text, and the run continues. While the database is
+// not available, Result continues to wait. Result returns [ErrPermission] if the database refuses the privilege to read the
+// run, and [ErrRejected] or [ErrSchema] if the database has rejected every query for the result for Config.Patience.
 func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	if err := r.checkUsable(ctx); err != nil {
 		return *new(O), err
@@ -338,8 +340,8 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	return decodeRunResult[O](row)
 }
 
-// TryResult returns what [Run.Result] returns if the run has ended. If the run has not ended, ended is false and err is nil. It
-// reads the database once, and does not wait. It returns [ErrNotFound] if the run was removed.
+// TryResult returns what [Run.Result] returns if the run has ended. If the run has not ended, ended is false and err is nil.
+// TryResult reads the database once, and does not wait. TryResult returns [ErrNotFound] if the run was removed.
 func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
 	if err := r.checkUsable(ctx); err != nil {
 		return out, false, err

@@ -9,7 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/payload"
 )
 
-// MaxDecompressed is the largest size to which [Compress] decompresses a payload, in bytes. No larger payload is recorded.
+// MaxDecompressed is the largest size to which [Compress] decompresses a payload, in bytes. The library records no payload that
+// is larger than MaxDecompressed.
 const MaxDecompressed = 512 << 20
 
 // minCompressed is the size in bytes below which compression is not tried: zstd adds about 15 bytes.
@@ -26,8 +27,8 @@ type zstdCodec struct {
 	decoder *zstd.Decoder
 }
 
-// Compress returns a codec that compresses payloads with Zstandard. A payload that would not become smaller is stored as it is. The
-// codec starts no goroutines and need not be closed.
+// Compress returns a codec that compresses payloads with Zstandard. A payload that compression would not make smaller is stored
+// as it is. The codec of Compress starts no goroutines and need not be closed.
 func Compress() payload.Codec { return newCompress(MaxDecompressed) }
 
 func newCompress(most uint64) payload.Codec {

@@ -9,5 +9,6 @@
 // # Keys
 //
 // The first key of [Encrypt] encrypts, and all its keys decrypt. To rotate keys, first add the new key at the end in all
-// processes, then move it to the front in all processes. Keep the old key for as long as payloads exist that are encrypted with it.
+// processes, and then move the new key to the front in all processes. Keep the old key for as long as payloads exist that the
+// old key has encrypted.
 package codec

@@ -22,7 +22,7 @@ var ErrInvalidKey = errors.New("codec: invalid key")
 
 // Key is a key of [Encrypt].
 type Key struct {
-	// ID is the name of the key. It is stored in clear with each payload. At most 64 bytes.
+	// ID is the name of the key, of at most 64 bytes. The ID is stored in clear with each payload.
 	ID string
 	// Secret holds 32 random bytes.
 	Secret []byte
@@ -31,7 +31,7 @@ type Key struct {
 // String returns the ID of the key, and never its secret.
 func (k Key) String() string { return fmt.Sprintf("key %q", k.ID) }
 
-// GoString returns the same as String.
+// GoString returns the same text as [Key.String].
 func (k Key) GoString() string { return k.String() }
 
 type encryptionCodec struct {

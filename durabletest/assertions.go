@@ -8,8 +8,8 @@ import (
 )
 
 // AssertStepsCompleted fails the test unless each of the named steps, or other durable calls, of the run has completed.
-// Names are as in [Stub]. If a step has exactly the given name, the name stands for that step only, and otherwise for
-// all steps that it matches.
+// Names are as in [Stub]. If a step has exactly the given name, the name stands for that step only; otherwise the name is a
+// pattern for all steps that match it.
 func (e *Engine) AssertStepsCompleted(id string, names ...string) {
 	e.t.Helper()
 	history := e.history(id)
@@ -56,7 +56,7 @@ func (e *Engine) AssertOnlyStepsCompleted(id string, names ...string) {
 	}
 }
 
-// AssertNotCalled fails the test if the history of the run holds a call with one of the names.
+// AssertNotCalled fails the test if the history of the run holds a call with one of the given names.
 func (e *Engine) AssertNotCalled(id string, names ...string) {
 	e.t.Helper()
 	for _, c := range e.history(id) {
@@ -66,8 +66,8 @@ func (e *Engine) AssertNotCalled(id string, names ...string) {
 	}
 }
 
-// RequireStepFailed ends the test unless a step of the run with that name has failed for good. It returns the error of the step.
-// Names are as in [Engine.AssertStepsCompleted].
+// RequireStepFailed ends the test unless a step of the run with the given name has failed for good. RequireStepFailed returns
+// the error of the step. Names are as in [Engine.AssertStepsCompleted].
 func (e *Engine) RequireStepFailed(id, name string) *durable.StepError {
 	e.t.Helper()
 	history := e.history(id)
@@ -82,7 +82,7 @@ func (e *Engine) RequireStepFailed(id, name string) *durable.StepError {
 	return found[i].Err
 }
 
-// StepAttempts returns how often the functions of the run's steps with that name, or the stubs in their place, were called
+// StepAttempts returns how often the functions of the run's steps with the given name, or the stubs in their place, were called
 // in this test. Names are as in [Stub].
 func (e *Engine) StepAttempts(id, name string) (n int) {
 	e.t.Helper()

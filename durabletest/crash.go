@@ -21,29 +21,29 @@ const crashedID = "crash-everywhere"
 // maxDifferences is the number of differences after which CrashEverywhere stops.
 const maxDifferences = 5
 
-// CrashEverywhere executes a run of the workflow once without a crash. Then it repeats the run, on a fresh database
-// each time, and kills the process at one durable write: a checkpoint, a start, a signal, a pause, a resume, a cancel,
-// a transaction, the parking of the run, or its end. It does so for each write in three ways: before the write, after
-// the write, and after the write was committed but before the process received the reply. Each time a second engine
-// continues on the same database. CrashEverywhere fails the test unless
+// CrashEverywhere executes a run of the workflow once without a crash. Afterwards CrashEverywhere repeats the run, on a fresh
+// database each time, and kills the process at one durable write. A durable write is a checkpoint, a start, a signal, a pause,
+// a resume, a cancel, a transaction, the parking of the run, or its end. For each write, CrashEverywhere kills the process in
+// three ways: before the write, after the write, and after the write was committed but before the process received the reply.
+// After each crash a second engine continues on the same database. CrashEverywhere fails the test unless
 //
 //   - the run ends with the same status and the same output or error as without a crash,
 //   - the history of the run and of its children has the same names, kinds, outputs and errors,
 //   - the children have the same inputs,
 //   - the functions of the same steps were executed, and no step was executed again after its checkpoint was committed.
 //
-// So a workflow that is not deterministic fails the test, and the message names the first step that differs. Name
-// steps whose functions may return another result each time with [VaryingSteps]. If the crash makes an AtMostOnce
-// step end with ErrOutcomeUnknown, CrashEverywhere checks only the last condition.
+// A workflow that is not deterministic therefore fails the test, and the message names the first step that differs. Name steps
+// whose functions may return another result each time with [VaryingSteps]. If the crash makes an AtMostOnce step end with
+// ErrOutcomeUnknown, CrashEverywhere checks only the last condition.
 //
 // A choice between branches that race ([durable.Any], [durable.Quorum], [durable.AllOrCancel]) may have another winner in
-// another execution, and the losing branches may then make more or fewer calls. Name such a choice with [VaryingSteps]: every
-// execution continues with the winner of the first one, and the steps of the losers are not compared. If there are
-// differences, the test's log names the choices.
+// another execution, and the losing branches may then make more or fewer calls. Name a choice between branches that race with
+// [VaryingSteps]: every execution continues with the winner of the first execution, and the steps of the losers are not
+// compared. If executions differ, the test's log names the choices.
 //
-// The functions of steps are executed, many times: use [Stub] for steps whose functions must not be executed. Send signals to the workflow
-// with [SignalAfter], and register the workflows of its children with [Workflows]. The clock is that of [New]. The
-// databases are temporary SQLite files, or those that [OnNewStores] opens.
+// CrashEverywhere executes the functions of steps many times: use [Stub] for steps whose functions must not be executed. Send
+// signals to the workflow with [SignalAfter], and register the workflows of its children with [Workflows]. CrashEverywhere uses
+// the clock of [New]. The databases are temporary SQLite files, or the databases that [OnNewStores] opens.
 func CrashEverywhere[I, O any](t testing.TB, w *durable.Workflow[I, O], in I, opts ...Option) {
 	t.Helper()
 	h := &crashTest{t: t, settings: newSettings(t, "CrashEverywhere", opts), workflows: []durable.Definition{w}}

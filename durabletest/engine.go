@@ -48,14 +48,14 @@ func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option
 	return startEngine(t, s, p, log, nil, set, workflows)
 }
 
-// StartAnother starts a second engine on the same database and with the same clock, such as a worker with other
-// workflows or with newer code. It runs until the test ends, or until [Engine.Stop].
+// StartAnother starts a second engine on the same database and with the same clock, such as a worker with other workflows or
+// with newer code. The second engine runs until the test ends, or until [Engine.Stop].
 func (e *Engine) StartAnother(workflows ...durable.Definition) *Engine {
 	e.t.Helper()
 	return startEngine(e.t, e.probe.WrappedStore(), e.driver, e.probe.recorder, nil, e.settings, workflows)
 }
 
-// Stop stops the engine and releases its runs, as when the context of Run ends. It is called at the end of the test.
+// Stop stops the engine and releases its runs, as when the context of Run ends. The end of the test also stops the engine.
 func (e *Engine) Stop() { e.stop() }
 
 // Store returns the store that the engine uses.
@@ -134,9 +134,9 @@ func (e *Engine) Now() time.Time {
 	return e.testClock("Now").clock.Now()
 }
 
-// Advance moves the clock forward by d. Everything that is due by then happens, in order and each at its own time. Advance
-// returns when all runs wait again. With a d of zero, Advance only waits until all runs wait. Call it from the test's own
-// goroutine.
+// Advance moves the clock forward by d. Everything that becomes due during d happens, in order and each at its own time.
+// Advance returns when all runs wait again. With a d of zero, Advance only waits until all runs wait. Call Advance from the
+// test's own goroutine.
 func (e *Engine) Advance(d time.Duration) {
 	e.t.Helper()
 	p := e.testClock("Advance")
@@ -148,8 +148,8 @@ func (e *Engine) Advance(d time.Duration) {
 	}
 }
 
-// AdvanceUntil moves the clock forward until cond returns true. It calls cond whenever all runs wait. It ends the test
-// if nothing is due any more and cond has not returned true. Call it from the test's own goroutine.
+// AdvanceUntil moves the clock forward until cond returns true. AdvanceUntil calls cond whenever all runs wait. AdvanceUntil
+// ends the test if nothing is due any more and cond has not returned true. Call AdvanceUntil from the test's own goroutine.
 func (e *Engine) AdvanceUntil(cond func() bool) {
 	e.t.Helper()
 	if err := e.testClock("AdvanceUntil").waitForTime(time.Time{}, cond); err != nil {
@@ -157,14 +157,14 @@ func (e *Engine) AdvanceUntil(cond func() bool) {
 	}
 }
 
-// FreezeClock limits the clock: until [Engine.UnfreezeClock] it moves only in [Engine.Advance] and
-// [Engine.AdvanceUntil], and not while the test waits for results.
+// FreezeClock lets the clock move only in [Engine.Advance] and [Engine.AdvanceUntil], and not while the test waits for results,
+// until [Engine.UnfreezeClock] is called.
 func (e *Engine) FreezeClock() {
 	e.t.Helper()
 	e.testClock("FreezeClock").setFrozen(true)
 }
 
-// UnfreezeClock ends [Engine.FreezeClock].
+// UnfreezeClock ends the effect of [Engine.FreezeClock].
 func (e *Engine) UnfreezeClock() {
 	e.t.Helper()
 	e.testClock("UnfreezeClock").setFrozen(false)

@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Option is an option of [NewWithOptions], [CrashEverywhere] or [Replay]. An option that has no effect on the function
-// that it is passed to fails the test.
+// Option is an option of [NewWithOptions], [CrashEverywhere] or [Replay]. An Option fails the test if it is passed to a
+// function on which the Option has no effect.
 type Option interface{ apply(*testSettings) }
 
 type optionFunc func(*testSettings)
@@ -74,8 +74,8 @@ func (s *testSettings) restrictTo(option string, to ...string) {
 	s.restrictedOptions = append(s.restrictedOptions, restrictedOption{option, to})
 }
 
-// OnStore makes the engine use the given store, such as [PostgresStore], instead of a temporary SQLite file.
-// NewWithOptions accepts it.
+// OnStore makes the engine use the given store, such as [PostgresStore], instead of a temporary SQLite file. OnStore is an
+// option of [NewWithOptions].
 func OnStore(s durable.Store) Option {
 	return optionFunc(func(set *testSettings) {
 		set.store = s
@@ -85,9 +85,9 @@ func OnStore(s durable.Store) Option {
 }
 
 // OnNewStores makes CrashEverywhere call open for a new database each time it executes the workflow, instead of
-// creating a temporary SQLite file. The database must hold no runs. It may hold other tables, such as those that Tx
-// steps write to. The functions that open registers with t.Cleanup are called after each execution. CrashEverywhere
-// accepts it.
+// creating a temporary SQLite file. The new database must hold no runs. The new database may hold other tables, such as tables
+// to which Tx steps write. The functions that open registers with t.Cleanup are called after each execution. OnNewStores is an
+// option of [CrashEverywhere].
 //
 //	durabletest.CrashEverywhere(t, w, in, durabletest.OnNewStores(durabletest.PostgresStore))
 func OnNewStores(open func(t testing.TB) durable.Store) Option {
@@ -98,8 +98,8 @@ func OnNewStores(open func(t testing.TB) durable.Store) Option {
 	})
 }
 
-// RealTime makes the engine use the database's clock, so that time passes as in production and leases expire.
-// NewWithOptions accepts it.
+// RealTime makes the engine use the database's clock, so that time passes as in production and leases expire. RealTime is an
+// option of [NewWithOptions].
 func RealTime() Option {
 	return optionFunc(func(set *testSettings) {
 		set.usesRealTime = true
@@ -125,8 +125,8 @@ func Workflows(workflows ...durable.Definition) Option {
 	return optionFunc(func(set *testSettings) { set.workflows = append(set.workflows, workflows...) })
 }
 
-// SignalAfter sends a signal to the run when d has passed on the clock since the run was created, and everything else
-// that is due at that time is done. CrashEverywhere accepts it.
+// SignalAfter sends a signal to the run when d has passed on the clock since the run was created, and everything else that is
+// due at that time is done. SignalAfter is an option of [CrashEverywhere].
 func SignalAfter(d time.Duration, name string, payload any) Option {
 	return optionFunc(func(set *testSettings) {
 		set.signals = append(set.signals, delayedSignal{d, name, payload})
@@ -134,9 +134,9 @@ func SignalAfter(d time.Duration, name string, payload any) Option {
 	})
 }
 
-// VaryingSteps names steps whose functions may return a different result each time, such as a new ID or the time. Each of them
-// then returns, after every crash, the result that it returned without a crash. Names are as in [Stub]. CrashEverywhere accepts
-// it.
+// VaryingSteps names steps whose functions may return a different result each time, such as a new ID or the time. After every
+// crash, a varying step returns the result that it returned without a crash. Names are as in [Stub]. VaryingSteps is an option
+// of [CrashEverywhere].
 func VaryingSteps(names ...string) Option {
 	return optionFunc(func(set *testSettings) {
 		set.varyingSteps = append(set.varyingSteps, names...)

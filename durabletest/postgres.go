@@ -11,8 +11,8 @@ import (
 
 var mainCalled atomic.Bool
 
-// Main runs the tests of a package that uses [PostgresURL] or [PostgresStore], stops the PostgreSQL server that they
-// have started, and returns the exit code:
+// Main runs the tests of a package that uses [PostgresURL] or [PostgresStore], stops the PostgreSQL server that the tests have
+// started, and returns the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(durabletest.Main(m)) }
 func Main(m *testing.M) int {
@@ -20,10 +20,10 @@ func Main(m *testing.M) int {
 	return pgtest.Main(m)
 }
 
-// PostgresURL creates an empty PostgreSQL database, which is dropped at the end of the test, and returns its URL. Use
-// it to open a store with options, or to create tables of your own. If the environment variable DATABASE_URL is set,
-// the database is created in that server. Otherwise PostgresURL starts the PostgreSQL server that is installed (version
-// 15 or later) without fsync. The package's TestMain must call [Main].
+// PostgresURL creates an empty PostgreSQL database, which is dropped at the end of the test, and returns the URL of the
+// database. Use the URL to open a store with options, or to create tables of your own. If the environment variable DATABASE_URL
+// is set, PostgresURL creates the database in the server at DATABASE_URL. Without DATABASE_URL, PostgresURL starts the
+// PostgreSQL server that is installed (version 15 or later) without fsync. The package's TestMain must call [Main].
 func PostgresURL(t testing.TB) string {
 	t.Helper()
 	if !mainCalled.Load() {
@@ -32,8 +32,8 @@ func PostgresURL(t testing.TB) string {
 	return pgtest.URL(t)
 }
 
-// PostgresStore opens a store on a new database of [PostgresURL], and closes it at the end of the test. Pass the store
-// to [OnStore], or the function to [OnNewStores].
+// PostgresStore opens a store on a new database of [PostgresURL], and closes the store at the end of the test. Pass the store
+// to [OnStore], or the function PostgresStore to [OnNewStores].
 func PostgresStore(t testing.TB) durable.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), PostgresURL(t))

@@ -12,9 +12,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/record"
 )
 
-// Replacement replaces the functions of the steps with a name. It is an [Option] and an argument of [Engine.Use]. If several
-// replacements match a step, the last one is called. After its failures, a [FailFirst] calls the replacement that was given before
-// it.
+// Replacement replaces the functions of the steps with a name. A Replacement is an [Option] and an argument of [Engine.Use]. If
+// several replacements match a step, the last of them is called. After its failures, a [FailFirst] calls the replacement that
+// was given before the FailFirst.
 type Replacement struct {
 	name      string
 	attempt   func(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure)
@@ -31,8 +31,8 @@ func (r *Replacement) apply(set *testSettings) {
 
 func (r *Replacement) matches(c engine.ProbedCall) bool { return matchesName(r.name, c.Name) }
 
-// Optional makes the replacement optional, so that the test does not fail if no step with its name is called. It
-// returns the replacement.
+// Optional makes the replacement optional, so that the test does not fail if no step with its name is called. Optional returns
+// the replacement.
 func (r *Replacement) Optional() *Replacement {
 	r.optional.Store(true)
 	return r
@@ -69,19 +69,19 @@ func quotedList(names []string) string {
 	return strings.Join(all, ", ")
 }
 
-// CallCount returns how often the replacement was called in place of a step. For a FailFirst it is the number of attempts
-// that it made fail.
+// CallCount returns how often the replacement was called in place of a step. For a [FailFirst], CallCount returns the number of
+// attempts that the FailFirst made fail.
 func (r *Replacement) CallCount() int { return int(r.callCount.Load()) }
 
-// Stub calls fn in place of the function of the steps with the given name. The result of fn is recorded as the result
-// of the step, so T should be the type that the step returns. The options of the step, such as Retry, apply.
+// Stub calls fn in place of the function of the steps with the given name. The result of fn is recorded as the result of the
+// step, so that T should be the type that the step returns. The options of the step, such as Retry, apply to fn.
 // durable.Attempt and durable.IdempotencyKey work in fn.
 //
-// The name is that of a step ("charge"), a name with its scope ("orders/7"), or a pattern of path.Match ("orders/*").
-// Compensations and Tx steps are steps too. A stub of a Tx step writes nothing but its checkpoint.
+// The argument name is the name of a step ("charge"), a name with its scope ("orders/7"), or a pattern of path.Match
+// ("orders/*"). Compensations and Tx steps are steps too. A stub of a Tx step writes nothing but its checkpoint.
 //
-// If no step with the name is called by the end of the test, the test fails, and the message lists the steps that were
-// called. See [Replacement.Optional].
+// If no step with the name of a Stub is called by the end of the test, the test fails, and the message lists the steps that
+// were called. See [Replacement.Optional].
 func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacement {
 	r := &Replacement{name: name}
 	r.attempt = func(ctx context.Context, _ engine.ProbedCall, _ func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
@@ -102,8 +102,8 @@ func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacem
 }
 
 // FailFirst makes the first n attempts of the steps with the given name return err without calling their functions.
-// Later attempts call the function. Attempts are counted as durable.Attempt counts them, across processes. Names are as
-// in [Stub].
+// Further attempts call the functions. FailFirst counts attempts as durable.Attempt does, across processes. Names are as in
+// [Stub].
 func FailFirst(name string, n int, err error) *Replacement {
 	r := &Replacement{name: name}
 	r.attempt = func(_ context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {

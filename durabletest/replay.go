@@ -13,12 +13,12 @@ import (
 
 // ReplayResult is the result of [Replay].
 type ReplayResult struct {
-	ID        string // ID of the run
+	ID        string // the ID of the run
 	Diverged  bool
-	Step      string   // the step at which the code diverges, if there is one
+	Step      string   // the step at which the code diverges; empty if there is none
 	Reason    string   // why the code diverges, and what to do
-	NotCalled []string // recorded calls that the code no longer makes
-	NewCalls  []string // calls that the history does not hold: the run would continue with them
+	NotCalled []string // the recorded calls that the code no longer makes
+	NewCalls  []string // the calls, not in the history, with which the run would continue
 }
 
 // String returns the result in one line.
@@ -32,14 +32,14 @@ func (v ReplayResult) String() string {
 // oldestFormat is the oldest export format that Replay reads; see durable.ExportFormat.
 const oldestFormat = 2
 
-// Replay executes the current code against the history of a run that Engine.Export wrote, in a temporary database. It reports
-// whether the code diverges from the history, at which step and why. No function of a step is called: the workflow is executed up
-// to the first calls that the history does not hold.
+// Replay executes the current code against the history of a run that Engine.Export wrote, in a temporary database. Replay
+// reports whether the code diverges from the history, at which step and why. Replay calls no function of a step: the workflow
+// is executed up to the first calls that the history does not hold.
 //
-// A run that has completed or failed must end in the same way and make no new calls. A run that had not ended, or was
-// cancelled, may make new calls after it has made all recorded calls. If it makes new calls while recorded calls are
-// missing, a step was probably renamed, and would be executed again: the code diverges. Recorded calls that the code no
-// longer makes are no divergence by themselves; ReplayResult.NotCalled lists them.
+// A run that has completed or failed must end in the same way in the replay, and make no new calls. A run that had not ended,
+// or was cancelled, may make new calls after it has made all recorded calls. If the replay makes new calls while recorded calls
+// are missing, the code diverges: a step was probably renamed, and would be executed again. Recorded calls that the code no
+// longer makes are no divergence by themselves; ReplayResult.NotCalled lists these calls.
 //
 // Replay fails the test only if the export cannot be read or belongs to another workflow.
 func Replay(t testing.TB, w durable.Definition, exported []byte, opts ...Option) ReplayResult {
@@ -61,7 +61,7 @@ func Replay(t testing.TB, w durable.Definition, exported []byte, opts ...Option)
 	return v
 }
 
-// ReplayDir replays every export (*.json) in the folder, each in a subtest. A subtest fails if the code of its workflow
+// ReplayDir replays every export (*.json) in the folder dir, each in a subtest. A subtest fails if the code of its workflow
 // diverges.
 func ReplayDir(t *testing.T, dir string, workflows ...durable.Definition) {
 	t.Helper()

@@ -7,42 +7,43 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Verb is what a request does. The other verbs are those of durable.Verb and of the dashboard's forms: pause, resume, cancel,
-// terminate, retry, signal, delete, and the others that docs/dashboard.md lists.
+// Verb is what a request does. A request that changes something has a verb of durable.Verb or of the dashboard's forms: pause,
+// resume, cancel, terminate, retry, signal, delete, and the others that docs/dashboard.md lists.
 type Verb string
 
 // The verbs that change nothing.
 const (
-	VerbRead         Verb = "read"          // see pages, lists, histories and events, also as a stream
+	VerbRead         Verb = "read"          // see pages, lists, histories and events, including streams of events
 	VerbReadPayloads Verb = "read payloads" // see inputs, outputs and results of steps
 )
 
-// Action describes what a request is about to do. Fields that do not apply are empty.
+// Action describes what a request is about to do. A field that does not apply to the request is empty.
 type Action struct {
 	Verb     Verb
 	Run      string // the ID that addresses the run
-	Workflow string // of the run, or of the runs of the schedule
-	Queue    string // likewise; or the queue that is changed
+	Workflow string // the workflow of the run, or of the runs of the schedule
+	Queue    string // the queue of the run, or of the runs of the schedule; or the queue that is changed
 	Limit    string
 	Schedule string
 	Worker   string // the ID of the worker that is changed
 	Tags     map[string]string
-	// Fields are the other fields of an act, by the names that docs/dashboard.md lists: the reason, and what the act leads to, such as to_queue, new_id,
-	// tag_key and tag_value. The JSON of value and payload is not among them.
+	// Fields are the other fields of an action, by the names that docs/dashboard.md lists, such as the reason, to_queue,
+	// new_id, tag_key and tag_value. Fields does not contain the JSON of value and payload.
 	Fields map[string]string
 }
 
 // Changes reports whether the action changes something.
 func (a Action) Changes() bool { return a.Verb != VerbRead && a.Verb != VerbReadPayloads }
 
-// Authorize sets a function that decides what each request may do. The function returns the name of the person, which is recorded
-// as the actor of an action, or an error, which refuses the request with 403 and is shown. It is called for reads, for payloads
-// and for actions, possibly several times for one request, and concurrently.
+// Authorize sets a function that decides what each request may do. The function f returns the name of the person, which is
+// recorded as the actor of an action, or an error. An error refuses the request with 403, and the dashboard shows the error.
+// The function f is called for reads, for payloads and for actions, possibly several times for one request, and concurrently.
 //
-// For a read of one run the Action contains the workflow, queue and tags of the run. For a list of runs, the Action contains none of them; use
-// [Visible] to bound lists. If only reading of payloads is refused, pages are shown without them.
+// For a read of one run the Action contains the workflow, queue and tags of the run. For a list of runs, the Action contains no
+// workflow, queue and tags; use [Visible] to bound lists. If only reading of payloads is refused, the dashboard shows pages
+// without payloads.
 //
-// Without Authorize the dashboard is read-only and hides payloads, also for local clients, because behind a proxy every request
+// Without Authorize the dashboard is read-only and hides payloads, even for local clients, because behind a proxy every request
 // seems local.
 func Authorize(f func(r *http.Request, a Action) (actor string, err error)) Option {
 	return func(s *dashboard) error {
@@ -54,13 +55,13 @@ func Authorize(f func(r *http.Request, a Action) (actor string, err error)) Opti
 	}
 }
 
-// Visible bounds the runs that a request may see, for example to the workflows of one team or the tag of one tenant. Its
-// conditions are combined with those of the page, and apply to everything that shows runs: lists, counts, groups of failures,
-// events, trees and pages of single runs, which do not name hidden runs. A run that is hidden does not exist for the request. A
-// child is a run of its own: it is hidden if it does not match.
+// Visible bounds the runs that a request may see, for example to the workflows of one team or the tag of one tenant. The
+// conditions of Visible are combined with the conditions of the page. They apply to lists, counts, groups of failures, events,
+// trees and pages of single runs, which do not name hidden runs. A hidden run does not exist for the request. A child is a run
+// of its own: the dashboard hides a child that does not match.
 //
-// Things that belong to no single run are shown only if the conditions select them: the queue that they name; the schedules whose
-// runs match them; the workers that execute the workflow or claim from the queue that they name. Limits are not shown.
+// With Visible, the dashboard shows only the queue that the conditions name, the schedules whose runs match the conditions, and
+// the workers that execute the named workflow or claim from the named queue. With Visible, the dashboard shows no limits.
 func Visible(f func(*http.Request) durable.Filter) Option {
 	return func(s *dashboard) error { s.visible = f; return nil }
 }

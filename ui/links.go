@@ -11,8 +11,8 @@ import (
 )
 
 // Link adds a link to the pages of runs, for example to their traces or logs. The template is an address with placeholders: {id}, {run_id}, {workflow},
-// {queue}, {version}, {worker}, and {from} and {to}, which are the times between which the run lives, in milliseconds since 1970. The values are
-// escaped. Links are in the order of the options.
+// {queue}, {version}, {worker}, and {from} and {to}, which are the start and the end of the run, in milliseconds since 1970.
+// The values of placeholders are escaped. Pages show links in the order of the options.
 //
 //	ui.Link("Logs", "https://grafana.example/explore?query=durable_run_id%3D{run_id}&from={from}&to={to}")
 func Link(title, template string) Option {

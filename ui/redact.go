@@ -12,24 +12,24 @@ type FieldKind string
 // The kinds of fields that [Redact] sees.
 const (
 	FieldInput  FieldKind = "input"
-	FieldOutput FieldKind = "output" // of a run
-	FieldResult FieldKind = "result" // of a step
+	FieldOutput FieldKind = "output" // the output of a run
+	FieldResult FieldKind = "result" // the result of a step
 	FieldError  FieldKind = "error"  // the message of an error
 	FieldStack  FieldKind = "stack"
 	FieldTag    FieldKind = "tag"
 )
 
-// Field is a text that is about to be shown.
+// Field is a text that the dashboard is about to show.
 type Field struct {
 	Kind     FieldKind
 	Workflow string // empty in lists of attempts
 	Name     string // the step of a result or an error, or the key of a tag; else empty
-	Value    string // for payloads, JSON
+	Value    string // the text; for payloads, JSON
 }
 
-// Redact sets a function that replaces the shown text of inputs, outputs, results, errors, stacks and tags. It returns
-// Field.Value to show it as it is. A replacement of a payload that is not JSON is shown as a JSON string. The function is called
-// concurrently.
+// Redact sets a function that replaces the shown text of inputs, outputs, results, errors, stacks and tags. To show a text as
+// it is, the function f returns Field.Value. A replacement of a payload that is not JSON is shown as a JSON string. The
+// function f is called concurrently.
 func Redact(f func(Field) string) Option {
 	return func(s *dashboard) error { s.redact = f; return nil }
 }

@@ -1,11 +1,12 @@
 // Package ui is the dashboard of durable: an http.Handler over one engine.
 //
-// It shows the runs of the engine's database, and the queues, limits, schedules and workers. Mount it on your own server:
+// The dashboard shows the runs of the engine's database, and the queues, limits, schedules and workers. Mount the dashboard on
+// your own server:
 //
 //	mux.Handle("/durable/", ui.Handler(engine, ui.Prefix("/durable"), ui.Authorize(authorize)))
 //
-// Without [Authorize] the dashboard is read-only and hides inputs, outputs and results. Every page works without scripts, and the
-// same content is available as JSON under /api/v1; docs/dashboard.md describes it.
+// Without [Authorize] the dashboard is read-only and hides inputs, outputs and results. Every page works without scripts. The
+// content of the pages is also available as JSON under /api/v1; see docs/dashboard.md.
 package ui
 
 import (
@@ -19,12 +20,13 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Handler returns the dashboard of the engine's database. The engine needs no workflows and need not run.
+// Handler returns the dashboard of the engine's database. The engine needs no workflows, and its Run need not be called.
 //
 // The handler has no goroutines while nobody uses it, and a page that follows changes has one stream, which ends when its
 // [http.Server] shuts down. Every other request reads the database for at most ten seconds.
 //
-// Handler panics if an option is invalid, as http.ServeMux does for patterns, because that is a fault of the program.
+// Handler panics if an option is invalid, as http.ServeMux does for patterns, because an invalid option is a fault of the
+// program.
 func Handler(e *durable.Engine, opts ...Option) http.Handler {
 	s := &dashboard{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, periodCache: newCache(), turnCache: newCache(), readSlots: make(readSlots, maxConcurrentReads), searchTime: searchTime, portionTime: portionTime, cursors: newHidingCursors()}
 	s.hub = newHub(e, s.readSlots)
@@ -43,7 +45,7 @@ func Handler(e *durable.Engine, opts ...Option) http.Handler {
 // Option configures a [Handler].
 type Option func(*dashboard) error
 
-// Prefix is the path below which the handler is mounted, such as "/durable". The empty prefix is the default.
+// Prefix sets the path below which the handler is mounted, such as "/durable". The default is the empty prefix.
 func Prefix(path string) Option {
 	return func(s *dashboard) error {
 		path = strings.TrimRight(path, "/")

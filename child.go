@@ -22,9 +22,9 @@ func Detached() StartOption {
 // worker that executes the workflow may claim the child. A parent that only waits leaves memory.
 //
 // Child returns a [*RunError] with the child's UUID if the child did not complete. Child returns [ErrInvalidConfig] for the
-// option [ID], because the name of the call already identifies the child. The other errors of Child are those of [Ctx.Step]
-// and, for the input, of [Workflow.Start]. A recorded child keeps the input with which it was started. If the code now calls
-// another workflow under the same name, Child returns [ErrDiverged].
+// option [ID], because the name of the call already identifies the child. Child also returns the errors of [Ctx.Step] and, for
+// the input, of [Workflow.Start]. A recorded child keeps the input with which it was started. If the code now calls another
+// workflow under the same name, Child returns [ErrDiverged].
 func (c *Ctx) Child[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (O, error) {
 	child, err := startChild(c, name, w, in, callSite(0), opts)
 	if err != nil {
@@ -96,7 +96,7 @@ func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	return err
 }
 
-// Wait waits until the child has ended, and returns its result. The errors are those of [Ctx.Child].
+// Wait waits until the child has ended, and returns the result of the child. Wait returns the errors of [Ctx.Child].
 func (h *Child[O]) Wait() (O, error) {
 	var zero O
 	res, err := h.inner.Wait()

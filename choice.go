@@ -13,11 +13,11 @@ type LoserPolicy uint8
 
 // The policies for the losers of a choice.
 const (
-	// KeepLosers lets the branches that did not win continue. A later choice can get these branches, and [Future.Wait] waits
-	// for them.
+	// KeepLosers lets the branches that did not win continue. A later choice can get a branch that did not win, and
+	// [Future.Wait] waits for the branch.
 	KeepLosers LoserPolicy = iota
-	// CancelLosers ends the branches that did not win. The choice records which branches it ended. A replay ends these branches
-	// before they make a call that is not recorded:
+	// CancelLosers ends the branches that did not win. The choice records which branches it ended. A replay ends the losing
+	// branches before they make a call that is not recorded:
 	//
 	//   - If an ended branch had not returned, its calls that are not recorded return [ErrCancelled]. The branch starts no
 	//     further child and receives no further signal, and the contexts of its running steps end. If a step succeeds although
@@ -50,10 +50,10 @@ func Any[T any](c *Ctx, name string, others LoserPolicy, futures ...*Future[T]) 
 	return winners[0], value, err
 }
 
-// Quorum waits until k of the branches have succeeded, records these k branches as the winners of the choice with the given
-// name, and returns the winners' indexes in futures. Every replay returns the same winners. The argument others determines what
-// the choice does with the other branches. If so many branches fail that k can no longer succeed, Quorum waits for all branches
-// and returns an error that wraps the errors of the failed branches.
+// Quorum waits until k of the branches have succeeded, and records the k branches as the winners of the choice with the given
+// name. Quorum returns the winners' indexes in futures. Every replay returns the same winners. The argument others determines
+// what the choice does with the other branches. If so many branches fail that k can no longer succeed, Quorum waits for all
+// branches and returns an error that wraps the errors of the failed branches.
 //
 // Quorum returns the indexes in the order in which the branches succeeded in the execution that records the choice. Branches
 // that had succeeded in an earlier execution are in no particular order. Once the choice is recorded, the order of its winners
@@ -62,7 +62,7 @@ func Any[T any](c *Ctx, name string, others LoserPolicy, futures ...*Future[T]) 
 // Quorum returns [ErrInvalidConfig] if k is not between 1 and the number of branches, if a branch is nil or given twice, and if
 // others is unknown. Quorum returns [ErrDiverged] if the choice is recorded with other branches, in another order, with another
 // k or with another policy. Quorum also returns ErrDiverged if a recorded winner now fails. If the winner fails because a
-// repair has repeated one of its calls, Quorum returns the error of the winner. The other errors are those of [Ctx.Step].
+// repair has repeated one of its calls, Quorum returns the error of the winner. Quorum also returns the errors of [Ctx.Step].
 func Quorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures ...*Future[T]) ([]int, error) {
 	return awaitQuorum(c, name, k, others, futures)
 }

@@ -70,9 +70,9 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 
 // Cancel cancels the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
 // ones. The options [OnlyUnstarted] and [OnlyItself] cancel fewer descendants. A run that no process has executed yet is
-// cancelled at once. Any other run is counted in ControlResult.Requested, and cannot complete any more. Such a run ends in this
-// order: the contexts of its running steps end with [ErrCancelled] as the cause; results that still arrive are recorded; its
-// compensations are executed; the run is cancelled.
+// cancelled at once. A run that has been executed is counted in ControlResult.Requested, and cannot complete any more. When a
+// run is cancelled, first the contexts of its running steps end with [ErrCancelled] as the cause, and results that still arrive
+// are recorded. Then its compensations are executed, and the run ends as [StatusCancelled].
 //
 // If the run is not in memory, because it waits, is paused or was interrupted, a worker that executes its workflow first
 // replays the run. If no worker executes the workflow, the state of the run does not change until such a worker starts, or
@@ -85,9 +85,9 @@ func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (
 }
 
 // Terminate ends at once the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including
-// detached ones. It does not matter whether these runs are running, waiting, paused or being cancelled. The compensations of
-// terminated runs are not executed. Terminate needs no worker, so that it can end runs that no process can execute any more.
-// Prefer [Engine.Cancel], which executes the compensations.
+// detached ones. Terminate also ends runs that are waiting, paused or being cancelled. The compensations of terminated runs are
+// not executed. Terminate needs no worker, so that it can end runs that no process can execute any more. Prefer
+// [Engine.Cancel], which executes the compensations.
 //
 // Terminated runs end as [StatusCancelled], and their errors wrap [ErrCancelled] and [ErrTerminated]. If a process executes a
 // terminated run, the Ctx of the run and the contexts of its running steps end with ErrTerminated as the cause. Nothing more is
@@ -129,20 +129,20 @@ func (e *Engine) PauseAll(ctx context.Context, f Filter, opts ...ControlOption) 
 	return e.controlAll(ctx, store.VerbPause, f, opts)
 }
 
-// ResumeAll resumes every run that matches the filter as [Engine.Resume] does. Its options, errors and result are those of
-// [Engine.PauseAll].
+// ResumeAll resumes every run that matches the filter as [Engine.Resume] does. ResumeAll has the options, the errors and the
+// result of [Engine.PauseAll].
 func (e *Engine) ResumeAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbResume, f, opts)
 }
 
-// CancelAll cancels every run that matches the filter as [Engine.Cancel] does. Its options, errors and result are those of
-// [Engine.PauseAll].
+// CancelAll cancels every run that matches the filter as [Engine.Cancel] does. CancelAll has the options, the errors and the
+// result of [Engine.PauseAll].
 func (e *Engine) CancelAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbCancel, f, opts)
 }
 
-// TerminateAll terminates every run that matches the filter as [Engine.Terminate] does. Its options, errors and result are
-// those of [Engine.PauseAll].
+// TerminateAll terminates every run that matches the filter as [Engine.Terminate] does. TerminateAll has the options, the
+// errors and the result of [Engine.PauseAll].
 func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbTerminate, f, opts)
 }

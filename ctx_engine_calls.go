@@ -41,8 +41,8 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 // started run. The other run is started once, even across replays and crashes, and continues when this run ends. To get the
 // result of the other run, use [Ctx.Child] instead.
 //
-// Without the option [ID], the ID of the started run is this run's UUID, a colon and the name of the call; if the name is too
-// long for an ID, a hash of the name replaces it. If a run with the ID of the option exists, Start returns the ID. If the
+// Without the option [ID], the ID of the started run is this run's UUID, a colon and the name of the call. If the name of the
+// call is too long for an ID, a hash replaces the name. If a run with the ID of the option exists, Start returns the ID. If the
 // existing run has another workflow or input, Start returns a [*StepError] that wraps [ErrIDConflict], in every replay. Start
 // also returns the errors of [Ctx.Step]. For the input and the options, Start returns the errors of [Workflow.Start], which are
 // not recorded.

@@ -1,9 +1,10 @@
 // Package durable executes Go functions that continue in another process when their process dies. The library needs a database,
 // and no server.
 //
-// A workflow is an ordinary function. Each of its durable calls, such as [Ctx.Step], is recorded in your own database, under
-// a name that is unique in its run. When a process dies, another process executes the function again from the beginning. Recorded
-// calls return their recorded results, and are not executed again. The run continues at the first call that is not recorded.
+// A workflow is an ordinary function. Each durable call of a workflow, such as [Ctx.Step], is recorded in your own database,
+// under a name that is unique in the run. When a process dies, another process executes the function again from the beginning.
+// Recorded calls return their recorded results, and are not executed again. The run continues at the first call that is not
+// recorded.
 //
 //	var Checkout = durable.Define("checkout", func(c *durable.Ctx, o Order) (Receipt, error) {
 //		payment, err := c.Step("charge", func(ctx context.Context) (Payment, error) {
@@ -34,27 +35,27 @@
 //
 // # Determinism
 //
-// Outside of durable calls, a workflow function must depend only on its input and on the results of durable calls. It must not
-// use the clock, random numbers, the order of a map, or global state that changes. Put such code into a step, or use [Ctx.Now]
-// and [Ctx.UUID].
+// Outside of durable calls, a workflow function must depend only on its input and on the results of durable calls. A workflow
+// function must not use the clock, random numbers, the order of a map, or global state that changes. Put code that is not
+// deterministic into a step, or use [Ctx.Now] and [Ctx.UUID].
 //
 // The library finds the record of a call by the call's name, and not by its position. Loops, goroutines and errgroup are
 // therefore allowed, if every call has a name of its own within its scope. [Ctx.Map] and [Ctx.Go] open scopes.
 //
-// The code may change while runs are live. Declare changes of the code with [Renamed], [Retired] and [Ctx.Patched]. A replay
-// returns [ErrDiverged] for these calls:
+// The code may change while runs are live. Declare changes of the code with [Renamed], [Retired] and [Ctx.Patched]. A durable
+// call that does not fit the history of the run returns [ErrDiverged]. The calls that do not fit are:
 //
 //   - a call whose kind has changed, or whose recorded result does not decode
 //   - a choice whose branches differ from the recorded ones
 //   - a child of another workflow than the recorded one
 //   - a new call, while the code has not made all calls that are recorded
 //
-// A run with such a call is held until a worker starts whose code fits the history of the run; see [OnDrift].
+// A run with a call that does not fit is held until a worker starts whose code fits the history of the run; see [OnDrift].
 //
 // The function of a step gets a context of its own and must not make durable calls. Durable calls inside a step's function
 // return [ErrNestedStep]. Do not pass the workflow's Ctx to goroutines that a step's function starts. The library cannot tell
-// their durable calls from those of the workflow. A replay does not execute a step's function, so that the replay does not
-// repeat durable calls of such goroutines.
+// the durable calls of such a goroutine from the durable calls of the workflow. A replay does not execute a step's function, so
+// that the replay does not repeat the durable calls of goroutines that the function started.
 //
 // # Guarantees of a step
 //
@@ -94,7 +95,7 @@
 //  2. The workflow function returns.
 //  3. The compensations that [Ctx.Compensate] registered are executed, the last registered first. Compensations are also
 //     executed when the function returns an error.
-//  4. The run gets the status cancelled or expired. Its children are cancelled, unless they are [Detached].
+//  4. The run gets the status cancelled or expired. The children of the run are cancelled, unless they are [Detached].
 //
 // A run that is not in memory is replayed first, so that its compensations are registered again. [Engine.Terminate] ends a run
 // at once, without executing its function or its compensations.

@@ -73,8 +73,8 @@ func Renamed(before, now string) WorkflowOption {
 	}
 }
 
-// Retired declares that the code does not make the calls with these names any more, in any scope of the workflow. A run is not
-// held because its history holds retired calls. Remove the option when the history of no live run holds these names.
+// Retired declares that the code no longer makes the calls with the given names, in any scope of the workflow. A run is not
+// held because its history holds retired calls. Remove the option when the history of no live run holds a retired name.
 func Retired(names ...string) WorkflowOption {
 	return func(o *workflowOptions) {
 		if o.retiredNames == nil {
@@ -99,8 +99,8 @@ func Retired(names ...string) WorkflowOption {
 //	}
 //
 // The first call of Patched with an ID in a scope decides between the old and the new path, and records the decision. Every
-// later call with the same ID in the same scope returns the recorded decision. The errors are those of [Ctx.Step]. When Patched
-// returns false for no live run any more, remove the call and the old path.
+// later call with the same ID in the same scope returns the recorded decision. Patched returns the errors of [Ctx.Step]. When
+// Patched returns false for no live run any more, remove the call and the old path.
 func (c *Ctx) Patched(id string) (bool, error) {
 	return c.callScope().Patched(id, callSite(0))
 }

@@ -52,9 +52,9 @@ type Config struct {
 	Name string
 	// Version is the version of the program. A run records the version that started the run, and then the version that executed
 	// the run last. The default Version is the time and the revision of the commit from which the program was built, such as
-	// 20260102150405-0123456789ab, with a hash of the executable if files had been modified. A program that was built without
-	// the data of a commit, as by go test and go run, gets a hash as its Version, and the order of versions does not apply to
-	// that program.
+	// 20260102150405-0123456789ab. If files had been modified, the default Version also has a hash of the executable. A program
+	// that was built without the data of a commit, as by go test and go run, gets a hash as its Version, and the order of
+	// versions does not apply to that program.
 	//
 	// A run does not go back to an earlier version while a worker of the recorded or a later version serves the run's workflow
 	// and queue. A minute after the last such worker has stopped, workers of an earlier version execute the run, and log that
@@ -87,16 +87,16 @@ type Config struct {
 	// Grace is how long running steps may continue after the context of [Engine.Run] has ended. The default is 10 s. A negative
 	// Grace gives steps no time.
 	Grace time.Duration
-	// ParkAfter is the shortest wait for which a run leaves memory. If the function of such a run does not return within twice
-	// ParkAfter, its stack is logged. The default is 5 s.
+	// ParkAfter is the shortest wait for which a run leaves memory. If the function of a run that leaves memory does not return
+	// within twice ParkAfter, its stack is logged. The default is 5 s.
 	ParkAfter time.Duration
 	// MaxCrashes is how many times in a row the process of a run may die, or the run be held (see [ErrHeld]), without a new
 	// checkpoint. A run that reaches MaxCrashes is paused, and the reason is recorded. The default is 5, the maximum 1000.
 	MaxCrashes int
 	// FailAtMaxCrashes makes a run that reaches MaxCrashes fail with [ErrCrashLoop] instead of being paused. The compensations
-	// of such a run are not executed, because they need a call of the workflow function, which may be what kills the process.
-	// The children of such a run are cancelled. Use the same setting in all processes, because the setting of the worker that
-	// claims a run applies.
+	// of a run that fails with ErrCrashLoop are not executed, because they need a call of the workflow function, which may be
+	// what kills the process. The children of the failed run are cancelled. Use the same setting in all processes, because the
+	// setting of the worker that claims a run applies.
 	FailAtMaxCrashes bool
 	// ClaimLimit is the largest number of runs that one query claims. A smaller ClaimLimit spreads runs more evenly over
 	// workers, and costs more transactions. Engines that share a store and claim the same runs share their queries, and each

@@ -113,7 +113,7 @@ var (
 	// the stack.
 	ErrPanic = errors.New("durable: a function panicked")
 	// ErrOutcomeUnknown is returned for a step whose process died and that must not be executed again, because it has the option
-	// [AtMostOnce] or no attempts left. It is unknown whether the step took effect.
+	// [AtMostOnce] or no attempts left. After ErrOutcomeUnknown, check outside of the library whether the step took effect.
 	ErrOutcomeUnknown = errors.New("durable: it is not known whether the step took effect")
 	// ErrRefused is returned when the database refuses an encoded value.
 	ErrRefused = errors.New("durable: the database refused the value")
@@ -222,7 +222,7 @@ func (e *RunError) Unwrap() []error {
 }
 
 // WriteError is returned by calls that write, such as a start, a signal, a pause or a repair, if the database did not acknowledge
-// the write. Its field MayHaveCommitted tells whether the call may have taken effect:
+// the write. The field MayHaveCommitted of a WriteError tells whether the call may have taken effect:
 //
 //	var failed *durable.WriteError
 //	if errors.As(err, &failed) && failed.MayHaveCommitted { /* make the same call again */ }

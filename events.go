@@ -33,8 +33,8 @@ const (
 
 	EventDeleted EventType = "deleted" // Engine.Delete deleted the run; ID and RunID are both its UUID
 
-	// Events of what people have done to a run. An event of these types is only written for a call with an [Actor] or a
-	// [Reason].
+	// Events of what people have done to a run. EventResumed and the types up to EventBackfilled are only written for a call
+	// with an [Actor] or a [Reason].
 	EventResumed    EventType = "resumed"
 	EventSignalled  EventType = "signalled"  // Engine.Signal or Engine.Complete; New is the name of the signal or of the wait
 	EventTagged     EventType = "tagged"     // Engine.SetTags; New has the tags, as in "team.owner=ann, team.late=", where a removed tag has no value

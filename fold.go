@@ -62,11 +62,11 @@ func Singleton(key string, policy ...SingletonPolicy) StartOption {
 }
 
 // Debounce combines starts in quick succession into one run, which gets the input of the last start. The run begins when no
-// further start with the key has come for the duration quiet, and at the latest atMost after the first start. Both durations
-// must be positive; if quiet is longer than atMost, atMost is used for both. All combined starts return the handle of the one
-// run. The run has the queue, priority, [StartBy] and tags of the first start, and the input and [Timeout] of the last start.
-// StartBy and Timeout begin when the run is due. Once the run is due, the next start with the key begins another run. Keys are
-// as in [Singleton].
+// further start with the key has come for the duration quiet, and at the latest atMost after the first start. The durations
+// quiet and atMost must be positive; if quiet is longer than atMost, atMost is used for both. All combined starts return the
+// handle of the one run. The run has the queue, priority, [StartBy] and tags of the first start, and the input and [Timeout] of
+// the last start. StartBy and Timeout begin when the run is due. Once the run is due, the next start with the key begins
+// another run. Keys are as in [Singleton].
 //
 // A start that is repeated, because the reply of the database was lost or because its step is executed again, never replaces the
 // input of a newer one.

@@ -53,8 +53,8 @@ func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*R
 	return forked, nil
 }
 
-// OverrideStep makes Fork set the value of a call, as [Engine.Override] and [Engine.Skip] do. A call with such a value is not
-// executed, even if [From] names the call. OverrideStep can be given for several calls.
+// OverrideStep makes Fork set the value of a call, as [Engine.Override] and [Engine.Skip] do. A call with an overridden value
+// is not executed, even if [From] names the call. OverrideStep can be given for several calls.
 func OverrideStep(step string, value any) ControlOption {
 	return func(o *controlOptions) {
 		o.given |= optionStepValue

@@ -38,8 +38,8 @@ import (
 // next revision of its shape. If a node that has begun is missing or has changed, the code does not fit the run; see [OnDrift].
 // The error of code that does not fit wraps [ErrDiverged] and names the node.
 //
-// If a name is invalid or declared twice, a node is of another graph, an option does not fit, or build returns nil, [New] and every
-// start return [ErrInvalidConfig] or [ErrInvalidName] with the name of the node.
+// For an invalid graph, [New] and every start return [ErrInvalidConfig] or [ErrInvalidName] with the name of the node. A graph
+// is invalid if a name is invalid or declared twice, a node is of another graph, an option does not fit, or build returns nil.
 func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts ...WorkflowOption) *Workflow[I, O] {
 	d := new(graphDefinition)
 	if build == nil {

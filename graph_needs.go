@@ -178,7 +178,7 @@ const (
 	// was not met, even if the output node has completed.
 	FailRun UnmetNeedPolicy = "fail"
 	// RunAnyway lets a node begin once all nodes that it needs are over, whether they completed or not. A node with RunAnyway
-	// reads the values of these nodes with [Node.Get].
+	// reads the values of the nodes that it needs with [Node.Get].
 	RunAnyway UnmetNeedPolicy = "run"
 )
 

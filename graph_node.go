@@ -143,9 +143,9 @@ func callInput[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v CI,
 // the item as its input. All children are started at once, and any worker may execute them. To bound how many children execute
 // at once, set the settings of their queue. The value of the EachChild node is the list of the children's outputs, in the order
 // of the items. The database counts the ends of the children, so that not every end wakes the run: if 10,000 children end
-// within a minute, they wake the run about ten times. The node waits for all children. If children do not complete, the node
-// fails with an error that wraps the errors of these children. The EachChild node needs the node over. The options of the
-// EachChild node are [StartOption] values, such as [InQueue] and [Delay].
+// within a minute, they wake the run about ten times. The node waits for all children. If a child does not complete, the node
+// fails with an error that wraps the errors of all children that did not complete. The EachChild node needs the node over. The
+// options of the EachChild node are [StartOption] values, such as [InQueue] and [Delay].
 func (g *Graph[I]) EachChild[CI, CO any](name string, over *Node[[]CI], w *Workflow[CI, CO], opts ...NodeOption) *Node[[]CO] {
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStartOptions)

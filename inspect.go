@@ -63,7 +63,7 @@ type RunInfo struct {
 	OpenCalls []OpenCall    // calls that have no outcome yet, in the order in which they began
 	Progress  []MapProgress // the progress of the run's Maps
 	// LastFailure is the most recent attempt that failed or was interrupted, among the calls in OpenCalls. LastFailure is nil
-	// if there was no such attempt.
+	// if no attempt failed.
 	LastFailure *FailedAttempt
 
 	// Unreceived is the number of signals, by name, that the run has accepted and not received. Signals that were not received
@@ -91,8 +91,7 @@ type OpenCall struct {
 	Attempts int
 	Since    time.Time
 	Until    time.Time // the end of a sleep, a backoff or a receive with Within; otherwise zero
-	// LastFailure is the last attempt of the call that failed or was interrupted. LastFailure is nil if there was no such
-	// attempt.
+	// LastFailure is the last attempt of the call that failed or was interrupted. LastFailure is nil if no attempt failed.
 	LastFailure *FailedAttempt
 	// Limit is the name of the [Limit] for whose permit the step waits, and LimitKey is the key that the step gave. Before is
 	// the number of steps that get a permit before this step. Limit is empty if the step waits for no permit.

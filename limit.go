@@ -73,8 +73,8 @@ func Concurrent(n int) LimitOption {
 }
 
 // Rate bounds how many units are granted in a period, evenly spread: in any half-open window of length w at most n*w/per, plus
-// [Burst]. The database's clock measures these windows. After a failover or a restore of the database, the limit grants nothing
-// for the longest of Config.Lease, per, and per*Burst/n. The arguments n and per must be positive.
+// [Burst]. The database's clock measures the windows of a Rate. After a failover or a restore of the database, the limit grants
+// nothing for the longest of Config.Lease, per, and per*Burst/n. The arguments n and per must be positive.
 func Rate(n int, per time.Duration) LimitOption {
 	return func(o *limitOptions) {
 		o.addOption(optionRate, "Rate")

@@ -86,9 +86,9 @@ type StatusCount struct {
 }
 
 // StatusCounts counts the runs that are pending, running, waiting, paused, failed or expired, and leaves out statuses that no run
-// has. For each workflow and queue, StatusCounts counts at most 10,000 runs that are due, at most 10,000 runs that are due
-// later, and at most 10,000 runs that wait without a time, are paused or have failed. StatusCounts therefore takes only
-// milliseconds, even for millions of runs. Completed and cancelled runs are not counted.
+// has. For each workflow and queue, StatusCounts counts at most 10,000 due runs, at most 10,000 runs that are due later, and at
+// most 10,000 runs that wait without a time, are paused or have failed. StatusCounts therefore takes only milliseconds, even
+// for millions of runs. Completed and cancelled runs are not counted.
 func (e *Engine) StatusCounts(ctx context.Context) ([]StatusCount, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("count runs: %w", err)

@@ -50,7 +50,7 @@ type NeededChange struct {
 }
 
 // Preflight replays the histories of all live runs that match the filter against the code of this engine's Config.Workflows.
-// Preflight reports which runs the code fits, with the calls that these runs would make next. Preflight also reports which runs
+// Preflight reports which runs the code fits, and which calls each of them would make next. Preflight also reports which runs
 // would fail without a further call, and which runs would be held, at which call and why. A run that would fail does not prove
 // a mistake in the code, because the last step of the run may have failed. Runs of new code that fails or panics are also
 // reported as failing. Call Preflight before a deploy, from the new program; [Engine.Run] need not be active. Preflight writes

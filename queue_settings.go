@@ -23,9 +23,9 @@ type QueueSettings struct {
 	// MaxInProgress is the largest number of root runs that have begun and not ended, including runs that wait, are paused or
 	// are held. Descendants of root runs in the queue do not count.
 	MaxInProgress int
-	// MaxExecutingPerKey and MaxInProgressPerKey bound the runs of each [GroupKey] as MaxExecuting and MaxInProgress bound those of
-	// the queue. With a MaxInProgressPerKey of 1, the runs of a key are executed one after the other: runs with a higher
-	// priority first, and runs of one priority in the order in which they became due.
+	// MaxExecutingPerKey and MaxInProgressPerKey bound the runs of each [GroupKey] as MaxExecuting and MaxInProgress bound the
+	// runs of the queue. With a MaxInProgressPerKey of 1, the runs of a key are executed one after the other: runs with a
+	// higher priority first, and runs of one priority in the order in which they became due.
 	MaxExecutingPerKey  int
 	MaxInProgressPerKey int
 	// Rate bounds how many runs begin in a period, and RatePerKey how many runs of each GroupKey begin in a period. Rate and
@@ -45,9 +45,9 @@ type QueueSettings struct {
 
 // QueueRate bounds how many runs begin: in any half-open window of length w at most Count*w/Period, plus Burst. A run counts at
 // the time, by the database's clock, at which workers may claim it. While no worker has a free slot, the rate stands still, so
-// that runs do not begin together afterwards. A worker may claim a run up to a second later, so that in a window of length w at
-// most Count*(w+1s)/Period, plus Burst, runs are claimed. After a failover or a restore of the database, no run begins for the
-// longest of Config.Lease, Period, and Burst*Period/Count.
+// that no more runs than usual begin when a slot becomes free. A worker may claim a run up to a second later, so that in a
+// window of length w at most Count*(w+1s)/Period, plus Burst, runs are claimed. After a failover or a restore of the database,
+// no run begins for the longest of Config.Lease, Period, and Burst*Period/Count.
 type QueueRate struct {
 	Count  int
 	Period time.Duration // the period of Count, rounded down to whole microseconds

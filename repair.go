@@ -44,19 +44,20 @@ type Repaired struct {
 // Retry executes a failed or expired run again. The run keeps its ID, UUID, input and tags, and its recorded steps are not
 // executed again. The execution before the retry is kept as a generation, with its result: see [Engine.Generations].
 //
-// Without further options, Retry drops the failed steps whose errors the run's error wraps, such as [RunError.Step], so that
-// these steps are executed again. Failures that the workflow function handled are kept. If a failed step is a child, the child
-// is retried, and its parent waits for the child again. If compensations were executed, Retry also drops the steps that the
-// compensations undid, which the code names with [Undoes]. Retry returns [ErrFromRequired] if it does not know which steps to
-// drop, and then needs the option [From] or [FromEnd].
+// Without further options, Retry drops the failed steps whose errors the run's error wraps, such as [RunError.Step]. The run
+// executes the dropped steps again. Failures that the workflow function handled are kept. If a failed step is a child, the
+// child is retried, and its parent waits for the child again. If compensations were executed, Retry also drops the steps that
+// the compensations undid, which the code names with [Undoes]. Retry returns [ErrFromRequired] if it does not know which steps
+// to drop, and then needs the option [From] or [FromEnd].
 //
 // In a graph, Retry also executes again the nodes that ran because of the failure, and the nodes that were skipped because of
 // the values of such nodes.
 //
 // A step that failed or was interrupted is executed again with its old [IdempotencyKey], because its first attempt may have
-// taken effect. A completed step that Retry drops gets a new idempotency key. A dropped call of a child starts another child;
-// the former child is cancelled unless it is [Detached]. Signals that a dropped receive had taken are received again. The
-// [Timeout] of a retried run begins again. With [DryRun], Retry changes nothing and returns what it would do.
+// taken effect. A completed step that Retry drops gets a new idempotency key. If Retry drops the call of a child, the run
+// starts another child; the old child is cancelled unless it is [Detached]. Signals that a dropped receive had taken are
+// received again. The [Timeout] of a retried run begins again. With [DryRun], Retry changes nothing and returns what it would
+// do.
 //
 // Deploy corrected code before the retry. A run that fails again can be retried again. [Run.Result] of a new handle, and
 // callers that already wait, get the result of the newest generation.

@@ -46,7 +46,7 @@ type Schedule struct {
 	// Location is the time zone of Cron, such as Europe/Berlin. The default is UTC.
 	Location string
 
-	// Workflow is the name of the workflow. If no worker executes the workflow yet, the runs wait for such a worker.
+	// Workflow is the name of the workflow. If no worker executes the workflow yet, the runs wait until a worker does.
 	Workflow string
 	// Queue is the queue of the runs. The default is the queue of the workflow, if this engine executes the workflow, and
 	// otherwise [DefaultQueue].

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// ScheduleInfo describes a schedule. Its times are in UTC.
+// ScheduleInfo describes a schedule. The times in a ScheduleInfo are in UTC.
 type ScheduleInfo struct {
 	Name string
 	// Schedule is the schedule that applies: Set, or Declared if Set is nil. The Input of the Schedule is a [jsontext.Value].
@@ -33,7 +33,7 @@ type ScheduleInfo struct {
 	WaitingAt          time.Time      // the scheduled time that waits for the end of the previous run, or zero; see OverlapWait
 	LastFires          []ScheduleFire // the latest fires, at most five, the newest first
 	Problem            string         // why the schedule cannot fire; empty if it can
-	DeclaredButDeleted bool           // DeleteSchedule deleted a schedule that code still declares; such a schedule does not fire
+	DeclaredButDeleted bool           // DeleteSchedule deleted the schedule, and code still declares it; the schedule does not fire
 }
 
 // ScheduleFire records what happened at one scheduled time of a schedule, or at a trigger.
@@ -147,11 +147,11 @@ type BackfillResult struct {
 	IDTaken      int // the number of times for which another run has the run ID
 }
 
-// Backfill starts the runs of scheduled times that have not started a run. Such a time was missed, skipped or replaced, or came
-// while the schedule was paused or did not exist yet. Backfill considers the scheduled times t with from <= t < to, by the
-// schedule's current settings. A time whose run was deleted by retention counts as started. Backfill skips times that the
-// schedule itself has not decided yet. Backfill starts its runs at once, 100 per transaction, whatever the Overlap of the
-// schedule is. To spread the runs of a Backfill, use a queue with settings.
+// Backfill starts the runs of scheduled times that have not started a run. A time without a run was missed, skipped or
+// replaced, or came while the schedule was paused or did not exist yet. Backfill considers the scheduled times t with from <= t
+// < to, by the schedule's current settings. A time whose run was deleted by retention counts as started. Backfill skips times
+// that the schedule itself has not decided yet. Backfill starts its runs at once, 100 per transaction, whatever the Overlap of
+// the schedule is. To spread the runs of a Backfill, use a queue with settings.
 //
 // If Backfill returns an error, its result counts what was done before the error, and Backfill can be called again. Backfill
 // returns [ErrNotFound], and [ErrInvalidConfig] if to is not after from. The options of Backfill are [Reason] and [Actor]: with

@@ -18,7 +18,7 @@ type Stats struct {
 	LargestFlushRows int64         // the number of rows of the largest flush
 	TotalFlushTime   time.Duration // the sum of the durations of all flushes; two flushes can be under way at once
 	AverageFlushTime time.Duration // moving average of the duration of a flush, over about sixteen flushes
-	FailedFlushes    int64         // the number of flushes that the database rejected; such a flush was split, or its callers got the error
+	FailedFlushes    int64         // the number of flushes that the database rejected; a rejected flush is split, or its callers get the error
 	FlushRetries     int64         // retries of flushes while the database was not available
 	PendingWrites    int           // calls that wait now for their flush to begin
 

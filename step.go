@@ -19,8 +19,8 @@ import (
 //
 // Step returns the value that decodes from the record, even when fn was executed just now. Step returns a failure of fn as a
 // [*StepError], which is created from the record. Step also returns [ErrSuspended], [ErrCancelled] and, if the run's time is
-// over, [ErrTimeout]: the workflow function should return these errors. The other errors of Step are [ErrDuplicateStep],
-// [ErrNestedStep], [ErrInvalidName], [ErrInvalidConfig] and [ErrDiverged].
+// over, [ErrTimeout]. A workflow function should return ErrSuspended, ErrCancelled and ErrTimeout. The other errors of Step are
+// [ErrDuplicateStep], [ErrNestedStep], [ErrInvalidName], [ErrInvalidConfig] and [ErrDiverged].
 func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts ...StepOption) (T, error) {
 	call := newDurableCall(c, name, store.KindStep, callSite(0), fn, opts)
 	if call.transact != nil { // called by the Tx of a store

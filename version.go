@@ -8,11 +8,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Pinned is an option of [Define]. A pinned run is executed only by workers of the version that started the run (see
-// Config.Version), until the last of these workers was seen longer ago than the grace period. After the grace period, workers
-// of other versions execute the run. Use Pinned for workflows whose runs are short, so that each run ends with the code with
-// which it began. Keep the old version running until its runs have ended. The grace period is at least 30 s; a smaller one,
-// such as zero, counts as 30 s.
+// Pinned is an option of [Define]. Only workers of the version that started a pinned run (see Config.Version) execute the run,
+// until the last of these workers was seen longer ago than the grace period. After the grace period, workers of other versions
+// execute the run. Use Pinned for workflows whose runs are short, so that each run ends with the code with which it began. Keep
+// the old version running until its runs have ended. The grace period is at least 30 s; a smaller one, such as zero, counts as
+// 30 s.
 //
 // A pinned run that a program without an ordered version (see Config.Version) has started belongs to the version that claims
 // the run first. Each worker follows the option Pinned in its own code.

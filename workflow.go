@@ -74,8 +74,8 @@ const (
 
 // Queue sets the name of the queue in which the workflow's runs wait for a worker, unless a start names another queue by
 // [InQueue]. Without the option Queue, root runs wait in [DefaultQueue], and children in the queue of their parent. A run keeps
-// its queue when the name is changed in the code. Workers still execute such a run, because a worker serves all queues unless
-// Config.Queues names some.
+// its queue when the name is changed in the code. Workers still execute a run of the old queue, because a worker serves all
+// queues unless Config.Queues names some.
 func Queue(name string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.queue = name

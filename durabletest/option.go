@@ -120,7 +120,7 @@ func Configure(change func(*durable.Config)) Option {
 	return optionFunc(func(set *testSettings) { set.configFuncs = append(set.configFuncs, change) })
 }
 
-// Workflows registers further workflows with the engine, such as those of children.
+// Workflows registers further workflows with the engine, such as the workflows of children.
 func Workflows(workflows ...durable.Definition) Option {
 	return optionFunc(func(set *testSettings) { set.workflows = append(set.workflows, workflows...) })
 }

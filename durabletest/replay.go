@@ -39,7 +39,7 @@ const oldestFormat = 2
 // A run that has completed or failed must end in the same way in the replay, and make no new calls. A run that had not ended,
 // or was cancelled, may make new calls after it has made all recorded calls. If the replay makes new calls while recorded calls
 // are missing, the code diverges: a step was probably renamed, and would be executed again. Recorded calls that the code no
-// longer makes are no divergence by themselves; ReplayResult.NotCalled lists these calls.
+// longer makes are no divergence by themselves; ReplayResult.NotCalled lists the recorded calls that were not made.
 //
 // Replay fails the test only if the export cannot be read or belongs to another workflow.
 func Replay(t testing.TB, w durable.Definition, exported []byte, opts ...Option) ReplayResult {

@@ -56,9 +56,9 @@ func Authorize(f func(r *http.Request, a Action) (actor string, err error)) Opti
 }
 
 // Visible bounds the runs that a request may see, for example to the workflows of one team or the tag of one tenant. The
-// conditions of Visible are combined with the conditions of the page. They apply to lists, counts, groups of failures, events,
-// trees and pages of single runs, which do not name hidden runs. A hidden run does not exist for the request. A child is a run
-// of its own: the dashboard hides a child that does not match.
+// conditions of Visible are combined with the conditions of the page. The conditions of Visible apply to lists, counts, groups
+// of failures, events, trees and pages of single runs, which do not name hidden runs. A hidden run does not exist for the
+// request. A child is a run of its own: the dashboard hides a child that does not match.
 //
 // With Visible, the dashboard shows only the queue that the conditions name, the schedules whose runs match the conditions, and
 // the workers that execute the named workflow or claim from the named queue. With Visible, the dashboard shows no limits.

@@ -36,11 +36,11 @@ var (
 	ErrDuplicateStep = engine.ErrDuplicateStep
 	// ErrNestedStep is returned by a durable call inside a step's function.
 	ErrNestedStep = engine.ErrNestedStep
-	// ErrOutsideStep is returned when a workflow function makes a call that writes with its own Ctx, or with a context derived
-	// from its Ctx. The call can be of an Engine, of a Workflow or of a store (StartTx, SignalTx). Every replay would repeat a
-	// call that writes. Use [Ctx.Start], [Ctx.StartChild], [Ctx.Signal] or [Ctx.SetTags] instead, or make the call in a step,
-	// with the step's context. [IdempotencyKey] panics with this error when it gets the Ctx of a workflow. Calls that only read
-	// are allowed with the Ctx of a workflow; their results are not recorded.
+	// ErrOutsideStep is returned when a workflow function passes its own Ctx, or a context derived from its Ctx, to a call of
+	// an Engine, a Workflow or a store that writes, such as StartTx. Every replay would repeat a call that writes. Use
+	// [Ctx.Start], [Ctx.StartChild], [Ctx.Signal] or [Ctx.SetTags] instead, or make the call in a step, with the step's
+	// context. [IdempotencyKey] panics with this error when it gets the Ctx of a workflow. Calls that only read are allowed
+	// with the Ctx of a workflow; their results are not recorded.
 	ErrOutsideStep = engine.ErrOutsideStep
 	// ErrInsideTx is returned when an engine on SQLite is called inside the function of a Tx step. The call would wait for the
 	// step's transaction, and the step for the call.

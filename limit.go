@@ -146,7 +146,8 @@ func newLimitBounds(s store.LimitSettings) LimitBounds {
 //
 // Steps get their permits in the order in which they began to wait; a step that needs many units is not overtaken by others.
 // The wait for a permit counts towards [TotalTimeout], but not towards [AttemptTimeout]. A step that waits long takes neither
-// memory nor a slot of a worker, and keeps its place when its process dies. A step of a paused run loses its place.
+// memory nor a slot of a worker, and keeps its position in the order when its process dies. When a run is paused, its waiting
+// steps lose their positions.
 //
 // A permit ends with the lease of its run. If a process stands still for longer than the lease and then continues, the step's
 // function may still be executing while another step has the permit.

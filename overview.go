@@ -42,8 +42,8 @@ type FailureGroup struct {
 
 // Failures groups the failed and expired runs that match the filter by workflow, step and type of error, the largest group first.
 // Step and type are stored in clear, even if a codec encrypts the errors. The newest 10,000 runs of each group are examined;
-// see [FailureGroup.More]. At most 1000 groups are returned. To select the runs of a group, for example for [Engine.RetryAll],
-// set [Filter.Failure].
+// see [FailureGroup.More]. At most 1000 groups are returned. To select the runs of one [FailureGroup], for example for
+// [Engine.RetryAll], set [Filter.Failure].
 //
 // Failures returns [ErrInvalidConfig] for an invalid filter.
 func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error) {

@@ -72,7 +72,7 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 // ones. The options [OnlyUnstarted] and [OnlyItself] cancel fewer descendants. A run that no process has executed yet is
 // cancelled at once. A run that has been executed is counted in ControlResult.Requested, and cannot complete any more. When a
 // run is cancelled, first the contexts of its running steps end with [ErrCancelled] as the cause, and results that still arrive
-// are recorded. Then its compensations are executed, and the run ends as [StatusCancelled].
+// are recorded. After its steps, the compensations of the run are executed, and the run ends as [StatusCancelled].
 //
 // If the run is not in memory, because it waits, is paused or was interrupted, a worker that executes its workflow first
 // replays the run. If no worker executes the workflow, the state of the run does not change until such a worker starts, or

@@ -13,14 +13,15 @@
 //
 // # Clock
 //
-// The engine has a clock of its own, which begins at the present time. The clock determines when sleeps end, when failed steps are
-// retried, when a Receive, a Timeout or a Delay is over, when the rate of a queue allows a run to begin, and the time at which a
-// run was created.
+// The engine has a clock of its own, which begins at the present time. The clock determines when sleeps end, when failed steps
+// are retried, and when a Receive, a Timeout or a Delay is over. The clock also determines when the rate of a queue allows a
+// run to begin, and the time at which a run was created.
 //
-// The clock stands still while a workflow or a step executes. It moves only while the test waits in Run.Result, Workflow.Call,
-// [Engine.Advance] or [Engine.AdvanceUntil]. When all runs wait, the clock jumps to the earliest time at which something is due.
-// Between two such calls the clock stands still, so a signal that the test sends between them arrives before the next timer ends.
-// After [Engine.FreezeClock] the clock moves only in Advance and AdvanceUntil.
+// The clock stands still while a workflow or a step executes. The clock moves only while the test waits in Run.Result,
+// Workflow.Call, [Engine.Advance] or [Engine.AdvanceUntil]. When all runs wait, the clock jumps to the earliest time at which
+// something is due. Between two calls that move the clock, the clock stands still. A signal that the test sends between the two
+// calls therefore arrives before the next timer ends. After [Engine.FreezeClock] the clock moves only in Advance and
+// AdvanceUntil.
 //
 // The clock does not change time.Now. Steps take real time, and AttemptTimeout is measured in real time. With the option
 // [RealTime], the engine uses the database's clock instead.

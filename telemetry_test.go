@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -140,6 +141,47 @@ func TestMetrics(t *testing.T) {
 	}
 	if counts["durable.journal.flush.duration"] == 0 {
 		t.Error("no flush was measured")
+	}
+}
+
+// A run that waits and is executed again does not make the latency of the beginning look better than it is.
+func TestOnlyTheFirstExecutionHasAScheduleLatency(t *testing.T) {
+	reader := metric.NewManualReader()
+	w := durable.Define("wait", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
+	e := engineWith(t, openStore(t), durable.Config{
+		Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond, MeterProvider: metric.NewMeterProvider(metric.WithReader(reader)),
+	})
+	running(t, e)
+	run, err := w.Start(within(t), e, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, e, run.ID(), durable.StatusWaiting)
+	if err := e.Signal(within(t), run.ID(), "go", 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Result(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if info := read(e.Get(within(t), run.ID()))(t); info.Epoch < 2 {
+		t.Fatalf("the run was claimed %d times, want two executions", info.Epoch)
+	}
+	var got metricdata.ResourceMetrics
+	if err := reader.Collect(within(t), &got); err != nil {
+		t.Fatal(err)
+	}
+	var measured uint64
+	for _, scope := range got.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if d, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == "durable.run.schedule_latency" {
+				for _, p := range d.DataPoints {
+					measured += p.Count
+				}
+			}
+		}
+	}
+	if measured != 1 {
+		t.Errorf("the latency was measured %d times, want once", measured)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// strayLaneCache are the lanes with store.AdmissionNotNeeded. In a queue with a row, their runs are strays.
+// strayLaneCache holds the lanes with store.AdmissionNotNeeded, by queue. In a queue with a row, the runs of these lanes are strays.
 type strayLaneCache struct {
 	mu      sync.Mutex
 	byQueue map[string][]store.ClaimLane
@@ -21,7 +21,7 @@ func (l *strayLaneCache) isOld() bool {
 	return time.Since(l.readAt) > store.StrayCheckInterval
 }
 
-func (l *strayLaneCache) ofQueue(queue string) []store.ClaimLane {
+func (l *strayLaneCache) lanesOfQueue(queue string) []store.ClaimLane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byQueue[queue]
@@ -41,7 +41,7 @@ func (s *database) lanesWithStrays(ctx context.Context, x executor, queue string
 		}
 		s.strayLaneCache.setLanes(byQueue)
 	}
-	for _, l := range s.strayLaneCache.ofQueue(queue) {
+	for _, l := range s.strayLaneCache.lanesOfQueue(queue) {
 		next, ok, err := nextLane(x, l-1)
 		if err != nil {
 			return nil, err

@@ -52,7 +52,7 @@ type admissionQueues struct {
 	perWorker map[string]int // how many runs a worker executes at once, if that is bounded
 }
 
-// lastClaimRules is what the last claim left out.
+// lastClaimRules holds the rules for queues that the last claim had, and what they were made from.
 type lastClaimRules struct {
 	rows                    *admissionQueues
 	fullQueues              []string

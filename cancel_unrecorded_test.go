@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,11 +17,13 @@ func TestCancelOfARunThatRecordedNoStepCompensates(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			onStores(t, func(t *testing.T, s durable.Store) {
 				var undone atomic.Int32
-				g := newGate()
+				g, registered := newGate(), make(chan struct{})
+				var once sync.Once
 				w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
 					if err := c.Compensate("undo", func(context.Context) error { undone.Add(1); return nil }); err != nil {
 						return 0, err
 					}
+					once.Do(func() { close(registered) })
 					switch what {
 					case "nothing": // a step that took effect, and whose row was not written
 						return 0, c.Do("charge", g.pass)
@@ -35,11 +38,7 @@ func TestCancelOfARunThatRecordedNoStepCompensates(t *testing.T) {
 				})
 				e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond, Grace: -1})
 				stop := running(t, e)
-				var opts []durable.StartOption
-				if what == "its time is over" {
-					opts = append(opts, durable.Timeout(300*time.Millisecond))
-				}
-				run, err := w.Start(within(t), e, 0, append(opts, durable.ID("run"))...)
+				run, err := w.Start(within(t), e, 0, durable.ID("run"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,10 +56,13 @@ func TestCancelOfARunThatRecordedNoStepCompensates(t *testing.T) {
 				case "paused":
 					awaitStatus(t, e, "run", durable.StatusWaiting)
 					must(t)(e.Pause(within(t), "run"))
-				default:
-					if what != "its time is over" {
-						awaitStatus(t, e, "run", durable.StatusWaiting)
+				case "its time is over":
+					<-registered // however slow the machine is: a run whose function was not called by then has nothing to undo
+					if err := e.SetTimeout(within(t), "run", 300*time.Millisecond); err != nil {
+						t.Fatal(err)
 					}
+				default:
+					awaitStatus(t, e, "run", durable.StatusWaiting)
 				}
 				stop()
 				want := durable.ErrTimeout

@@ -164,7 +164,7 @@ func executePostgres(t *testing.T, url, text string) {
 
 func executeSQLite(t *testing.T, file, text string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+strings.ReplaceAll(strings.ReplaceAll(file, "%", "%25"), " ", "%20"))
+	db, err := sql.Open("sqlite", "file:"+strings.ReplaceAll(strings.ReplaceAll(file, "%", "%25"), " ", "%20")+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
 	}

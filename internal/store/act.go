@@ -9,11 +9,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// Act is a change that a person has requested, as an event records it. Without an actor and a reason, there is no event, so the calls of
-// programs, such as the signals of an application, write none.
+// Act holds the actor, the reason and the time of a change that a person requests. A change with neither an actor nor a reason
+// writes no event. So signals that an application sends write no event.
 //
-// The event is written in the transaction of the change, and only if that changes anything. So a call whose result was lost can be
-// repeated.
+// A store writes the event in the transaction of the change, and only if the change has an effect. A repeated call therefore
+// writes no second event.
 type Act struct {
 	Actor  string
 	Reason string
@@ -29,8 +29,9 @@ var NoRun uuid.UUID
 // Act returns the act that the events record.
 func (o *ControlRequest) Act() Act { return Act{Actor: o.Actor, Reason: o.Reason, At: o.Now} }
 
-// Events returns the events of a resume, unless nobody has given an actor or a reason: one for each run that was resumed, and for each of
-// Runs that a paused ancestor still keeps paused. Other requests have only the events of their effects.
+// Events returns one event for each run that a resume request has resumed, and for each of Runs that a paused ancestor still
+// keeps paused. Events returns nil for a request with neither an actor nor a reason, for a resume that ends a repair, and for a
+// request that is no resume.
 func (o *ControlRequest) Events(changes []ControlChange) (events []Event) {
 	if act := o.Act(); o.Verb != VerbResume || o.ForRepair || !act.IsRecorded() {
 		return nil
@@ -43,8 +44,9 @@ func (o *ControlRequest) Events(changes []ControlChange) (events []Event) {
 	return events
 }
 
-// ActOfPause returns the act of the pause that the end of an ownership brings into effect, or an empty one if no request pauses the run.
-// before are the control bits of the run, and by and reason what the request has recorded in its row.
+// ActOfPause returns the act of the pause request that takes effect when an ownership of the run ends, or an empty act if no
+// request pauses the run. The argument before has the control bits of the run. The arguments by and reason are the actor and
+// the reason that the pause request has recorded in the run's row.
 func (w *OwnershipEnd) ActOfPause(before ControlBits, by, reason string) Act {
 	if before&PausedMask == 0 || w.Status == Paused && !w.HoldsRun && by == "" {
 		return Act{}
@@ -52,7 +54,8 @@ func (w *OwnershipEnd) ActOfPause(before ControlBits, by, reason string) Act {
 	return Act{Actor: by, Reason: cmp.Or(reason, w.Reason)}
 }
 
-// TagsText returns the tags as the event of a change shows them, ordered by key. A tag that is removed has no value.
+// TagsText returns the tags as the text that an event of their change shows, ordered by key. The text shows a removed tag with
+// an empty value.
 func TagsText(tags []Tag) string {
 	last := make(map[string]string, len(tags))
 	for _, tag := range tags {
@@ -66,7 +69,8 @@ func TagsText(tags []Tag) string {
 	return strings.Join(texts, ", ")
 }
 
-// TimeText returns a time as events show it, or "" for none. The stores have the same text.
+// TimeText returns a time in the text form that events show, or "" for the zero time. SQL statements of the stores format times
+// in the same form.
 func TimeText(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -8,19 +8,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// AdmissionRequest is one admission of a queue: a transaction that decides which runs of the queue may begin. It removes the places
-// of runs that have ended or that wait. It gives each due run a place, or puts it in line.
+// AdmissionRequest is one admission of a queue: a transaction that decides which runs of the queue may begin. An admission
+// removes the places of runs that have ended or that wait. An admission gives each due run a place in the queue, or adds the
+// run to the line of runs that wait for a place.
 type AdmissionRequest struct {
 	Queue            string
 	Now              time.Time
 	CloseAfterRewind time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
 
-	// WorkIsCertain reports whether a run of the queue has just ended or begun to wait. Then the pass has work to do, and a store
-	// need not look for it first.
+	// WorkIsCertain reports whether a run of the queue has just ended or begun to wait. If WorkIsCertain is true, the admission
+	// has work to do, and the store need not check for work first.
 	WorkIsCertain bool
 
-	// QueueLocked is set if another transaction has locked the queue. That transaction makes the pass, and the caller tries
-	// again soon.
+	// QueueLocked reports that another transaction has locked the queue. The other transaction does the work of this admission,
+	// and the caller tries again soon.
 	QueueLocked bool
 	NextPassAt  time.Time // when there is more to do although nothing else happens; zero: no time is known
 	HasMoreWork bool      // there is more to do now
@@ -39,26 +40,27 @@ func (a *AdmissionRequest) CopyResults(plan *AdmissionPlan) {
 	}
 }
 
-// QueueAdmitter decides which runs of queues with settings may begin. If a queue has no row, because it was deleted, all of its
-// runs may begin at once.
+// QueueAdmitter decides which runs of queues with settings may begin. All runs of a queue that was deleted, and therefore has
+// no row, may begin at once.
 type QueueAdmitter interface {
-	// Admit decides about the runs of one queue, in one transaction, and sets the results. A run that another transaction has
-	// locked is left for the next admission.
+	// Admit decides which runs of one queue may begin, in one transaction, and sets the results in the request. Admit leaves a
+	// run that another transaction has locked to the next admission.
 	Admit(ctx context.Context, a *AdmissionRequest) error
 }
 
 const (
-	// MaxAdmittedNotClaimed is how many runs of a queue may be admitted and not claimed yet. The number is small, so that an urgent run
-	// need not wait for many admitted runs.
+	// MaxAdmittedNotClaimed is the largest number of runs of a queue that are admitted and not claimed yet. The number is
+	// small, so that an urgent run need not wait for many admitted runs.
 	MaxAdmittedNotClaimed = 256
 
-	// MaxRunsRead is how many runs of each kind a store reads for one admission; see QueueState.AddRuns.
+	// MaxRunsRead is the largest number of runs of each kind that a store reads for one admission; see QueueState.AddRuns.
 	MaxRunsRead = 500
 
-	// MaxRunsReadBehindKey is how many runs behind one key, in each of its lines, a store reads for one admission.
+	// MaxRunsReadBehindKey is the largest number of runs that a store reads for one admission from each line of runs that wait
+	// behind one group key.
 	MaxRunsReadBehindKey = 20
 
-	// MaxKeysRead is how many keys a store reads for one admission because their CheckAt has come.
+	// MaxKeysRead is the largest number of group keys that a store reads for one admission because their CheckAt has come.
 	MaxKeysRead = 100
 
 	// turnOfWeightOne is what a turn adds for a run of weight 1.
@@ -79,7 +81,7 @@ func (t *PerPriority) ofPriority(priority int16) *int64 {
 	return &t[min(max(int(priority)-LowestPriority, 0), len(t)-1)]
 }
 
-// QueueState is what an admission has read of a queue, whose row its transaction has locked.
+// QueueState is the state of a queue that an admission has read. The transaction of the admission has locked the queue's row.
 type QueueState struct {
 	QueueRow
 	Now              time.Time   // of the pass; it may be before that of an earlier one
@@ -93,8 +95,8 @@ type QueueState struct {
 	RecordedSettings string // the recorded settings
 	AppliedSettings  string // the recorded settings at the last admission
 
-	// A store sets these fields before it locks the queue, to find out whether a pass would change anything. It sets NextDueAt in
-	// each admission.
+	// A store sets HasWork, HasUnclaimed, HasRunsInLine and NextDueAt before it locks the queue, to find out whether an
+	// admission would change anything. The store sets NextDueAt in each admission.
 	HasWork       bool      // a run has departed, is due without a place, or is a stray, or the time of an admitted run is over, or a key is to be looked at
 	HasUnclaimed  bool      // a run is admitted that was never executed
 	HasRunsInLine [3]bool   // whether there is a run in the line of each class
@@ -110,9 +112,18 @@ type QueueState struct {
 	hasMoreWork bool
 }
 
-// AddRuns adds runs of one kind that the store has read, at most MaxRunsRead. The kinds are: runs that have left the queue or wait,
-// runs that are due and not admitted, runs that entered the queue before it had settings, runs that are admitted and not claimed
-// (see MayTakeRunsBack), and, if the queue is deleted, runs that still have a row in table place. The same run may be added for two kinds.
+// AddRuns adds the runs of one kind that the store has read, at most MaxRunsRead. A store may add the same run for two kinds.
+// The kinds are:
+//
+// - runs that have left the queue or wait;
+//
+// - runs that are due and not admitted;
+//
+// - runs that entered the queue before the queue had settings;
+//
+// - runs that are admitted and not claimed (see MayTakeRunsBack);
+//
+// - runs of a deleted queue that still have a row in table place.
 func (s *QueueState) AddRuns(runs []AdmissionRun) {
 	if s.seenRuns == nil {
 		s.seenRuns = make(map[uuid.UUID]struct{}, len(runs))
@@ -126,12 +137,12 @@ func (s *QueueState) AddRuns(runs []AdmissionRun) {
 	}
 }
 
-// HasRate reports whether a rate bounds how many runs of the queue, or of a key of it, begin.
+// HasRate reports whether a rate limits the starts of the queue's runs, or of the runs of each group key.
 func (s *QueueState) HasRate() bool {
 	return s.Settings.Rate.Count > 0 || s.Settings.RatePerKey.Count > 0
 }
 
-// MaxRunsToReadInLine returns the largest number of runs of each line that an admission needs.
+// MaxRunsToReadInLine returns how many waiting runs of each class an admission reads at most.
 func (s *QueueState) MaxRunsToReadInLine() int {
 	n := MaxAdmittedNotClaimed - s.AdmittedNotClaimed
 	if s.Settings.MaxExecuting > 0 {
@@ -146,8 +157,8 @@ func (s *QueueState) MaxRunsToReadInLine() int {
 	return max(n, 0)
 }
 
-// DueExecutedRuns returns the runs that were executed before and are due without a place. A store finds out which of them have a
-// checkpoint named EndRecordName, and calls MarkEnding for those.
+// DueExecutedRuns returns the runs that were executed before and are due without a place. A store calls MarkEnding for each of
+// these runs that has a checkpoint named EndRecordName.
 func (s *QueueState) DueExecutedRuns() (ids []uuid.UUID) {
 	for i := range s.Runs {
 		if r := &s.Runs[i]; r.WasExecuted && r.Admission == AdmissionPending && !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) {
@@ -157,7 +168,7 @@ func (s *QueueState) DueExecutedRuns() (ids []uuid.UUID) {
 	return ids
 }
 
-// MarkEnding marks a run that has recorded how it ends.
+// MarkEnding marks a run that has recorded its outcome and only executes its compensations.
 func (s *QueueState) MarkEnding(run uuid.UUID) {
 	for i := range s.Runs {
 		if s.Runs[i].Run == run {
@@ -166,7 +177,7 @@ func (s *QueueState) MarkEnding(run uuid.UUID) {
 	}
 }
 
-// KeysToRead returns the keys of the runs that were read, each once, and those that the store adds.
+// KeysToRead returns the group keys of the runs that the store has read and the keys in more, each once.
 func (s *QueueState) KeysToRead(more []string) []string {
 	s.hasMoreWork = s.hasMoreWork || len(more) >= MaxKeysRead
 	keys := slices.Clone(more)
@@ -182,8 +193,9 @@ func (s *QueueState) KeysToRead(more []string) []string {
 	return slices.Compact(keys)
 }
 
-// HasNothingToDo reports whether an admission would change nothing, after the store has read the queue without a lock. The result
-// again is the time from which an admission may change something even if no run starts, ends or becomes due.
+// HasNothingToDo reports whether an admission would change nothing. A store calls HasNothingToDo after it has read the queue
+// without a lock. The result nextPassAt is the time from which an admission may change something even if no run starts, ends or
+// becomes due.
 func (s *QueueState) HasNothingToDo(timeline string) (idle bool, nextPassAt time.Time) {
 	if s.HasWork || s.Deleted || s.AppliedSettings != s.RecordedSettings || s.HasUnclaimed && s.ExceedsBounds() || timeline != "" && s.DatabaseTimeline != timeline {
 		return false, time.Time{}
@@ -217,7 +229,7 @@ func (s *QueueState) advanceClock() {
 	}
 }
 
-// AdmissionRun is a run of the queue, locked by the admission.
+// AdmissionRun is a run of the queue that the transaction of the admission has locked.
 type AdmissionRun struct {
 	QueuePlace
 	HasPlace    bool // the run has a place; otherwise it was started by a process that did not know the queue's row
@@ -230,14 +242,14 @@ type AdmissionRun struct {
 	Deadline    time.Time
 }
 
-// WaitsInLine reports whether the run is still in line, and its time there is not over. A store also returns runs
-// with a place in line that have departed or are due.
+// WaitsInLine reports whether the run still waits in line for a place, and none of its deadlines has passed. A store also reads
+// runs in line that have left the queue or that are due.
 func (r *AdmissionRun) WaitsInLine(now time.Time) bool {
 	return r.Admission == AdmissionInLine && r.Status == Pending && (r.WakeAt.IsZero() || r.WakeAt.After(now))
 }
 
-// LosesPlace reports whether the place of the run is deleted instead of written, because the run has ended. A run that leaves a
-// queue which is being deleted keeps its row, with its key: the queue may get settings again.
+// LosesPlace reports whether the admission deletes the row of the run's place, because the run has ended. A live run that
+// leaves a queue which is being deleted keeps the row with its group key, because the queue may get settings again.
 func (r *AdmissionRun) LosesPlace() bool { return r.State == PlaceGone && r.Status.IsTerminal() }
 
 // The classes of runs tell which bounds apply to a run besides those on executing runs. A queue has a line for each class, so that no
@@ -259,19 +271,20 @@ func (p *QueuePlace) lineClass() int {
 	return newRootClass
 }
 
-// FirstWaitingRuns is the beginning of a line: those of its runs that no other transaction has locked.
+// FirstWaitingRuns holds the first runs of a line of waiting runs, without runs that another transaction has locked.
 type FirstWaitingRuns struct {
 	Runs        []AdmissionRun
 	HasMoreRuns bool // the line is longer
 }
 
-// WaitingRunsRange is the part of a line that a store reads in one range of an index.
+// WaitingRunsRange is the part of a line of waiting runs that a store reads in one range of an index.
 type WaitingRunsRange struct{ HasBegun, Root bool }
 
-// WaitingRunsRanges are the parts of all lines.
+// WaitingRunsRanges lists the parts of all lines of waiting runs.
 var WaitingRunsRanges = [...]WaitingRunsRange{{true, true}, {true, false}, {false, false}, {false, true}}
 
-// AddRunsInLine adds the first runs of one part of the queue's line. The argument more reports whether the part contains further runs.
+// AddRunsInLine adds the first runs of one part of the queue's line of waiting runs. The argument more reports whether the part
+// contains further runs.
 func (s *QueueState) AddRunsInLine(part WaitingRunsRange, runs []AdmissionRun, more bool) {
 	s.FirstInLine[part.lineClass()].mergeRuns(runs, more, comparePlaces)
 }
@@ -322,7 +335,7 @@ type QueueKeyState struct {
 	admitted bool // a run of the key was admitted by this pass
 }
 
-// AdmissionPlan is what an admission changes.
+// AdmissionPlan holds the changes of one admission.
 type AdmissionPlan struct {
 	Runs         []AdmissionRun // whose place, admission, status and WakeAt are written
 	Keys         []QueueKeyState

@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// ClaimTime is how long an admitted run may stay unclaimed before it stops the rates of its queue. In a queue whose workers have
-// slots, runs are claimed sooner.
+// ClaimTime is how long an admitted run may stay unclaimed before it stops the rates of its queue. Workers with free slots
+// claim an admitted run sooner.
 const ClaimTime = 500 * time.Millisecond
 
 // A rate bounds how many runs begin, but an admission can only decide when runs become claimable. While the workers have no free

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// UnclaimedAfter is how long an admitted run may stay unclaimed before admissions check whether its StartBy or its deadline is
-// over. In a queue whose workers have slots, no run waits for so long, so that this check reads no row.
+// UnclaimedAfter is how long an admitted run may stay unclaimed before admissions check whether its StartBy or its deadline has
+// passed. Workers with free slots claim an admitted run sooner than UnclaimedAfter, so the check usually reads no row.
 const UnclaimedAfter = time.Second
 
-// MayTakeRunsBack reports whether the admission may take back the places of runs that no worker has claimed: the queue is paused,
-// or has more runs than its bounds allow, or its settings have changed, so that its keys may have too many. A store then reads the
-// unclaimed runs that were never executed. In any case it reads those whose StartBy or deadline is over.
+// MayTakeRunsBack reports whether the admission may take back the places of runs that no worker has claimed. An admission may
+// do so if the queue is paused, exceeds its bounds, or has changed settings. If MayTakeRunsBack returns true, a store reads all
+// unclaimed runs that were never executed. Otherwise a store reads only the unclaimed runs whose StartBy or deadline has
+// passed.
 func (s *QueueState) MayTakeRunsBack() bool {
 	return s.ExceedsBounds() || !s.Deleted && s.AppliedSettings != s.RecordedSettings
 }

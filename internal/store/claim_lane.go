@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// ClaimLane identifies the runs of one queue, workflow, version, priority and admission state, on which the same versions have diverged. Versions without a place in the order of
-// versions (see IsOrderedVersion) are all the same here. It leads the index by which claims
-// find due runs, so a claim reads only lanes from which it may take runs. It is never negative.
+// ClaimLane identifies the runs of one queue, workflow, version, priority and admission state, on which the same versions have
+// diverged. All versions without a place in the order of versions (see IsOrderedVersion) share one lane. The lane is the first
+// column of the index by which claims find due runs, so a claim reads only lanes from which the worker may take runs. A lane is
+// never negative.
 //
-// A lane is a hash of these values, so that no table of lanes is needed. The hash is a cryptographic one, because names of queues
-// may come from strangers: nobody can choose a name whose lane is that of another queue.
+// A lane is a hash of its queue, workflow and other values, so that no table of lanes is needed. The hash is cryptographic, so
+// that nobody can choose a queue name whose lane is the lane of another queue.
 type ClaimLane int64
 
 // FirstLane is lower than every lane, and LastLane is higher than every lane from which a claim takes runs.
@@ -24,12 +25,13 @@ const (
 	LastLane  ClaimLane = math.MaxInt64
 )
 
-// Admission tells whether the queue of a run permits a claim. It is the three lowest bits of the lane. The numbers
-// are stored.
+// Admission tells whether the queue of a run permits a claim of the run. The three lowest bits of a [ClaimLane] are the
+// Admission. The database stores the numbers of the constants.
 type Admission int8
 
-// The admission states. Claims take runs of AdmissionNotNeeded, AdmissionGranted and AdmissionBypassed only. SQL tests the lowest bit (the run waits for an
-// admission) and the two lowest bits (2: the run was admitted, or passes).
+// The admission states. Claims take only runs with AdmissionNotNeeded, AdmissionGranted or AdmissionBypassed. SQL statements
+// test the lowest bit, which is set if the run waits for an admission. SQL statements also test the two lowest bits, which are
+// 2 if the run was admitted or bypasses the queue.
 const (
 	AdmissionNotNeeded Admission = 0 // the queue has no row: a claim may take the run when it is due
 	AdmissionPending   Admission = 1 // the queue has a row, and an admission has to look at the run when it is due
@@ -41,8 +43,8 @@ const (
 // admissionMask selects the bits of the admission state.
 const admissionMask = 7
 
-// StrayCheckInterval is how often an admission reads the lanes of the database again, to find runs that entered a queue before
-// its row was created.
+// StrayCheckInterval is the time between two reads of the database's lanes by admissions, which look for runs that entered a
+// queue before the queue's row was created.
 const StrayCheckInterval = time.Second
 
 // ClaimLaneOf returns the lane of a run with AdmissionNotNeeded.
@@ -50,7 +52,8 @@ func ClaimLaneOf(queue, workflow, version string, priority int16) ClaimLane {
 	return DivergedLaneOf(queue, workflow, version, "", priority)
 }
 
-// DivergedLaneOf returns the same as ClaimLaneOf for a run on which versions have diverged.
+// DivergedLaneOf returns the lane of a run with AdmissionNotNeeded on which versions of the code have diverged; see
+// DivergedVersions.
 func DivergedLaneOf(queue, workflow, version string, diverged DivergedVersions, priority int16) ClaimLane {
 	b := make([]byte, 0, 256)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(queue)))
@@ -77,17 +80,19 @@ func (r *Run) ClaimLane() ClaimLane {
 // Admission returns the admission state in the lane.
 func (l ClaimLane) Admission() Admission { return Admission(l & admissionMask) }
 
-// WithAdmission returns the lane of the same runs with another admission state.
+// WithAdmission returns the lane of the same queue, workflow, version and priority with the given admission state.
 func (l ClaimLane) WithAdmission(g Admission) ClaimLane { return l&^admissionMask | ClaimLane(g) }
 
-// IsAdmitted reports whether the run was admitted, or passes. It does not arrive again until it waits, is paused or ends.
+// IsAdmitted reports whether the queue has admitted the run, or the run bypasses the queue. An admitted run needs no further
+// admission until the run waits, is paused or ends.
 func (g Admission) IsAdmitted() bool { return g == AdmissionGranted || g == AdmissionBypassed }
 
 // Claimable reports whether a claim may take due runs of the lane.
 func (l ClaimLane) Claimable() bool { return l&1 == 0 }
 
-// RotateLanes prepares lanes, sorted by priority, for one claim: the lanes of each priority begin at a random one and keep
-// their cyclic order. A claim that reaches its limit at the first lane would otherwise never get to the last.
+// RotateLanes prepares lanes, sorted by priority, for one claim. RotateLanes makes the lanes of each priority begin at a random
+// lane and keeps their cyclic order. Without the rotation, claims that always reach their limit at the first lane would never
+// reach the last lane.
 func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 	for rest := lanes; len(rest) > 0; {
 		n := 1
@@ -102,8 +107,8 @@ func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 	}
 }
 
-// QueueClaimRules tells a claim which queues have settings, and from which of them the worker claims at present only some runs. It
-// does not change. Nil means that no queue has a row.
+// QueueClaimRules tells a claim which queues have settings, and from which queues the worker currently claims only some runs. A
+// QueueClaimRules value is immutable. A nil *QueueClaimRules means that no queue has a row.
 type QueueClaimRules struct {
 	queues      map[string]queueClaimRule
 	onlyExpired bool // see NewExpiredClaimRules
@@ -118,9 +123,9 @@ const (
 	claimsBypassingRuns                // none: the worker executes as many runs of the queue as allowed
 )
 
-// NewQueueClaimRules returns the queues with a row that are not deleted. From the queues in full, the worker claims only runs that
-// need no place, because it already executes as many of their runs as allowed. From the queues in paused, it claims these and
-// runs that were executed before.
+// NewQueueClaimRules returns the rules for the queues with a row that are not deleted. The argument full has the queues of
+// which the worker already executes as many runs as allowed: from a full queue, the worker claims only runs that need no place.
+// From a queue in the argument paused, the worker claims only runs that need no place and runs that were executed before.
 func NewQueueClaimRules(queues, full, paused []string) *QueueClaimRules {
 	g := &QueueClaimRules{queues: make(map[string]queueClaimRule, len(queues))}
 	for _, q := range queues {
@@ -135,8 +140,8 @@ func NewQueueClaimRules(queues, full, paused []string) *QueueClaimRules {
 	return g
 }
 
-// NewExpiredClaimRules returns the rules of a claim that takes only runs of these queues that need no place and were never executed: their
-// time is over.
+// NewExpiredClaimRules returns the rules of a claim that takes only expired runs: runs of the given queues that need no place
+// and were never executed.
 func NewExpiredClaimRules(queues []string) *QueueClaimRules {
 	g := NewQueueClaimRules(queues, nil, nil)
 	g.onlyExpired = true
@@ -144,7 +149,8 @@ func NewExpiredClaimRules(queues []string) *QueueClaimRules {
 }
 
 // AllowsClaim reports whether a claim may take runs of a lane in the queue. A run with AdmissionNotNeeded in a queue with a row was started
-// by a process that did not know the row yet. No claim takes such a run before an admission has decided about it.
+// by a process that did not know the row yet. No claim takes a run of such a process before an admission has decided about the
+// run.
 func (g *QueueClaimRules) AllowsClaim(l ClaimLane, queue string) bool {
 	if !l.Claimable() {
 		return false
@@ -159,7 +165,7 @@ func (g *QueueClaimRules) AllowsClaim(l ClaimLane, queue string) bool {
 	return !found || rule != claimsBypassingRuns && l.Admission() == AdmissionGranted || l.Admission() == AdmissionBypassed
 }
 
-// OnlyStartedRuns reports whether a claim takes only runs that were executed before from the lane, because the queue is paused.
+// OnlyStartedRuns reports whether the queue is paused, so that a claim takes only runs from the lane that were executed before.
 func (g *QueueClaimRules) OnlyStartedRuns(l ClaimLane, queue string) bool {
 	return g != nil && l.Admission() == AdmissionGranted && g.queues[queue] == claimsStartedRuns
 }
@@ -167,11 +173,12 @@ func (g *QueueClaimRules) OnlyStartedRuns(l ClaimLane, queue string) bool {
 // OnlyUnstartedRuns reports whether a claim takes only runs that were never executed.
 func (g *QueueClaimRules) OnlyUnstartedRuns() bool { return g != nil && g.onlyExpired }
 
-// ClaimFilter tells which runs a worker claims: those of its workflows, in all queues or in some. It does not
-// change. Nil serves no run.
+// ClaimFilter tells which runs a worker claims: the runs of its workflows, in all queues or in some queues. A ClaimFilter is
+// immutable. A nil *ClaimFilter selects no run.
 type ClaimFilter struct{ workflows, queues map[string]struct{} }
 
-// NewClaimFilter returns the workflows in the given queues, or in all queues if none is given.
+// NewClaimFilter returns a filter that selects the runs of the workflows in the given queues, or in all queues if no queue is
+// given.
 func NewClaimFilter(workflows, queues []string) *ClaimFilter {
 	set := func(names []string) map[string]struct{} {
 		m := make(map[string]struct{}, len(names))
@@ -193,7 +200,7 @@ func (s *ClaimFilter) Includes(queue, workflow string) bool {
 	return executes && (serves || len(s.queues) == 0)
 }
 
-// Names returns the workflows and the queues of the filter. No queue means all queues.
+// Names returns the workflows and the queues of the filter. The result has no queues if the filter selects all queues.
 func (s *ClaimFilter) Names() (workflows, queues []string) {
 	if s == nil {
 		return nil, nil
@@ -201,5 +208,5 @@ func (s *ClaimFilter) Names() (workflows, queues []string) {
 	return slices.Sorted(maps.Keys(s.workflows)), slices.Sorted(maps.Keys(s.queues))
 }
 
-// Empty reports whether the worker claims no run at all.
+// Empty reports whether the filter selects no run at all.
 func (s *ClaimFilter) Empty() bool { return s == nil || len(s.workflows) == 0 }

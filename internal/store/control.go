@@ -20,10 +20,10 @@ type ControlRequest struct {
 	DryRun      bool   // Plan sets the results and returns no changes
 	ForRepair   bool   // of a pause: a repair makes it; of a resume: it ends no pause of a run itself by a person, and no hold
 
-	// Results has one result for each of Runs. Plan sets it.
+	// Results has one result for each run in Runs. Plan sets Results.
 	Results []ControlResult
-	// Changed and Requested are the runs that the results count in Changed and Requested, ancestors
-	// first, at most MaxControlIDs of each. Plan sets them.
+	// Changed and Requested are the runs that the results count as Changed and Requested, ancestors first, at most
+	// MaxControlIDs of each. Plan sets Changed and Requested.
 	Changed, Requested []uuid.UUID
 }
 
@@ -38,12 +38,12 @@ const (
 	VerbPause  Verb = 1
 	VerbResume Verb = 2
 	VerbCancel Verb = 3
-	// VerbTerminate ends the tree at once, even runs that are being executed. Later writes of their
-	// owners are fenced.
+	// VerbTerminate ends the tree at once, even runs that are being executed. The store rejects (fences) writes that owners of
+	// terminated runs still send.
 	VerbTerminate Verb = 4
 )
 
-// CancelScope tells which runs of a tree a cancel applies to.
+// CancelScope selects the runs of a tree that a cancel request cancels.
 type CancelScope uint8
 
 // The scopes. The zero value is the whole tree.
@@ -61,12 +61,12 @@ type ControlResult struct {
 	Status  Status      // of the run itself, before the change
 	Control ControlBits // of the run itself, before the change
 	Changed int         // how many runs, itself included, have reached the wanted state
-	// Requested counts the runs that reach the wanted state later: when their current steps have
-	// ended (pause), or when their compensations have been executed (cancel).
+	// Requested counts the runs that have not reached the wanted state yet. A run reaches the state of a pause when its current
+	// steps have ended, and the state of a cancel when its compensations have been executed.
 	Requested int
 }
 
-// ControlledRun is one run of the tree that a [ControlRequest] changes. It has the columns that Plan needs.
+// ControlledRun is one run of the tree that a [ControlRequest] changes, with the columns that [ControlRequest.Plan] needs.
 type ControlledRun struct {
 	UUID     uuid.UUID
 	Parent   uuid.NullUUID
@@ -77,7 +77,7 @@ type ControlledRun struct {
 	Detached bool
 }
 
-// WakeAtUpdate tells how a ControlChange sets wake_at. The numbers are used in SQL.
+// WakeAtUpdate tells how a ControlChange sets the column wake_at. SQL statements use the numbers of the constants.
 type WakeAtUpdate int16
 
 // The values of WakeAtUpdate.
@@ -87,8 +87,8 @@ const (
 	WakeNow   WakeAtUpdate = 2 // the operation's Now
 )
 
-// AuditColumnsUpdate tells which of the columns about a pause or a cancel change (who, when, why). The numbers are
-// used in SQL.
+// AuditColumnsUpdate tells which columns about a pause or a cancel (who, when, why) a ControlChange sets. SQL statements use
+// the numbers of the constants.
 type AuditColumnsUpdate int16
 
 // The values of AuditColumnsUpdate.
@@ -99,7 +99,7 @@ const (
 	AuditCancel AuditColumnsUpdate = 3 // cancel_reason, cancelled_by and cancelled_at are set; the columns of a pause become NULL
 )
 
-// ControlChange is one guarded update. It applies to the locked run that has the UUID, Status, Epoch and
+// ControlChange is one guarded update of a locked run. The update applies only if the run still has the UUID, Status, Epoch and
 // Control of Before.
 type ControlChange struct {
 	Before  ControlledRun
@@ -107,21 +107,21 @@ type ControlChange struct {
 	Control ControlBits
 	Wake    WakeAtUpdate
 	Audit   AuditColumnsUpdate
-	// Detached is the new value of the column. A cancel that does not apply to a child detaches the
-	// child, so that the end of its parent does not cancel it either.
+	// Detached is the new value of the column detached. A cancel whose scope excludes a child detaches the child, so that the
+	// end of its parent does not cancel the child either.
 	Detached bool
 }
 
-// Ends reports whether the change ends the run. Then EndedAt and the operation's Error are set, and the
-// owner becomes NULL.
+// Ends reports whether the change ends the run. A change that ends the run sets EndedAt and the request's Error, and sets the
+// owner to NULL.
 func (c *ControlChange) Ends() bool { return c.Status.IsTerminal() }
 
-// Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has ended.
-// The nodes are the runs in ControlRequest.Runs with all their ancestors and descendants, each once. They
-// are locked until the changes are applied. Plan also sets Results, Changed and Requested. A dry run has no changes.
+// Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has ended. The argument nodes
+// has the runs in ControlRequest.Runs with all their ancestors and descendants, each once. The store keeps the nodes locked
+// until the changes are applied. Plan also sets Results, Changed and Requested. Plan returns no changes for a dry run.
 //
-// Plan does not access the database. Both stores use it, so that a cascade has the same effect in
-// both.
+// Plan does not access the database. The PostgreSQL and the SQLite store both call Plan, so that a request has the same effect
+// in both databases.
 func (o *ControlRequest) Plan(nodes []ControlledRun) (changes []ControlChange, wake []uuid.UUID) {
 	p := controlPlanner{request: o, runsBefore: make(map[uuid.UUID]*ControlledRun, len(nodes)), runsAfter: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
 	for i := range nodes {

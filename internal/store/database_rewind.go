@@ -2,8 +2,8 @@ package store
 
 import "github.com/google/uuid"
 
-// Rewind reports that the database continues from an earlier point of its history, because a standby
-// was promoted or a backup was restored.
+// Rewind records that the database continues from an earlier point of its history, because a standby was promoted or a backup
+// was restored.
 type Rewind struct {
 	PositionBefore, PositionAfter string // the positions in the database's log before and after, for the log
 	OwnedRuns                     int    // how many runs this process owned at that time

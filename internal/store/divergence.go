@@ -14,28 +14,30 @@ import (
 // a version that has not diverged on the run may claim it directly. No claim reads held runs, so they cost a claim
 // nothing.
 
-// DivergenceStore reads and releases runs that are held for drift.
+// DivergenceStore reads and releases runs that are held for drift. A run is held for drift if a call of the workflow's code
+// does not match the run's recorded history.
 type DivergenceStore interface {
-	// HeldRuns returns up to limit runs that are held for drift and not paused, of the workflows and queues of the
-	// filter, on which the version has not diverged. It returns those with higher UUIDs than after, in ascending order.
+	// HeldRuns returns up to limit runs that the filter selects, that are held for drift and not paused, and on which the
+	// version has not diverged. HeldRuns returns only runs with higher UUIDs than after, in ascending order.
 	HeldRuns(ctx context.Context, version string, f *ClaimFilter, after uuid.UUID, limit int) ([]uuid.UUID, error)
 
-	// ClaimHeld claims one run that is held for drift and not paused, for q.Worker, with q.Nonce and q.LeaseUntil. The run gets
-	// the version of the worker, see VersionClaimRules.VersionAfterClaim. The run was read before: it is not claimed if its queue,
-	// priority or version has changed. The
-	// result has no history. A run that needs a place in its queue is not claimed, but becomes Pending at q.Now. The
-	// result is nil if the run is not held any more, or is paused. The versions in diverged, which are those of its divergences, are
-	// recorded on the run, and the version of the claim in its divergences.
+	// ClaimHeld claims one run that is held for drift and not paused, for q.Worker, with q.Nonce and q.LeaseUntil. The claimed
+	// run gets the version of the worker; see VersionClaimRules.VersionAfterClaim. ClaimHeld does not claim the run if its
+	// queue, priority or version has changed since the caller read the run. A run that needs a place in its queue is not
+	// claimed, but becomes Pending at q.Now. The returned run has no history. ClaimHeld returns nil if the run is no longer
+	// held or is paused. ClaimHeld records on the run the versions in diverged, which have diverged on the run. ClaimHeld
+	// records the version of the claim in the run's divergences.
 	ClaimHeld(ctx context.Context, run *Run, diverged DivergedVersions, q ClaimQuery) (*Run, error)
 
-	// Divergences returns the divergences of a run, ordered by version. They are kept until DeleteDivergences.
+	// Divergences returns the divergences of a run, ordered by version. The store keeps divergences until DeleteDivergences
+	// deletes them.
 	Divergences(ctx context.Context, run uuid.UUID) ([]Divergence, error)
 
 	// Histories returns the checkpoints of many runs, ordered by run and name.
 	Histories(ctx context.Context, runs []uuid.UUID) ([]Step, error)
 
-	// DeleteDivergences deletes the divergences of runs that have ended, and those without ContinuedBy of runs that are neither held
-	// for drift nor running, because the runs were resumed since.
+	// DeleteDivergences deletes the divergences of runs that have ended. DeleteDivergences also deletes divergences without
+	// ContinuedBy of runs that are neither held for drift nor running, because a resume has released such runs.
 	DeleteDivergences(ctx context.Context) error
 }
 
@@ -45,18 +47,20 @@ type Divergence struct {
 	At      time.Time
 	Call    string // as people see it; empty: the workflow function itself
 	Detail  string // the recorded call, and the call that the code made
-	// ContinuedBy is the version whose claim of the held run came after it; empty means none did.
+	// ContinuedBy is the version whose claim continued the held run after this divergence. ContinuedBy is empty while no
+	// version has continued the run.
 	ContinuedBy string
 }
 
 // divergedSeparator separates the versions in a DivergedVersions. No version contains it.
 const divergedSeparator = "\x1f"
 
-// DivergedVersions are the versions that diverged on a run before another one continued it, sorted. They are recorded on the run and are
-// part of its lane, so that they do not claim it again, and a claim does not read it; see VersionClaimRules.Allows.
+// DivergedVersions is the sorted list of the versions that diverged on a run before another version continued the run. The row
+// and the lane of the run contain its DivergedVersions, so that workers of these versions neither read nor claim the run again;
+// see VersionClaimRules.Allows.
 type DivergedVersions string
 
-// DivergedOn returns the versions of divergences.
+// DivergedOn returns the versions that the given divergences record.
 func DivergedOn(all []Divergence) DivergedVersions {
 	versions := make([]string, 0, len(all))
 	for i := range all {

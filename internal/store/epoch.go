@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Epoch identifies one ownership of a run, and fences its writes. Every claim increments Count, which
-// users see. Count alone is not unique: after a failover to a standby that was behind, or after a
-// restore, it repeats, and one worker can own a run twice at the same count. Therefore each claim, and
-// each start by a worker that executes the run itself, draws a random Nonce. Every fence compares both.
+// Epoch identifies one ownership of a run, and fences the writes of that ownership. Every claim increments Count, which users
+// see. Count alone is not unique: after a restore, or a failover to a standby that was behind, one worker can own a run twice
+// at the same Count. Therefore each claim, and each start by a worker that executes the run itself, draws a random Nonce. Every
+// fence compares Count and Nonce.
 //
 // A run that was never claimed has the zero Epoch.
 type Epoch struct {
@@ -26,7 +26,7 @@ func EpochFromNumber(number int64) Epoch {
 	return Epoch{Count: int32(number >> 32), Nonce: uint32(number)}
 }
 
-// Next returns the epoch after a claim with the given nonce.
+// Next returns the epoch of a run after a claim with the given nonce.
 func (e Epoch) Next(nonce uint32) Epoch { return Epoch{Count: e.Count + 1, Nonce: nonce} }
 
 // NewNonce returns a random nonce for a claim, or for a start by the worker that executes the run.

@@ -94,8 +94,9 @@ func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.U
 	return found, reached, err
 }
 
-// uuidsWithShards returns the shards of runs and their UUIDs, as two parameters.
-func uuidsWithShards(ids []uuid.UUID) []any {
+// uuidsWithShards returns the shards of runs and their UUIDs, each run once, as two parameters.
+func uuidsWithShards(runs []uuid.UUID) []any {
+	ids := store.UniqueUUIDs(runs)
 	return []any{int2Array{len(ids), func(i int) int16 { return store.ShardOf(ids[i]) }}, uuidArrayOf(ids)}
 }
 

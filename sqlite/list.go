@@ -138,7 +138,7 @@ func listOfRuns(ctx context.Context, x executor, f *store.Filter, before uuid.UU
 		q, ids = qRunsListByParent, f.Parents
 	}
 	args := append(filterArgs(f), nil)
-	for _, id := range ids {
+	for _, id := range store.UniqueUUIDs(ids) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"cmp"
+	"slices"
 
 	"github.com/google/uuid"
 )
@@ -17,6 +18,11 @@ func CompareUUIDs(l, r uuid.UUID) int {
 		return c
 	}
 	return bytes.Compare(l[:], r[:])
+}
+
+// UniqueUUIDs returns the UUIDs in the order of CompareUUIDs, each once. It leaves its argument unchanged.
+func UniqueUUIDs(ids []uuid.UUID) []uuid.UUID {
+	return slices.Compact(slices.SortedFunc(slices.Values(ids), CompareUUIDs))
 }
 
 // CompareSteps compares steps by their key: the run, then the name.

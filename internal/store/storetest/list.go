@@ -223,6 +223,7 @@ func (b *fixture) conditions(all []store.Run, red map[uuid.UUID]bool) []conditio
 		}
 	}
 	some, parents = append(some, store.NewUUID(3)), append(parents, store.NewUUID(5)) // of runs that do not exist
+	some, parents = append(some, some[:3]...), append(parents, parents...)            // repeated ones select each run once
 	tagged := func(r store.Run) bool { return red[r.UUID] }
 	return []condition{
 		{func(f *store.Filter) { f.Workflow = "other" }, func(r store.Run) bool { return r.Workflow == "other" }},

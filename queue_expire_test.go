@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -109,6 +110,61 @@ func TestARunThatWasClaimedInVainExpires(t *testing.T) {
 		running(t, engineOn(t, s, w))
 		if _, err := run.Result(ctx); !errors.Is(err, durable.ErrTimeout) || called.Load() > 0 {
 			t.Errorf("the run was executed %d times, and ended with %v", called.Load(), err)
+		}
+	})
+}
+
+// endlessStore is a store that refuses to record that a run has expired. It tells the test of each refusal.
+type endlessStore struct {
+	durable.Store
+	refused chan struct{}
+}
+
+func (s *endlessStore) Commit(ctx context.Context, b *store.Batch) error {
+	if slices.ContainsFunc(b.OwnershipEnds, func(end *store.OwnershipEnd) bool { return end.Status == store.Expired }) {
+		select {
+		case s.refused <- struct{}{}:
+		default:
+		}
+		return store.ErrUnavailable
+	}
+	return s.Store.Commit(ctx, b)
+}
+
+// A run that was found too late, by a process that ended before it could record that, expires in the next process. It leaves no place
+// behind that would count once its queue has settings.
+func TestALateRunExpiresAfterTheProcessThatFoundItLateHasEnded(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var called atomic.Int64
+		w := durable.Define("w", func(_ *durable.Ctx, n int) (int, error) {
+			called.Add(int64(n))
+			return n, nil
+		})
+		e := engineOn(t, s, w)
+		late := read(w.Start(ctx, e, 1, durable.ID("late"), durable.InQueue("q"), durable.StartBy(time.Millisecond)))(t)
+		waitFor(t, func() bool { return read(e.Now(ctx))(t).After(read(e.Get(ctx, "late"))(t).CreatedAt.Add(time.Millisecond)) })
+		refusing := &endlessStore{Store: s, refused: make(chan struct{}, 1)}
+		dying := engineWith(t, refusing, durable.Config{Workflows: []durable.Definition{w}, Patience: 10 * time.Millisecond})
+		stop := running(t, dying)
+		<-refusing.refused
+		stop()
+
+		running(t, e)
+		if _, err := late.Result(ctx); !errors.Is(err, durable.ErrTimeout) || called.Load() > 0 {
+			t.Errorf("the run was executed %d times, and ended with %v", called.Load(), err)
+		}
+		if err := e.SetQueue(ctx, "q", durable.QueueSettings{MaxInProgress: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := w.Call(ctx, e, 2, durable.InQueue("q")); v != 2 || err != nil {
+			t.Errorf("the next run of the queue: %d, %v", v, err)
+		}
+		if _, err := e.Retry(ctx, "late"); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := late.Result(ctx); v != 1 || err != nil {
+			t.Errorf("the run that an operator has retried: %d, %v", v, err)
 		}
 	})
 }

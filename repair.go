@@ -47,8 +47,9 @@ type Repaired struct {
 // Without further options, Retry drops the failed steps whose errors the run's error wraps, such as [RunError.Step]. The run
 // executes the dropped steps again. Failures that the workflow function handled are kept. If a failed step is a child, the
 // child is retried, and its parent waits for the child again. If compensations were executed, Retry also drops the steps that
-// the compensations undid, which the code names with [Undoes]. Retry returns [ErrFromRequired] if it does not know which steps
-// to drop, and then needs the option [From] or [FromEnd].
+// the compensations undid, which the code names with [Undoes]. A run without recorded calls
+// is executed from its beginning. Retry returns [ErrFromRequired] if it does not know which steps to drop, and then needs the
+// option [From] or [FromEnd].
 //
 // In a graph, Retry also executes again the nodes that ran because of the failure, and the nodes that were skipped because of
 // the values of such nodes.

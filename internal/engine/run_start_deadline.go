@@ -8,9 +8,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// checkStartBy returns false if the run must not be executed: it has not begun by the time that its start has set, or its
-// queue has let it through without a place so that it expires. The first execution removes the mark of that time before anything
-// else is recorded, so that later ones do not look again. A run with the mark may have been claimed before, but it has not begun.
+// checkStartBy returns false if the run must not be executed: it has not begun by the time that its start has set, its queue has
+// let it through without a place so that it expires, or this process is shutting down. The first execution removes the mark of that
+// time before anything else is recorded, so that later ones do not look again. As long as the mark is there, the run has not begun:
+// a run that is late or suspended keeps it, so that it also expires if this process ends before it has written that.
 func (r *run) checkStartBy() bool {
 	noted := r.row.Control&store.HasStartBy != 0
 	if !noted && !r.mayHaveBypassedQueue() {
@@ -26,24 +27,23 @@ func (r *run) checkStartBy() bool {
 	case !noted:
 		return true
 	}
-	kept := false
+	kept, late := false, false
 	err = r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
+		if late = !own.StartBy.IsZero() && !r.isForcedToEnd() && r.e.clock.Now().After(own.StartBy); late || r.isSuspended() {
+			return nil
+		}
 		kept, err = r.e.store.ClearStartBy(r.writeCtx, r.row.UUID, r.row.Epoch)
 		return err
 	})
 	switch {
 	case err != nil:
 		r.suspendAfterFailedWrite("begin the run", "", err)
-		return false
-	case !kept:
+	case late:
+		r.expireUnbegun(own.StartBy)
+	case !kept && !r.isSuspended():
 		r.loseOwnership()
-		return false
 	}
-	if at := own.StartBy; at.IsZero() || r.isForcedToEnd() || !r.e.clock.Now().After(at) {
-		return true
-	}
-	r.expireUnbegun(own.StartBy)
-	return false
+	return kept
 }
 
 // mayHaveBypassedQueue reports whether the queue may have let the run through without a place because its deadline is over.

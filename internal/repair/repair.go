@@ -139,6 +139,16 @@ func isInternalRecord(row *store.Step) bool {
 	return row.Kind == store.KindFailure || row.Kind == store.KindRenewal
 }
 
+// hasCalls reports whether the run has recorded a call.
+func (p *plan) hasCalls() bool {
+	for _, row := range p.historyByName {
+		if !isInternalRecord(row) {
+			return true
+		}
+	}
+	return false
+}
+
 // findCall returns the recorded call with the name.
 func (p *plan) findCall(name string) (*store.Step, error) {
 	row := p.historyByName[name]
@@ -180,6 +190,8 @@ func (p *plan) dropStepsOfFailure() error {
 	failure := record.DecodeFailure(p.Run.Error)
 	row := p.historyByName[naming.ParseDisplay(failure.Step)]
 	switch {
+	case failure.Step == "" && !p.hasCalls():
+		return nil // the function is called anew in any case
 	case failure.Step == "":
 		return fmt.Errorf("%w: its failure (%.200s) names no step", ErrFromRequired, failure.Message)
 	case row == nil || row.Status != store.StepFailed || isInternalRecord(row):

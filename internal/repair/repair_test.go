@@ -171,6 +171,17 @@ func TestARetryFromTheEndKeepsAllCalls(t *testing.T) {
 	want(t, "kept", shown(h.retry(Request{FromEnd: true}).Repair.KeptSteps), "charge", "reserve")
 }
 
+// A run that failed or expired before its first call, as one that did not begin by its StartBy, is retried from its beginning.
+func TestARetryOfARunWithoutCallsNeedsNoFrom(t *testing.T) {
+	h := failedRun(t, "")
+	end := h.call("failure " + naming.Display(store.EndRecordName) + " failed")
+	ending := record.Ending{Status: "expired"}
+	end.Output = ending.Encode()
+	if r, err := PlanRetry(&h.RunToRepair, &Request{}); err != nil || len(r.Repair.KeptSteps) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestWhatARetryCannotMean(t *testing.T) {
 	for _, c := range []struct {
 		what string

@@ -44,3 +44,27 @@ func TestStartByOfADebouncedRunCountsFromWhenItIsDue(t *testing.T) {
 		})
 	}
 }
+
+// A timeout that was removed while the run waited for its debounce does not come back when the run is due.
+func TestATimeoutThatWasRemovedWhileARunIsDebouncedStaysRemoved(t *testing.T) {
+	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+		e := durabletest.NewWithOptions(t, defs(begun), append(opts, noon)...)
+		e.FreezeClock()
+		for _, set := range []time.Duration{0, 30 * time.Second} {
+			run, err := begun.Start(quickly(t), e.Engine, "in", durable.Timeout(time.Hour), durable.Debounce("k", 10*time.Second, time.Minute))
+			must(t, err)
+			must(t, e.SetTimeout(quickly(t), run.ID(), set))
+			var want time.Time
+			if set > 0 {
+				want = e.Now().Add(set)
+			}
+			e.Advance(10 * time.Second)
+			resultOf(t, run)
+			info, err := e.Get(quickly(t), run.ID())
+			must(t, err)
+			if !info.Deadline.Equal(want) {
+				t.Errorf("the timeout set to %v: the deadline is %v, want %v", set, info.Deadline, want)
+			}
+		}
+	})
+}

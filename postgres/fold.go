@@ -163,7 +163,7 @@ func (s *database) readFold(ask roundTripFunc, c *store.FoldChangeRequest) (stat
 		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
 			var r store.FoldRun
-			err := rows.Scan((*uuidValue)(&id), &r.Name, (*int16)(&r.Status), (*int16)(&r.Control), (*epochValue)(&r.Epoch), &r.Queue, &r.Priority, (*timeValue)(&r.Deadline), &r.Version)
+			err := rows.Scan((*uuidValue)(&id), &r.Name, (*int16)(&r.Status), (*int16)(&r.Control), (*epochValue)(&r.Epoch), &r.Queue, &r.Priority, &r.Version)
 			state.Runs[id] = r
 			return err
 		})

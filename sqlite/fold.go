@@ -139,7 +139,7 @@ func readFold(x executor, c *store.FoldChangeRequest) (state store.FoldSnapshot,
 			at := columnReader{values: v}
 			state.Runs[id] = store.FoldRun{
 				Name: at.text(), Status: store.Status(at.int()), Control: store.ControlBits(at.int()), Epoch: store.EpochFromNumber(at.int()),
-				Queue: at.text(), Priority: int16(at.int()), Deadline: at.time(), Version: at.text(),
+				Queue: at.text(), Priority: int16(at.int()), Version: at.text(),
 			}
 			return at.err
 		}, bindShard(id), bindUUID(id))

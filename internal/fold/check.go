@@ -107,7 +107,7 @@ func (l *Check) release(at store.FoldSnapshot, s *state, input []byte) *store.Fo
 	due := time.UnixMicro(max(s.Due, micros(l.Now)))
 	r := &store.FoldRelease{
 		RunUUID: s.Waiting, Queue: run.Queue, Priority: run.Priority, Lane: store.ClaimLaneOf(run.Queue, l.Key.Workflow, run.Version, run.Priority),
-		WakeAt: due, Deadline: run.Deadline, Input: input,
+		WakeAt: due, Input: input,
 	}
 	if l.NeedsPlace != nil && l.NeedsPlace(run.Queue) {
 		r.Lane = r.Lane.WithAdmission(store.AdmissionPending)
@@ -115,7 +115,7 @@ func (l *Check) release(at store.FoldSnapshot, s *state, input []byte) *store.Fo
 	if l.Key.Kind == store.FoldDebounce {
 		r.WakeAt = l.Now
 	}
-	if r.Deadline.IsZero() && s.Timeout > 0 { // else SetTimeout has set one
+	if s.Timeout > 0 {
 		r.Timeout = time.Duration(s.Timeout) * time.Microsecond
 		r.Deadline = r.WakeAt.Add(r.Timeout)
 	}

@@ -71,7 +71,6 @@ type FoldRun struct {
 	Queue    string
 	Version  string
 	Priority int16
-	Deadline time.Time
 }
 
 // FoldChangeRequest reads, plans and writes the row of one key in a transaction.
@@ -109,7 +108,8 @@ type FoldWrite struct {
 	Release *FoldRelease
 }
 
-// FoldRelease makes a run claimable. A paused run stays paused, and begins when it is resumed.
+// FoldRelease makes a run claimable. A paused run stays paused, and begins when it is resumed. A run whose timeout SetDeadline
+// has set or removed keeps it, and gets neither Deadline nor Timeout.
 type FoldRelease struct {
 	RunUUID  uuid.UUID
 	Queue    string // of the run
@@ -117,7 +117,7 @@ type FoldRelease struct {
 	Lane     ClaimLane
 	WakeAt   time.Time
 	Deadline time.Time     // zero: none
-	Timeout  time.Duration // zero: it keeps its own
+	Timeout  time.Duration // zero: none
 	StartBy  time.Time     // for the run's place; zero: none
 	Input    []byte        // nil: it keeps its own
 }

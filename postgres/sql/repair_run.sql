@@ -1,6 +1,7 @@
 -- Makes a run its next generation, if it still has the status $3, the epoch $4 and the control bits $5. It begins with
 -- the epoch $6, the status $7, the control bits $8 and the owner $17. A run that continues ($18) has the input $19. If the
--- run had not ended, it keeps its deadline. The event, of the type $20, has the numbers of both generations. It returns
+-- run had not ended, it keeps its deadline, and if it waits (3), it does so at most until then: the deadline may have been set
+-- after $9 was computed. The event, of the type $20, has the numbers of both generations. It returns
 -- the run.
 --
 -- A run that passed its queue (admission 6) to end has no place that counts. It arrives anew (1), without the time by which it had
@@ -8,7 +9,8 @@
 -- place was taken back when it ended (0) arrives anew (1), if its queue has a row.
 WITH changed AS (
     UPDATE durable.run AS r
-    SET epoch = $6::bigint, status = $7::smallint, control = $8::smallint, wake_at = $9::timestamptz,
+    SET epoch = $6::bigint, status = $7::smallint, control = $8::smallint,
+        wake_at = CASE WHEN r.status < 5 AND $7::smallint = 3 THEN least($9::timestamptz, r.deadline_at) ELSE $9::timestamptz END,
         deadline_at = CASE WHEN r.status < 5 THEN r.deadline_at ELSE $10::timestamptz END,
         input = CASE WHEN $18::boolean THEN $19::bytea ELSE r.input END,
         progress = $11::integer, crashes = 0, owner = $17::uuid, woken = false, output = NULL, error = NULL, failed_step = NULL, failed_type = NULL, ended_at = NULL,

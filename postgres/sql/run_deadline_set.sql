@@ -1,4 +1,5 @@
--- Sets the deadline of a live run to $3, and its timeout to $6 (NULL: none). It changes nothing if the run is to be cancelled
+-- Sets the deadline of a live run to $3, and its timeout to $6 (0: none). So the timeout of the run is
+-- not NULL any more: a run whose starts fold gets no other deadline when it is released. It changes nothing if the run is to be cancelled
 -- (control 4), or if its present deadline was over at $4, because the run may have begun to expire. A
 -- paused run (4) has not begun to expire if its deadline is after the pause. If no row is returned,
 -- run_state.sql reads why. If $7 is not NULL and the deadline changes, an event (11) records who has requested it; $10 is the new

@@ -32,7 +32,7 @@ CREATE TABLE durable_run (
     lost_at     INTEGER,                -- when the run was last claimed after its lease had expired
     wake_at     INTEGER,                -- a run is claimable from this time on; NULL: it is not claimable
     deadline_at INTEGER,
-    timeout     INTEGER,                -- in microseconds: a repair of the ended run begins it anew; NULL: none
+    timeout     INTEGER,                -- in microseconds: a repair of the ended run begins it anew; NULL, 0: none
     created_at  INTEGER NOT NULL,
     started_at  INTEGER,
     ended_at    INTEGER,

@@ -1,10 +1,12 @@
 -- Makes a run its next generation, if it still has the status ?3, the epoch ?4 and the control bits ?5. It begins with
 -- the epoch ?6, the status ?7, the control bits ?8 and the owner ?12. A run that continues (?13) has the input ?14. If
--- the run had not ended, it keeps its deadline. A run that passed its queue (admission 6) to end arrives anew (1). A run with a
+-- the run had not ended, it keeps its deadline, and if it waits (3), it does so at most until then: the deadline may have been
+-- set after ?9 was computed. A run that passed its queue (admission 6) to end arrives anew (1). A run with a
 -- place (2) keeps it: the place counts until an admission sees that the run waits or has ended. A run whose place was taken back
 -- when it ended (0) arrives anew (1), if its queue has a row.
 UPDATE durable_run
-SET epoch = ?6, status = ?7, control = ?8, wake_at = ?9, deadline_at = CASE WHEN status < 5 THEN deadline_at ELSE ?10 END,
+SET epoch = ?6, status = ?7, control = ?8,
+    wake_at = CASE WHEN status < 5 AND ?7 = 3 THEN min(?9, coalesce(deadline_at, ?9)) ELSE ?9 END, deadline_at = CASE WHEN status < 5 THEN deadline_at ELSE ?10 END,
     input = CASE WHEN ?13 THEN CAST(?14 AS BLOB) ELSE input END, progress = ?11,
     crashes = 0, owner = ?12, woken = 0, output = NULL, error = NULL, failed_step = NULL, failed_type = NULL, ended_at = NULL,
     lane = CASE WHEN lane & 7 = 6 AND NOT ?13

@@ -1,4 +1,4 @@
 -- Reads the state of a run that starts with one key lead to.
-SELECT name, status, control, epoch, queue, priority, deadline_at, version
+SELECT name, status, control, epoch, queue, priority, version
 FROM durable_run
 WHERE shard = ? AND id = ?;

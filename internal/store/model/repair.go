@@ -120,6 +120,9 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 		run.Reason, run.PausedBy, run.PausedAt = "", "", time.Time{}
 	}
 	run.Status, run.Epoch, run.Control, run.WakeAt, run.Owner, run.CheckpointsAtLastCrash = p.Status, p.Epoch, p.Control, p.WakeAt, p.Owner, p.TerminalSteps
+	if live && p.Status == store.Waiting && !run.Deadline.IsZero() && run.Deadline.Before(run.WakeAt) {
+		run.WakeAt = run.Deadline
+	}
 	run.Crashes, run.Woken, run.Output, run.Error, run.EndedAt, run.Failure = 0, false, nil, nil, time.Time{}, store.FailureKey{}
 	run.CancelReason, run.CancelledBy, run.CancelledAt = "", "", time.Time{}
 	m.recordEvent(run, r.EventType(), r.Now)

@@ -143,7 +143,11 @@ func (c *check) continuation() store.RepairRequest {
 		Input: pick(c, "input", payloads), Status: store.Pending, WakeAt: now, TerminalSteps: 1,
 	}
 	p.Epoch = p.Before.Epoch.Next(c.nonce())
-	if c.dice("owned", 3) > 0 {
+	switch c.dice("owned", 4) {
+	case 0:
+	case 1: // as a run that is retried after a wait
+		p.Status, p.WakeAt = store.Waiting, c.later(now)
+	default:
 		p.Status, p.WakeAt, p.Owner = store.Running, c.later(now), uuid.NullUUID{UUID: pick(c, "worker", workers), Valid: true}
 	}
 	renewal := record.Renewal{Generation: p.Number + 1, All: p.Number + 1}

@@ -22,6 +22,7 @@ var folds = []test{
 	{"a run begins when it is released, and not before", foldReleased},
 	{"a run that has ended or is cancelled is not released", foldGone},
 	{"a run that ends before it is released leaves its queue", endUnreleased},
+	{"a released run keeps a timeout that was set or removed while it waited", releaseTimeout},
 	{"a released run gets the time by which it must begin", releaseStartBy},
 }
 
@@ -207,7 +208,7 @@ func foldSeen(b *fixture) {
 		}
 	}
 	want := map[uuid.UUID]store.FoldRun{
-		live.UUID:  {Name: "live", Status: store.Pending, Queue: "queue", Priority: 2, Deadline: deadline},
+		live.UUID:  {Name: "live", Status: store.Pending, Queue: "queue", Priority: 2},
 		child.UUID: {Name: "parent", Status: store.Running, Queue: "queue", Epoch: epochAt(1)},
 	}
 	if fmt.Sprint(got.Runs) != fmt.Sprint(want) {
@@ -233,6 +234,29 @@ func (b *fixture) releaseFold(r store.Run, startBy time.Time, input []byte) erro
 			WakeAt: b.afterStart(time.Minute), Deadline: b.afterStart(time.Hour), Timeout: time.Minute, StartBy: startBy, Input: input,
 		}}
 	}})
+}
+
+// releaseTimeout sets and removes the timeout of runs that wait, between the plan of their release and its write where that is possible.
+func releaseTimeout(b *fixture) {
+	for _, set := range []time.Duration{0, 2 * time.Hour} {
+		r := b.unreleased(fmt.Sprint("set to ", set))
+		d := &store.DeadlineChangeRequest{Run: r.UUID, Now: b.now, Timeout: set}
+		if set > 0 {
+			d.At = b.afterStart(set)
+		}
+		if err := b.store.SetDeadline(b.ctx, d); err != nil || d.Outcome != store.Written {
+			b.Fatal(d.Outcome, err)
+		}
+		if err := b.releaseFold(r, time.Time{}, nil); err != nil {
+			b.Fatal(err)
+		}
+		if got := b.row(r.UUID); !got.Deadline.Equal(d.At) {
+			b.Errorf("set to %v: the deadline is %v, want %v", set, got.Deadline, d.At)
+		}
+		if got := b.outline(r.UUID, b.now).Timeout; got != set {
+			b.Errorf("set to %v: the timeout is %v", set, got)
+		}
+	}
 }
 
 func foldReleased(b *fixture) {

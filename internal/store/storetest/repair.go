@@ -35,6 +35,7 @@ var repairs = []test{
 	{"a run whose end no admission has seen keeps its place", repairPlaceKept},
 	{"a run that has no place any more begins again within the bounds of its queue", repairWithoutPlace},
 	{"a live run is resumed with its repair, and so are those paused with it", repairResumes},
+	{"a run that is retried waits at most until its deadline", repairWaitsAtMostUntilTheDeadline},
 	{"a run that was paused before stays paused", repairStaysPaused},
 	{"of two repairs at once, one is made", func(b *fixture) { raceRepairs(b, b.store) }},
 	{"a repair against a claim", func(b *fixture) { raceRepairClaim(b, b.store) }},

@@ -50,6 +50,27 @@ func repairResumes(b *fixture) {
 	}
 }
 
+// A deadline that was set after the worker planned when it retries its run ends the wait for the retry.
+func repairWaitsAtMostUntilTheDeadline(b *fixture) {
+	for _, deadline := range []time.Duration{time.Minute, 10 * time.Hour, 0} {
+		r := b.commitRunningRun("")
+		at, want := time.Time{}, b.afterStart(6*time.Hour)
+		if deadline > 0 {
+			at = b.afterStart(deadline)
+		}
+		p := b.repairOf(r, 1)
+		p.Runs[0].Status, p.Runs[0].WakeAt = store.Waiting, want
+		wantOutcome(b, "the deadline", b.setDeadline(r.UUID, at).Outcome, store.Written)
+		b.wantRepaired(p)
+		if deadline == time.Minute {
+			want = at
+		}
+		if got := b.row(r.UUID); got.Status != store.Waiting || !got.WakeAt.Equal(want) || !got.Deadline.Equal(at) {
+			b.Errorf("deadline after %v: the run is %v, wakes at %v, deadline %v; want that it wakes at %v", deadline, got.Status, got.WakeAt, got.Deadline, want)
+		}
+	}
+}
+
 func repairStaysPaused(b *fixture) {
 	r := b.commitRunningRun("")
 	b.controlExistingRuns(store.VerbPause, r.UUID)

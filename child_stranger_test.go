@@ -35,7 +35,7 @@ func TestAStrangersChildHoldsItsParent(t *testing.T) {
 		row := read(s.Get(within(t), []store.RunRef{{UUIDOrName: "x"}}))(t)[0]
 		now := dbNow(t, s)
 		stranger := &store.StartWrite{ParentEpoch: row.Epoch, Run: store.Run{
-			UUID: store.ChildUUID(parent, "another", now), Parent: uuid.NullUUID{UUID: parent, Valid: true}, Name: "approve", Workflow: "evil",
+			UUID: store.ChildUUID(parent, "another", now, 1), Parent: uuid.NullUUID{UUID: parent, Valid: true}, Name: "approve", Workflow: "evil",
 			Queue: "evil", Status: store.Pending, CreatedAt: now, WakeAt: now.Add(time.Hour),
 		}}
 		if err := s.Commit(within(t), &store.Batch{Starts: []*store.StartWrite{stranger}}); err != nil || stranger.Outcome != store.Written {

@@ -104,7 +104,7 @@ func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 		}
 		row := byName[v.Call]
 		if n.Kind == NodeChild && row != nil && row.Kind == store.KindChild {
-			n.Child = store.ChildUUID(run.UUID, row.Name, row.StartedAt).String()
+			n.Child = record.ChildUUID(run.UUID, row).String()
 		}
 		n.Err = newNodeError(&n, &v, row, info)
 		n.Choices = choices.describeChoices(&shape.Nodes[i], info)

@@ -143,7 +143,9 @@ func TestALateRunExpiresAfterTheProcessThatFoundItLateHasEnded(t *testing.T) {
 		})
 		e := engineOn(t, s, w)
 		late := read(w.Start(ctx, e, 1, durable.ID("late"), durable.InQueue("q"), durable.StartBy(time.Millisecond)))(t)
-		waitFor(t, func() bool { return read(e.Now(ctx))(t).After(read(e.Get(ctx, "late"))(t).CreatedAt.Add(time.Millisecond)) })
+		waitFor(t, func() bool {
+			return read(e.Now(ctx))(t).After(read(e.Get(ctx, "late"))(t).CreatedAt.Add(time.Millisecond))
+		})
 		refusing := &endlessStore{Store: s, refused: make(chan struct{}, 1)}
 		dying := engineWith(t, refusing, durable.Config{Workflows: []durable.Definition{w}, Patience: 10 * time.Millisecond})
 		stop := running(t, dying)

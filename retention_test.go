@@ -32,7 +32,7 @@ func endedTree(t testing.TB, s durable.Store, workflow, id string, ago time.Dura
 	}
 	root, kid = run(id), run("kid")
 	root.UUID = store.NewUUIDAt(store.ShardOfName(id), ended.Add(-time.Hour))
-	kid.UUID, kid.Parent = store.ChildUUID(root.UUID, "kid", ended.Add(-time.Minute)), uuid.NullUUID{UUID: root.UUID, Valid: true}
+	kid.UUID, kid.Parent = store.ChildUUID(root.UUID, "kid", ended.Add(-time.Minute), 1), uuid.NullUUID{UUID: root.UUID, Valid: true}
 	step := store.Step{
 		Run: root.UUID, Name: "first", Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epoch, Output: []byte("1"),
 		StartedAt: ended, EndedAt: ended,

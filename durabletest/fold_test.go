@@ -19,7 +19,7 @@ var begun = durable.Define("begun", func(c *durable.Ctx, in string) (string, err
 
 var noon = durabletest.StartClockAt(at("2026-11-22T12:00:00Z"))
 
-func resultOf(t *testing.T, r *durable.Run[string]) string {
+func resultOf[T any](t *testing.T, r *durable.Run[T]) T {
 	t.Helper()
 	out, err := r.Result(quickly(t))
 	must(t, err)

@@ -77,7 +77,7 @@ func oldTree(t *testing.T, s durable.Store, id string) (all []uuid.UUID) {
 	for i := range 100 {
 		kid := run
 		kid.Name, kid.Parent = fmt.Sprint("kid-", i), uuid.NullUUID{UUID: run.UUID, Valid: true}
-		kid.UUID = store.ChildUUID(run.UUID, kid.Name, ended)
+		kid.UUID = store.ChildUUID(run.UUID, kid.Name, ended, 1)
 		kids.Starts = append(kids.Starts, &store.StartWrite{Run: kid, ParentEpoch: epoch})
 		ends.OwnershipEnds = append(ends.OwnershipEnds, &store.OwnershipEnd{UUID: kid.UUID, Parent: kid.Parent, Epoch: epoch, Status: store.Completed, EndedAt: ended, Now: ended})
 		all = append(all, kid.UUID)

@@ -54,7 +54,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 			return nil, s.reportDivergence(full, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, naming.Display(full), r.row.Address(), had, q.Workflow))
 		}
 		if recorded.Status.IsTerminal() {
-			c.id = store.ChildUUID(r.row.UUID, full, recorded.StartedAt)
+			c.id = record.ChildUUID(r.row.UUID, recorded)
 			c.once.Do(func() { c.result = recordedResult(recorded) })
 			return c, nil
 		}
@@ -113,7 +113,8 @@ func (c *Child) commitStart(q StartRequest) error {
 	defer free.Release()
 	starts, spans := r.e.PrepareStarts(r.stepsCtx, []StartRequest{q})
 	start := starts[0]
-	c.id = store.ChildUUID(r.row.UUID, c.name, start.Run.CreatedAt)
+	generation := r.keyRenewals.currentGeneration()
+	c.id = store.ChildUUID(r.row.UUID, c.name, start.Run.CreatedAt, generation)
 	start.Run.UUID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
 	start.Run.Parent = uuid.NullUUID{UUID: r.row.UUID, Valid: true}
 	if start.Place != nil {
@@ -129,7 +130,11 @@ func (c *Child) commitStart(q StartRequest) error {
 	}
 	t := &stepTask{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: 1, firstBegan: start.Run.CreatedAt}
 	step := t.newStepWrite(store.StepStarted, out, nil)
-	if step.Step.Failures, err = json.Marshal(&record.Failures{Workflow: q.Workflow}); err != nil {
+	about := record.Failures{Workflow: q.Workflow}
+	if generation > 1 {
+		about.Generation = generation
+	}
+	if step.Step.Failures, err = json.Marshal(&about); err != nil {
 		return err
 	}
 	var left error   // the branch was ended

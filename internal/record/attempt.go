@@ -4,6 +4,8 @@ import (
 	"encoding/json/v2"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -23,7 +25,7 @@ type FailedAttempt struct {
 
 // Failures is the record of the failed and interrupted attempts of one step, in store.Step.Failures. A
 // step that succeeds at its first attempt has no such record. The row of a child has no attempts; its
-// record only holds the child's workflow.
+// record only holds the child's workflow and generation.
 type Failures struct {
 	First *FailedAttempt `json:"first,omitzero"`
 	Last  *FailedAttempt `json:"last,omitzero"` // nil if only one attempt failed
@@ -33,6 +35,13 @@ type Failures struct {
 	// Workflow is the workflow of the child, in the row of a child. A replay must start a child of the
 	// same workflow.
 	Workflow string `json:"workflow,omitempty"`
+	// Generation is the generation of the run that started the child, in the row of a child. The first generation is left out.
+	Generation int32 `json:"generation,omitzero"`
+}
+
+// ChildUUID returns the UUID of the child that the call of a row of the parent started.
+func ChildUUID(parent uuid.UUID, row *store.Step) uuid.UUID {
+	return store.ChildUUID(parent, row.Name, row.StartedAt, max(1, DecodeFailures(row).Generation))
 }
 
 // DecodeFailures decodes the record of a row. The row itself holds the error of the last attempt while there

@@ -66,7 +66,7 @@ func (h *history) call(text string) *store.Step {
 func (h *history) child(name string, status store.Status, cancel string) *store.Run {
 	i := slices.IndexFunc(h.History, func(s store.Step) bool { return s.Name == naming.ParseDisplay(name) })
 	row := &h.History[i]
-	c := &store.Run{UUID: store.ChildUUID(h.Run.UUID, row.Name, row.StartedAt), Name: row.Name, Status: status, Parent: uuid.NullUUID{UUID: h.Run.UUID, Valid: true}}
+	c := &store.Run{UUID: record.ChildUUID(h.Run.UUID, row), Name: row.Name, Status: status, Parent: uuid.NullUUID{UUID: h.Run.UUID, Valid: true}}
 	if cancel != "" {
 		c.Control, c.CancelReason = store.CancelRequested, cancel
 	}

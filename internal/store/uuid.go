@@ -91,13 +91,14 @@ func NewChildUUID(parent uuid.UUID) uuid.UUID {
 	return uuidAfterParent(parent, NewUUIDAt(ShardOf(parent), time.Now()))
 }
 
-// ChildUUID returns the UUID of the child that the parent started in the call with this name at this
-// time. The checkpoint of the call holds the name and the time, so the UUID of the child is known even
-// after the child's outcome has replaced the UUID in the checkpoint. It is a UUIDv7 in the parent's
-// shard, with a hash in place of the random bits.
-func ChildUUID(parent uuid.UUID, name string, at time.Time) uuid.UUID {
+// ChildUUID returns the UUID of the child that a generation of the parent started in the call with this name at this
+// time. The checkpoint of the call holds all three, so the UUID of the child is known even after the child's outcome has
+// replaced the UUID in the checkpoint; see record.ChildUUID. It is a UUIDv7 in the parent's shard, with a hash in place
+// of the random bits. A test's clock stands still while code executes, so generations may start a child at the same time.
+func ChildUUID(parent uuid.UUID, name string, at time.Time, generation int32) uuid.UUID {
 	at = at.Truncate(time.Microsecond) // as it is stored
-	id := hashedUUID(parent[:], binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())), []byte(name))
+	call := binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro()))
+	id := hashedUUID(parent[:], binary.BigEndian.AppendUint32(call, uint32(generation)), []byte(name))
 	return uuidAfterParent(parent, setTimeAndShard(id, ShardOf(parent), at))
 }
 

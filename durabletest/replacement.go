@@ -74,14 +74,15 @@ func quotedList(names []string) string {
 func (r *Replacement) CallCount() int { return int(r.callCount.Load()) }
 
 // Stub calls fn in place of the function of the steps with the given name. The result of fn is recorded as the result of the
-// step, so that T should be the type that the step returns. The options of the step, such as Retry, apply to fn.
-// durable.Attempt and durable.IdempotencyKey work in fn.
+// step, so that T should be the type that the step returns. The function of a Do or of a compensation returns no value: there, T
+// is any, and fn returns nil as its value. The options of the step, such as Retry, apply to fn. durable.Attempt and
+// durable.IdempotencyKey work in fn.
 //
 // The argument name is the name of a step ("charge"), a name with its scope ("orders/7"), or a pattern of path.Match
 // ("orders/*"). Compensations and Tx steps are steps too. A stub of a Tx step writes nothing but its checkpoint.
 //
 // If no step with the name of a Stub is called by the end of the test, the test fails, and the message lists the steps that
-// were called. See [Replacement.Optional].
+// were called. A compensation counts as called when it is executed, not when it is registered. See [Replacement.Optional].
 func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacement {
 	r := &Replacement{name: name}
 	r.attempt = func(ctx context.Context, _ engine.ProbedCall, _ func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {

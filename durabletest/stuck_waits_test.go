@@ -2,6 +2,7 @@ package durabletest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -128,6 +129,44 @@ func TestAStubThatIsNeverCalled(t *testing.T) {
 		b := &told{TB: t}
 		do(b)
 		b.end()
+		if len(b.errors) != 1 || !strings.Contains(b.errors[0], want) {
+			t.Errorf("%s: the test was told %q, want %s", name, b.errors, want)
+		}
+	}
+}
+
+// A stub of a compensation is used when the compensation is called, and the names of compensations are listed with those of steps.
+func TestAStubOfACompensation(t *testing.T) {
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		if err := c.Compensate("release", func(context.Context) error { return nil }); err != nil {
+			return 0, err
+		}
+		return c.Step("charge", func(context.Context) (int, error) { return 0, errors.New("no") })
+	})
+	stubs := func() []*durabletest.Replacement {
+		return []*durabletest.Replacement{
+			durabletest.FailFirst("release", 1, errors.New("not yet")),
+			durabletest.Stub("release", func(context.Context) (any, error) { return nil, nil }),
+			durabletest.Stub("refund", func(context.Context) (any, error) { return nil, nil }),
+		}
+	}
+	for name, do := range map[string]func(b *told){
+		"Use": func(b *told) {
+			e, all := durabletest.New(b, w), stubs()
+			e.Use(all...)
+			if _, err := w.Call(t.Context(), e.Engine, 1); err == nil || all[1].CallCount() != 1 {
+				t.Errorf("called the stub %d times, want once: %v", all[1].CallCount(), err)
+			}
+		},
+		"CrashEverywhere": func(b *told) {
+			all := stubs()
+			durabletest.CrashEverywhere(b, w, 1, all[0], all[1], all[2])
+		},
+	} {
+		b := &told{TB: t}
+		do(b)
+		b.end()
+		const want = `no step "refund" was called, so its stub was never used; the steps called were "charge", "release"`
 		if len(b.errors) != 1 || !strings.Contains(b.errors[0], want) {
 			t.Errorf("%s: the test was told %q, want %s", name, b.errors, want)
 		}

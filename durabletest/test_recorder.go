@@ -54,15 +54,20 @@ func (r *testRecorder) onCall(c engine.ProbedCall) {
 		r.executions = append(r.executions, x)
 	}
 	x.calls = append(x.calls, c)
+	r.markReplaced(c)
+	if r.replay != nil {
+		r.replay.onCall(c)
+	}
+	x.hasManyGoroutines = x.hasManyGoroutines || x.goroutine != self
+}
+
+// markReplaced records in the replacements that match the step that it was called. The caller holds r.mu.
+func (r *testRecorder) markReplaced(c engine.ProbedCall) {
 	for _, p := range r.replacements {
 		if p.matches(c) {
 			p.stepWasCalled.Store(true)
 		}
 	}
-	if r.replay != nil {
-		r.replay.onCall(c)
-	}
-	x.hasManyGoroutines = x.hasManyGoroutines || x.goroutine != self
 }
 
 // goroutineID returns the text that begins the calling goroutine's stack, such as "goroutine 7".
@@ -72,7 +77,7 @@ func goroutineID() string {
 	return string(name)
 }
 
-// calledNames returns the sorted names of the durable calls, without duplicates.
+// calledNames returns the sorted names of the durable calls and of the compensations that were executed, without duplicates.
 func (r *testRecorder) calledNames() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,6 +86,9 @@ func (r *testRecorder) calledNames() []string {
 		for _, c := range x.calls {
 			all = append(all, naming.Display(c.Name))
 		}
+	}
+	for _, c := range r.attempts {
+		all = append(all, naming.Display(c.Name))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -95,10 +103,13 @@ func (r *testRecorder) failUnused(t testing.TB) {
 	failUnused(t, replacers, r.calledNames)
 }
 
+// onAttempt records an attempt. The function of a compensation is called by the engine and not by the workflow, so that only its
+// attempts show that it was called.
 func (r *testRecorder) onAttempt(c engine.ProbedCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.attempts = append(r.attempts, c)
+	r.markReplaced(c)
 }
 
 func (r *testRecorder) onRerun(c engine.ProbedCall) {

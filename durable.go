@@ -90,8 +90,9 @@ type Config struct {
 	// ParkAfter is the shortest wait for which a run leaves memory. If the function of a run that leaves memory does not return
 	// within twice ParkAfter, its stack is logged. The default is 5 s.
 	ParkAfter time.Duration
-	// MaxCrashes is how many times in a row the process of a run may die, or the run be held (see [ErrHeld]), without a new
-	// checkpoint. A run that reaches MaxCrashes is paused, and the reason is recorded. The default is 5, the maximum 1000.
+	// MaxCrashes is how many times in a row the process of a run may die, or the database reject what the run writes (see
+	// [ErrHeld]), without a new checkpoint. A run that reaches MaxCrashes is paused, and the reason is recorded. The default is
+	// 5, the maximum 1000.
 	MaxCrashes int
 	// FailAtMaxCrashes makes a run that reaches MaxCrashes fail with [ErrCrashLoop] instead of being paused. The compensations
 	// of a run that fails with ErrCrashLoop are not executed, because they need a call of the workflow function, which may be

@@ -25,7 +25,9 @@ var (
 	ErrPaused    = engine.ErrPaused
 	// ErrHeld is the cause of the end of the Ctx of a run that is held. A run is held if the database has rejected the run's
 	// writes for longer than Config.Patience: the run is released, and claimed again after 1 s to 5 min. A run is also held if
-	// the code does not fit its history: the run is paused; see [DriftHolds].
+	// the code does not fit its history: the run is paused; see [DriftHolds]. A run is claimed again every 30 seconds, however
+	// long it takes, if the codec lacks a key, if the queue of a child with a [GroupKey] has no settings, or if the run begins
+	// its next generation and a worker of an older version of durable lives. These holds do not count as crashes.
 	ErrHeld = engine.ErrHeld
 	// ErrReturned is returned by a durable call that begins, or is still in progress, after the workflow function has returned.
 	// An ErrReturned error also wraps ErrSuspended. To avoid it, start goroutines with [Ctx.Go], and wait for the branches with
@@ -100,8 +102,8 @@ var (
 	// ErrTerminated is returned for a run that [Engine.Terminate] ended. The error of a terminated run also wraps ErrCancelled.
 	ErrTerminated = engine.ErrTerminated
 	// ErrCrashLoop is the failure of a run whose process died Config.MaxCrashes times in a row without a new checkpoint. Each
-	// time that the run is held ([ErrHeld]) counts as a death of its process. Without Config.FailAtMaxCrashes, a run that
-	// crashed too often is paused and does not fail.
+	// time that the run is held because the database rejects its writes ([ErrHeld]) counts as a death of its process. Without
+	// Config.FailAtMaxCrashes, a run that crashed too often is paused and does not fail.
 	ErrCrashLoop = errors.New("durable: the run crashed too often without a new checkpoint")
 	// ErrCompensation is returned for a run if one of its compensations failed and has no attempts left.
 	ErrCompensation = errors.New("durable: a compensation failed")

@@ -18,8 +18,9 @@ const MaxWeight = store.MaxWeight
 //
 // A start with GroupKey returns [ErrInvalidConfig] if the queue has no settings from [Engine.SetQueue] or Config.QueueSettings.
 // A worker records Config.QueueSettings when it starts, and a client never records them: start a worker first, or call
-// SetQueue. A child with a GroupKey whose queue has no settings is held (see [ErrHeld]) until the queue has settings. A group
-// key is a text of 1 to 512 bytes without control characters.
+// SetQueue. If a run starts a child with a GroupKey and the queue of the child has no settings, the run that starts the child is
+// held (see [ErrHeld]), and a worker executes it again every 30 seconds until the queue has settings. This hold does not count
+// towards Config.MaxCrashes. A group key is a text of 1 to 512 bytes without control characters.
 func GroupKey(key string, opts ...GroupKeyOption) StartOption {
 	return func(o *startOptions) {
 		o.fail(o.given.addOnce(optionGroupKey, "GroupKey"))

@@ -2,6 +2,7 @@ package durabletest_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,32 @@ func TestADebouncedRunInAFullQueueGetsTheLastInput(t *testing.T) {
 		e.Advance(2 * time.Minute)
 		if got, want := resultOf(t, run), "last 12:01:00"; got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+// A run that starts a child with a group key in a queue without settings is held until the queue has settings, for however long. That
+// counts towards no crash, so that the run is never paused for it, and continues by itself.
+func TestAParentWaitsForTheSettingsOfAQueue(t *testing.T) {
+	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+		parent := durable.Define("parent", func(c *durable.Ctx, in string) (string, error) {
+			return c.Child("kid", begun, in, durable.InQueue("mail"), durable.GroupKey("k"))
+		})
+		e := durabletest.NewWithOptions(t, defs(parent, begun), append(opts, noon)...)
+		e.FreezeClock()
+		run, err := parent.Start(quickly(t), e.Engine, "a", durable.ID("p"))
+		must(t, err)
+		e.Advance(30 * time.Minute)
+		info, err := e.Get(quickly(t), "p")
+		must(t, err)
+		const want = `start child "kid": durable: invalid configuration: workflow "begun" is started with GroupKey("k") in queue "mail", which has no settings: create them with SetQueue`
+		if info.Status != durable.StatusPending || info.Crashes != 0 || !strings.HasPrefix(info.Reason, want) {
+			t.Errorf("after half an hour, the parent is %s after %d crashes, because %s", info.Status, info.Crashes, info.Reason)
+		}
+		must(t, e.SetQueue(quickly(t), "mail", durable.QueueSettings{MaxExecuting: 1}))
+		e.Advance(31 * time.Second)
+		if got, want := resultOf(t, run), "a 12:30:30"; got != want {
+			t.Errorf("the parent returned %q, want %q", got, want)
 		}
 	})
 }

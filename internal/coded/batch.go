@@ -153,7 +153,7 @@ func (s *Store) sealOwnershipEnd(w, sealed *store.OwnershipEnd) (err error) {
 
 // sealHoldReason encodes what is said of an error because of which a run is held: a value that does not decode may occur in it.
 func (s *Store) sealHoldReason(w *store.OwnershipEnd) (err error) {
-	if w.Uncounted { // it names a key
+	if w.Uncounted { // it names a key, a worker or a queue, and quotes no payload
 		return nil
 	}
 	if d := w.Divergence; d != nil {

@@ -105,7 +105,11 @@ func (c *Child) commitStart(q StartRequest) error {
 	defer r.endGoroutine()
 	r.idleTracker.beginBusy()
 	defer r.idleTracker.endBusy()
-	if err := r.resolveChildQueue(&q); err != nil {
+	switch err := r.resolveChildQueue(&q); {
+	case errors.Is(err, ErrInvalidConfig):
+		r.holdForQueue(c.name, err)
+		return ErrSuspended
+	case err != nil:
 		r.suspendAfterFailedWrite("start child", c.name, err)
 		return ErrSuspended
 	}

@@ -244,6 +244,8 @@ func (r *run) logHeld(s *suspension, w *store.OwnershipEnd) {
 		text = "the code does not register a compensation that a failed run has to execute; the run "
 	case s.olderWorker:
 		text = "a worker with an older version of durable lives, and a run is to begin its next generation; the run "
+	case s.queueMissing:
+		text = "a run is to start a child with a group key in a queue without settings; the run "
 	case s.unreadable:
 		text = "a payload that a run needs cannot be decoded; the run "
 	case s.divergence != nil:

@@ -82,6 +82,7 @@ type suspension struct {
 	divergence          *store.Divergence // the cause is ErrHeld, because the code does not fit the history
 	olderWorker         bool              // the cause is ErrHeld, because a worker ignores generations
 	unreadable          bool              // the cause is ErrHeld, because a payload cannot be decoded; see run_unreadable.go
+	queueMissing        bool              // the cause is ErrHeld, because the queue of a child has no settings; see holdForQueue
 }
 
 func newRun(w *worker, c *store.ClaimedRun) *run {
@@ -326,7 +327,7 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 	}
 	switch limit := r.deadline.expiryTime(); {
 	case s.cause == ErrHeld:
-		w.HoldsRun, w.Reason, w.MaxCrashes, w.Divergence, w.Uncounted = true, s.heldReason, r.e.cfg.crashesBeforePause(), s.divergence, s.unreadable || s.olderWorker
+		w.HoldsRun, w.Reason, w.MaxCrashes, w.Divergence, w.Uncounted = true, s.heldReason, r.e.cfg.crashesBeforePause(), s.divergence, s.unreadable || s.olderWorker || s.queueMissing
 	case s.status == store.Pending:
 		w.WakeAt = now
 	case s.status == store.Waiting && r.wokenInMemory.Load():

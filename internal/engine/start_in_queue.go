@@ -146,7 +146,7 @@ func (q *StartRequest) setQueuePlace(s *store.StartWrite) {
 }
 
 // resolveChildQueue sets the group key of a child that is started in the queue of its parent, and finds out whether
-// the child needs a place.
+// the child needs a place. It returns ErrInvalidConfig if the child has a group key of its own and its queue has no settings.
 func (r *run) resolveChildQueue(q *StartRequest) error {
 	q.isChild = true
 	one := []StartRequest{*q}
@@ -162,6 +162,13 @@ func (r *run) resolveChildQueue(q *StartRequest) error {
 		q.GroupKey, q.Weight, q.inheritsGroupKey = own.Key, own.Weight, true
 	}
 	return err
+}
+
+// holdForQueue holds the run because the child that it starts has a group key and the queue has no settings. They may be created at any
+// time, and the run is not at fault, so the hold counts as no crash: the run is claimed again after store.UncountedHoldDelay, as long
+// as it takes.
+func (r *run) holdForQueue(child string, err error) {
+	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: holdReason("start child", child, err), queueMissing: true})
 }
 
 // readQueuePlace returns the place of this run, or nil. The key in it does not change.

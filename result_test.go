@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,4 +96,63 @@ func TestOneUnreadableResultHoldsUpNoOther(t *testing.T) {
 			}
 		}
 	})
+}
+
+// If the context of a Result ends while the run is paused or held, the error says who paused it, why, and what continues it.
+func TestResultTellsWhyTheRunIsPausedOrHeld(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		kid := durable.Define("kid", double)
+		waits := durable.Define("waits", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
+		held := durable.Define("held", func(c *durable.Ctx, in int) (int, error) {
+			return c.Child("k", kid, in, durable.InQueue("later"), durable.GroupKey("x"))
+		})
+		e := engineOn(t, s, waits, held, kid)
+		running(t, e)
+		ended := func(run *durable.Run[int]) string {
+			ctx, cancel := context.WithCancel(within(t))
+			cancel()
+			_, err := run.Result(ctx)
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want the cause of the end of the context", err)
+			}
+			return err.Error()
+		}
+		for id, c := range map[string]struct {
+			opts []durable.ControlOption
+			want string
+		}{
+			"alone":  {nil, `which is paused and continues after Engine.Resume: context canceled`},
+			"by ann": {[]durable.ControlOption{durable.Reason("stock is counted"), durable.Actor("ann")}, `which is paused by "ann" (stock is counted) and continues after Engine.Resume: context canceled`},
+		} {
+			run := read(waits.Start(within(t), e, 1, durable.ID(id)))(t)
+			read(e.Pause(within(t), id, c.opts...))(t)
+			awaitStatus(t, e, id, durable.StatusPaused)
+			if got := ended(run); !strings.Contains(got, c.want) {
+				t.Errorf("%s: got %s, want %s", id, got, c.want)
+			}
+		}
+		run := read(held.Start(within(t), e, 1, durable.ID("held")))(t)
+		waitFor(t, func() bool { return read(e.Get(within(t), "held"))(t).Reason != "" })
+		const want = `which is pending and held (start child "k": durable: invalid configuration: workflow "kid" is started with GroupKey("x") in queue "later", which has no settings`
+		if got := ended(run); !strings.Contains(got, want) || !strings.Contains(got, ") and is tried again by itself: context canceled") {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+// The error of a Result of a run whose code does not fit its history says so, and that a fitting worker continues it.
+func TestResultTellsThatTheCodeDoesNotFit(t *testing.T) {
+	x := new(shop)
+	s := openStore(t)
+	client, run := x.waiting(t, s)
+	atVersion(t, s, "v2", x.define(asSleep))
+	awaitStatus(t, client, "run", durable.StatusPaused)
+	ctx, cancel := context.WithCancel(within(t))
+	cancel()
+	_, err := run.Result(ctx)
+	for _, want := range []string{`, which is held (the code`, `) until a worker whose code fits its history executes it: context canceled`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
 }

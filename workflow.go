@@ -321,9 +321,10 @@ func (r *Run[O]) RunID() string { return r.uuid.String() }
 
 // Result waits until the run has ended, in whatever process, and returns the output of the run. Result returns a [*RunError] if
 // the run did not complete, [ErrDiverged] if the output does not decode into O, and [ErrNotFound] if the run was removed. If
-// ctx ends first, Result returns the cause, with the state of the run in the text, and the run continues. While the database is
-// not available, Result continues to wait. Result returns [ErrPermission] if the database refuses the privilege to read the
-// run, and [ErrRejected] or [ErrSchema] if the database has rejected every query for the result for Config.Patience.
+// ctx ends first, Result returns the cause, and the run continues. The text of the error has the state of the run and, if the run
+// is paused or held, who paused it, why, and what continues it. While the database is not available, Result continues to wait.
+// Result returns [ErrPermission] if the database refuses the privilege to read the run, and [ErrRejected] or [ErrSchema] if the
+// database has rejected every query for the result for Config.Patience.
 func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	if err := r.checkUsable(ctx); err != nil {
 		return *new(O), err

@@ -32,7 +32,8 @@ const (
 //  5. What is due at the present time is called.
 //  6. Otherwise, if the condition of AdvanceUntil holds, or nothing is due up to the time of Advance, that call returns.
 //  7. Otherwise the clock jumps to the first timer, or to the due time that a claim returned, if that comes first.
-//  8. If there is neither, AdvanceUntil returns an error, and endStuckWaits ends the waits for results.
+//  8. If there is neither, or if for a while runs were only held, AdvanceUntil returns an error, and endStuckWaits ends the waits for
+//     results.
 type clockDriver struct {
 	t     testing.TB
 	clock *manualClock
@@ -47,6 +48,7 @@ type clockDriver struct {
 
 	quietTimer unchangedTimer // all engines wait
 	stuckTimer unchangedTimer // nothing more can happen
+	holds      holdCounter
 	stall      clockStall
 
 	stop chan struct{}
@@ -323,6 +325,10 @@ func (p *clockDriver) advanceClock(nodes []*engineProbe, a *clockWaiter) {
 	case next.IsZero():
 		p.endStuckWaits(nodes)
 		return // nothing changes until the test does something
+	case a == nil && p.holds.isRepeating(nodes, nil) && p.endStuckWaits(nodes):
+		return
+	case a != nil && a.moveUntil.IsZero() && p.holds.isRepeating(nodes, a):
+		p.endWaiter(a, fmt.Errorf("durabletest: runs are only held again and again (the clock shows %s), and the condition does not hold: see RunInfo.Reason", now.Format(time.RFC3339)))
 	default:
 		p.clock.moveTo(next)
 	}

@@ -32,7 +32,14 @@ func (p *clockDriver) explainStall(nodes []*engineProbe, wanted bool) {
 	}
 	switch {
 	case next.IsZero() && wanted:
-		p.t.Logf("durabletest: the test waits for a result, and nothing more will happen by itself (the clock shows %s): send the missing signal, or resume the paused run", at)
+		for _, n := range nodes {
+			if e := n.engine.Load(); e != nil {
+				for _, a := range e.AwaitCallers() {
+					p.logStuckWait(now, p.describeWaits(nodes, a.Run))
+					return
+				}
+			}
+		}
 	case !next.IsZero() && !wanted && !frozen:
 		p.t.Logf("durabletest: the clock shows %s, and something is due at %s: time passes only in Result, Call, Advance and AdvanceUntil", at, next.Format(time.RFC3339))
 	}

@@ -57,9 +57,11 @@
 //   - A stub whose step is never called fails the test, since its name is probably misspelled. The message lists the steps that
 //     were called. See [Replacement.Optional].
 //   - Run.Result and Workflow.Call return an error if nothing can happen any more: nothing is due, and no other goroutine of the
-//     test could act. The error names the signals, paused runs or unregistered workflows that the run waits for. If the context of
-//     the call has a deadline within three seconds, the call waits for this deadline instead.
-//   - AdvanceUntil fails the test if nothing is due any more and its condition does not hold.
+//     test could act. The error names the signals, paused or held runs, or unregistered workflows that the run waits for, and why a
+//     run is paused or held. If the context of the call has a deadline within three seconds, the call waits for this deadline
+//     instead, and the log of the test names what the run waits for.
+//   - AdvanceUntil fails the test if its condition does not hold, and nothing is due any more, or runs are only held again and
+//     again, such as by a queue without settings.
 //   - CrashEverywhere fails the test at the first difference. The message says at which write the process was killed, which run
 //     and which step differ, and how.
 //   - An option fails the test if it is passed to a function on which the option has no effect.

@@ -2,6 +2,7 @@ package durabletest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ type observedStore struct {
 
 	activeCalls atomic.Int64  // calls that have not returned
 	writeCalls  atomic.Uint64 // calls that may have changed the database
+	holdsInARow atomic.Int64  // holds that do not count as crashes, since the last other commit
 
 	mu               sync.Mutex
 	latestClaimBegun uint64 // number of the latest claim that has begun
@@ -59,9 +61,20 @@ func (s *observedStore) Commit(ctx context.Context, b *store.Batch) error {
 		err := s.Store.Commit(ctx, b)
 		if err == nil {
 			s.process.noteFinishedSteps(b)
+			s.noteHolds(b)
 		}
 		return err
 	})
+}
+
+// noteHolds counts the commits in a row that only hold runs for a cause outside of the run, such as a queue without settings. Such a
+// run is tried again for ever.
+func (s *observedStore) noteHolds(b *store.Batch) {
+	if len(b.OwnershipEnds) < b.Len() || slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return !w.HoldsRun || !w.Uncounted }) {
+		s.holdsInARow.Store(0)
+		return
+	}
+	s.holdsInARow.Add(1)
 }
 
 // SetTags implements store.Store.

@@ -20,42 +20,58 @@ const (
 )
 
 // endStuckWaits ends the waits for results with an error if nothing more can happen by itself. That is so when all
-// engines wait, no timer is left, and no goroutine of the test could act later, as their stacks show.
-func (p *clockDriver) endStuckWaits(nodes []*engineProbe) {
+// engines wait, no timer is left or only runs that are held are due, and no goroutine of the test could act later, as their stacks
+// show. It returns false if the test may still act.
+func (p *clockDriver) endStuckWaits(nodes []*engineProbe) bool {
 	now := time.Now()
 	version := p.stateVersion(nodes)
 	if p.stuckTimer.duration(version, now) < stuckDelay {
-		return
+		return true
 	}
 	p.stuckTimer.restart(version, now) // checked again after stuckDelay
-	var waits []engine.AwaitCaller
+	var waits, nearDeadline []engine.AwaitCaller
 	waiting := make(map[string]bool)
 	for _, n := range nodes {
 		if n.recorder.replay != nil {
-			return
+			return false
 		}
 		if e := n.engine.Load(); e != nil {
 			for _, a := range e.AwaitCallers() {
 				waiting[a.Goroutine] = true
-				if a.Deadline.IsZero() || a.Deadline.Sub(now) > explainStallAfter { // a wait whose deadline is near ends by its deadline
+				if a.Deadline.IsZero() || a.Deadline.Sub(now) > explainStallAfter {
 					waits = append(waits, a)
+				} else { // it ends by its deadline
+					nearDeadline = append(nearDeadline, a)
 				}
 			}
 		}
 	}
-	if len(waits) == 0 || hasActiveGoroutine(waiting) {
-		return
+	if len(waiting) == 0 || hasActiveGoroutine(waiting) {
+		return false
+	}
+	if len(nearDeadline) > 0 && !p.stall.isLogged {
+		p.stall.isLogged = true
+		p.logStuckWait(p.clock.Now(), p.describeWaits(nodes, nearDeadline[0].Run))
 	}
 	for _, a := range waits {
 		a.End(fmt.Errorf("durabletest: the clock shows %s, and nothing more will happen by itself: %s", p.clock.Now().Format(time.RFC3339), p.describeWaits(nodes, a.Run)))
 	}
+	return true
+}
+
+// logStuckWait logs what the test waits for. waits is a result of describeWaits.
+func (p *clockDriver) logStuckWait(now time.Time, waits string) {
+	p.t.Logf("durabletest: the test waits for a result, the clock shows %s, and nothing more will happen by itself: %s", now.Format(time.RFC3339), waits)
 }
 
 // describeWaits describes what a run and its descendants wait for.
 func (p *clockDriver) describeWaits(nodes []*engineProbe, run store.UUID) string {
 	ctx, cancel := context.WithTimeout(context.Background(), requestClaimsTimeout)
 	defer cancel()
-	s := nodes[0].WrappedStore()
+	var s store.Store = nodes[0].WrappedStore()
+	if e := nodes[0].engine.Load(); e != nil {
+		s = e.Store() // decodes the reasons
+	}
 	runs, err := s.Tree(ctx, run)
 	if err != nil || len(runs) == 0 {
 		return fmt.Sprintf("run %s waits (%v)", run, err)
@@ -65,9 +81,11 @@ func (p *clockDriver) describeWaits(nodes []*engineProbe, run store.UUID) string
 		if r.Status.IsTerminal() {
 			continue
 		}
-		text := fmt.Sprintf("run %q of workflow %q is %s", naming.DisplayRun(r), r.Workflow, r.Status)
+		text := fmt.Sprintf("run %q of workflow %q is %s", naming.DisplayRun(r), r.Workflow, engine.DescribeStatus(r))
 		executes := slices.ContainsFunc(nodes, func(n *engineProbe) bool { e := n.engine.Load(); return e != nil && e.HasWorkflow(r.Workflow) })
 		switch {
+		case engine.IsHeldForDrift(r):
+			text += ", and no engine of this test has code that fits its history"
 		case r.Status == store.Paused:
 			text += ", and nobody resumes it"
 		case !executes:

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +20,12 @@ func TestAWaitForWhatCannotComeEndsAtOnce(t *testing.T) {
 	elsewhere := durable.Define("elsewhere", func(*durable.Ctx, int) (int, error) { return 0, nil })
 	approved := durable.Define("approved", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("approval") })
 	parent := durable.Define("parent", func(c *durable.Ctx, _ int) (int, error) { return c.Child("kid", approved, 1) })
+	keyed := durable.Define("keyed", func(c *durable.Ctx, _ int) (int, error) {
+		return c.Child("kid", approved, 1, durable.InQueue("mail"), durable.GroupKey("k"))
+	})
+	stubbed := durable.Define("stubbed", func(c *durable.Ctx, _ int) (int, error) {
+		return c.Step("charge", func(context.Context) (int, error) { return 1, nil })
+	})
 	for name, c := range map[string]struct {
 		w    *durable.Workflow[int, int]
 		do   func(e *durabletest.Engine) error
@@ -30,11 +38,18 @@ func TestAWaitForWhatCannotComeEndsAtOnce(t *testing.T) {
 			_, err := e.Pause(context.Background(), "run")
 			return err
 		}, want: `run "run" of workflow "approved" is paused, and nobody resumes it`},
+		"a run paused for a reason": {w: approved, do: func(e *durabletest.Engine) error {
+			_, err := e.Pause(context.Background(), "run", durable.Reason("stock is counted"), durable.Actor("ann"))
+			return err
+		}, want: `run "run" of workflow "approved" is paused by "ann" (stock is counted), and nobody resumes it`},
+		"a child's queue without settings":  {w: keyed, want: `run "run" of workflow "keyed" is pending and held (start child "kid": durable: invalid configuration: workflow "approved" is started with GroupKey("k") in queue "mail", which has no settings`},
+		"a recorded result of another type": {w: stubbed, want: `run "run" of workflow "stubbed" is held (the code`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			e := durabletest.New(t, approved, parent)
+			e := durabletest.New(t, approved, parent, keyed, stubbed)
+			e.Use(durabletest.Stub("charge", func(context.Context) (string, error) { return "text", nil }).Optional())
 			run, err := c.w.Start(ctx, e.Engine, 1, durable.ID("run"))
 			if err != nil {
 				t.Fatal(err)
@@ -85,15 +100,27 @@ func TestAWaitForTheTestsOtherGoroutines(t *testing.T) {
 type told struct {
 	testing.TB
 	cleanups []func()
+	mu       sync.Mutex
+	log      []string
 	errors   []string
 }
 
-func (b *told) Helper()             {}
-func (b *told) Cleanup(f func())    { b.cleanups = append(b.cleanups, f) }
-func (b *told) Failed() bool        { return len(b.errors) > 0 }
-func (b *told) Logf(string, ...any) {}
+func (b *told) Helper()          {}
+func (b *told) Cleanup(f func()) { b.cleanups = append(b.cleanups, f) }
+func (b *told) Failed() bool     { return len(b.errors) > 0 }
+func (b *told) Logf(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.log = append(b.log, fmt.Sprintf(format, args...))
+}
+
 func (b *told) Errorf(format string, args ...any) {
 	b.errors = append(b.errors, fmt.Sprintf(format, args...))
+}
+
+func (b *told) Fatal(args ...any) {
+	b.Errorf("%s", fmt.Sprint(args...))
+	runtime.Goexit()
 }
 
 func (b *told) end() {
@@ -170,5 +197,48 @@ func TestAStubOfACompensation(t *testing.T) {
 		if len(b.errors) != 1 || !strings.Contains(b.errors[0], want) {
 			t.Errorf("%s: the test was told %q, want %s", name, b.errors, want)
 		}
+	}
+}
+
+// AdvanceUntil ends the test if runs are only held again and again.
+func TestAdvanceUntilEndsIfRunsAreOnlyHeld(t *testing.T) {
+	w := durable.Define("keyed", func(c *durable.Ctx, _ int) (int, error) {
+		return c.Child("kid", durable.Define("kid", func(*durable.Ctx, int) (int, error) { return 0, nil }), 1, durable.InQueue("mail"), durable.GroupKey("k"))
+	})
+	b := &told{TB: t}
+	defer b.end()
+	e := durabletest.New(b, w)
+	if _, err := w.Start(t.Context(), e.Engine, 1, durable.ID("p")); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { // Fatal ends the goroutine
+		defer close(done)
+		e.AdvanceUntil(func() bool {
+			info, err := e.Get(t.Context(), "p")
+			return err != nil || info.Status == durable.StatusCompleted
+		})
+	}()
+	<-done
+	if len(b.errors) != 1 || !strings.Contains(b.errors[0], "runs are only held again and again") {
+		t.Errorf("the test was told %q", b.errors)
+	}
+}
+
+// If a wait ends by its deadline although nothing more could happen, the log of the test says what the run waited for.
+func TestAWaitWithANearDeadlineLogsWhatIsAwaited(t *testing.T) {
+	elsewhere := durable.Define("elsewhere", func(*durable.Ctx, int) (int, error) { return 0, nil })
+	w := durable.Define("parent", func(c *durable.Ctx, _ int) (int, error) { return c.Child("kid", elsewhere, 1) })
+	b := &told{TB: t}
+	e := durabletest.New(b, w)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := w.Call(ctx, e.Engine, 1, durable.ID("p")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the end of the context", err)
+	}
+	b.end()
+	const want = `run "kid" of workflow "elsewhere" is pending, and no engine of this test executes that workflow`
+	if len(b.log) != 1 || !strings.Contains(b.log[0], want) {
+		t.Errorf("the log is %q, want one line with %s", b.log, want)
 	}
 }

@@ -15,6 +15,7 @@ import (
 type AwaitCaller struct {
 	Run       uuid.UUID
 	Goroutine string    // the number of the goroutine
+	Began     time.Time // real time
 	Deadline  time.Time // of the caller's context; zero: none
 	// End makes the caller return with the error.
 	End context.CancelCauseFunc
@@ -30,7 +31,7 @@ type awaitCallers struct {
 func (e *Engine) awaitProbed(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	a := &AwaitCaller{Run: id, Goroutine: stack.GoroutineID(), End: end}
+	a := &AwaitCaller{Run: id, Goroutine: stack.GoroutineID(), Began: time.Now(), End: end}
 	a.Deadline, _ = ctx.Deadline()
 	e.awaitCallers.mu.Lock()
 	if e.awaitCallers.all == nil {

@@ -143,12 +143,11 @@ func (e *Engine) DescribeState(ctx context.Context, id uuid.UUID) string {
 	if err != nil || len(found) != 1 || found[0] == nil {
 		return ""
 	}
-	state := ", which is " + found[0].Status.String()
-	if e.clock.EnsureReading(ctx, e.store) != nil {
-		return state
+	state := ", which is " + DescribeStatus(found[0])
+	if e.clock.EnsureReading(ctx, e.store) == nil {
+		if nobody, err := e.HasNoWorker(ctx, found[0], e.clock.Now()); err == nil && nobody {
+			return state + ", and which no live worker executes,"
+		}
 	}
-	if nobody, err := e.HasNoWorker(ctx, found[0], e.clock.Now()); err == nil && nobody {
-		state += ", and which no live worker executes,"
-	}
-	return state
+	return state + describeContinuation(found[0])
 }

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// DescribeStatus returns the status of the run for a sentence such as "the run is ...". If the run is paused or held, DescribeStatus
+// also returns who paused it, and why: `paused by "ann" (stock is counted)`.
+func DescribeStatus(r *store.Run) string {
+	text := r.Status.String()
+	switch {
+	case IsHeldForDrift(r):
+		text = "held"
+	case r.Status == store.Paused && r.PausedBy != "":
+		text += fmt.Sprintf(" by %q", r.PausedBy)
+	case r.Status == store.Pending && r.Reason != "":
+		text += " and held"
+	case r.Status == store.Running && r.Reason != "":
+		text += " and was held before"
+	}
+	if r.Reason != "" {
+		text += " (" + r.Reason + ")"
+	}
+	return text
+}
+
+// IsHeldForDrift reports whether the run is paused only because the code does not fit its history.
+func IsHeldForDrift(r *store.Run) bool {
+	return r.Status == store.Paused && r.Control&store.HeldForDrift != 0 && r.Control&store.PausedMask == 0
+}
+
+// describeContinuation returns what lets a run continue that is paused or held, as the end of a sentence. It is empty for other runs.
+func describeContinuation(r *store.Run) string {
+	switch {
+	case IsHeldForDrift(r):
+		return " until a worker whose code fits its history executes it"
+	case r.Status == store.Paused && r.Control&store.PausedForRepair != 0:
+		return " and continues after its repair"
+	case r.Status == store.Paused && r.Control&store.PausedMask == store.PausedByAncestor:
+		return " and continues after Engine.Resume of the ancestor that was paused"
+	case r.Status == store.Paused:
+		return " and continues after Engine.Resume"
+	case r.Status == store.Pending && r.Reason != "":
+		return " and is tried again by itself"
+	}
+	return ""
+}

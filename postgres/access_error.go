@@ -65,3 +65,13 @@ func accessError(err error) *AccessError {
 	}
 	return access
 }
+
+// unreachedError returns the error of a connection that reached no server, or nil if err has another cause.
+func unreachedError(err error) *pgconn.ConnectError {
+	var connecting *pgconn.ConnectError
+	var pg *pgconn.PgError
+	if !errors.As(err, &connecting) || errors.As(err, &pg) {
+		return nil
+	}
+	return connecting
+}

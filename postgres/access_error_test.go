@@ -88,14 +88,23 @@ func TestRefusedConnectionsAreTold(t *testing.T) {
 		wantRefused(t, "New, "+c.code, err, c.reason, c.text)
 		pool.Close()
 	}
-	// Other SQLSTATEs mean that the server is unavailable.
+}
+
+// If nothing listens at the address, the error says that the store could not connect, and how to fix it.
+func TestOpenWithoutAServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = l.Close()
-	if _, err := postgres.Open(t.Context(), "postgres://app@"+l.Addr().String()+"/shop"); !errors.Is(err, durable.ErrUnavailable) {
-		t.Errorf("nobody listens: %v", err)
+	at := l.Addr().String()
+	_, err = postgres.Open(t.Context(), "postgres://app:s3cret@"+at+"/shop")
+	_, errOfTwo := postgres.Open(t.Context(), fmt.Sprintf("postgres://app:s3cret@%s,%s/shop?target_session_attrs=read-write", at, at))
+	for what, err := range map[string]error{"one host": err, "two hosts": errOfTwo} {
+		const begin, end = "postgres: connect to the database: ", ": start the server, or correct the host and the port of the URL"
+		if !errors.Is(err, durable.ErrUnavailable) || !strings.HasPrefix(err.Error(), begin) || !strings.HasSuffix(err.Error(), end) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v, want %q and %q", what, err, begin, end)
+		}
 	}
 }
 

@@ -3,41 +3,36 @@
 //	store, err := postgres.Open(ctx, "postgres://localhost/shop")
 //	store, err := postgres.New(pool) // with an existing pool
 //
+// [Open] and [New] create the tables in the schema durable, or in the schema of the option [Schema]. Pass the store to durable.New,
+// and close it after Engine.Run has returned.
+//
+// # Your transactions
+//
+// [Tx] is a step that commits your writes together with its record, exactly once. [StartTx] starts a run and [SignalTx] sends a
+// signal if and when your own transaction commits.
+//
 // # Connections
 //
-// The engine's own work never uses the user's pool. So a program whose transactions exhaust the pool
-// keeps its leases:
+// The store opens connections of its own, and uses your pool only for your transactions. A program whose transactions exhaust the
+// pool therefore keeps its runs. The connections of a store are:
 //
-//	user's pool    transactional steps, StartTx, SignalTx   the user's size
-//	engine's pool  commits, claims, reads, control          up to 6
-//	heartbeat pool heartbeats and the clock                 1 (3 if connections hang)
-//	presence       LISTEN and the presence lock             1, outside the pools
+//	your pool                        Tx, StartTx and SignalTx                              the size of your pool
+//	statements                       commits, claims, reads, control                       up to 6
+//	heartbeats                       heartbeats and the clock                              1, or 3 if connections hang
+//	notifications                    LISTEN, and the lock that shows that the worker lives 1
 //
-// # One flush, one round trip, one transaction
+// The stores that [Store.OpenSchema] returns for further schemas of the database share these connections.
 //
-// The store sends the statements of a flush as one pipeline that ends with one Sync. On a direct
-// connection that makes them one transaction, and the settings that they need (engine_settings.sql) are set at
-// the beginning of the session. Behind a pooler, settings do not last for a session. There the pipeline
-// contains BEGIN, the settings for the transaction, and COMMIT, and still takes one round trip. The store
-// detects a pooler when it connects: a pooler announces a process ID that is not the server's.
+// # Poolers, standbys and Citus
 //
-// The stores of OpenSchema share all of these connections; see shared_conns.go, listen_shared.go and sight.go.
+// Behind PgBouncer in transaction mode, add default_query_exec_mode=cache_describe to the URL. Then there are no notifications:
+// idle workers poll, and the runs of a dead worker are taken over when its leases expire. With standbys, list all hosts in the
+// URL. On a Citus cluster that keeps the schema on one node, the store finds that node and connects to it, whichever node the
+// URL names.
 //
-// On a Citus cluster that keeps the schema on one node, the connections lead to that node, and pipelines contain BEGIN and
-// COMMIT too; see citus.go.
+// # Security
 //
-// # Sessions
-//
-// The search_path of the store's own sessions is pg_catalog, so that they use no operator, function or
-// type that another role has created. engine_settings.sql lists all settings. A user's transaction keeps its own
-// settings, so the statements of durable in it qualify every name; see roundTripInUserTx. The head of the .sql file
-// tells package lint which kind a statement is, and a test compares that with the executed statements. A
-// schema that an untrusted role owns is refused; see UntrustedOwnerError.
-//
-// # SQL
-//
-// Every statement is in a .sql file of the folder sql, with a comment on what it does and why it has its
-// shape. Values are always bound. Only the name of the schema is replaced in the text.
-//
-// This package imports internal/store, schema and pgx.
+// The search_path of the store's sessions is pg_catalog, so that they use no operator, function or type that another role has
+// created. In your transactions the settings of your session stay as they are. A schema that a role owns which is not trusted is
+// refused; see [UntrustedOwnerError] and [OwnedBy]. Errors contain no password.
 package postgres

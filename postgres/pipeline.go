@@ -1,5 +1,14 @@
 package postgres
 
+// The store sends the statements of a flush as one pipeline that ends with one Sync. On a direct connection that makes them one
+// transaction, and the settings that they need (engine_settings.sql) are set at the beginning of the session. Behind a pooler,
+// settings do not last for a session. There, and on a Citus cluster (citus.go), the pipeline contains BEGIN, the settings for the
+// transaction, and COMMIT, and still takes one round trip. The store detects a pooler when it connects: a pooler announces a process
+// ID that is not the server's.
+//
+// Every statement is in a .sql file of the folder sql, with a comment on what it does and why it has its shape. The head of the file
+// tells package lint which kind a statement is, and a test compares that with the executed statements.
+
 import (
 	"context"
 	"errors"

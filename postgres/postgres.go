@@ -134,6 +134,9 @@ func newDatabaseWithPool(ctx context.Context, user *pgxpool.Pool, several *hostS
 		if refused := new(AccessError); errors.As(err, &refused) {
 			return nil, fmt.Errorf("postgres: %w: the server refuses the connection: %w", durable.ErrInvalidConfig, refused)
 		}
+		if unreached := unreachedError(err); unreached != nil && ctx.Err() == nil {
+			return nil, fmt.Errorf("postgres: connect to the database: %w: %w: start the server, or correct the host and the port of the URL", durable.ErrUnavailable, unreached)
+		}
 		return nil, err
 	}
 	return s, nil

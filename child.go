@@ -10,7 +10,9 @@ import (
 )
 
 // Detached lets a child continue when its parent ends. Without this option, the end of a parent cancels its children that have
-// not ended. A start of a run that is not a child returns [ErrInvalidConfig] for Detached.
+// not ended. A detached child still belongs to the tree of its parent: [Engine.Cancel], [Engine.Terminate], [Engine.Pause] and
+// [Engine.Resume] of the parent or of another ancestor reach it too, except a Cancel with [OnlyItself]. To start a run that no
+// act on this run reaches, use [Ctx.Start]. A start of a run that is not a child returns [ErrInvalidConfig] for Detached.
 func Detached() StartOption {
 	return func(o *startOptions) {
 		o.addOption(optionDetached, "Detached")

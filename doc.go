@@ -181,5 +181,5 @@
 //	the schema is newer or older than the code        ErrSchema                 update, or migrate
 //	a live older worker would ignore the setting      ErrSchema                 update that worker
 //
-// [RegisterError] makes sentinel errors of your own recognizable in replayed errors.
+// [RegisterError] makes a sentinel error of your own recognizable in replayed errors, and returns the sentinel for its declaration.
 package durable

@@ -20,29 +20,6 @@ import (
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// statement is the program around a block that is a single statement of main.
-const statement = `package main
-
-import (
-	"context"
-	"log"
-	"os"
-
-	"github.com/seed8ec063be/durable/postgres"
-)
-
-func main() {
-	ctx := context.Background()
-	BLOCK
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		log.Fatal(err)
-	}
-}
-`
-
 // fragments is the program around the other blocks. Each block is the body of a workflow function, or controls a run from
 // outside. The program executes the workflows, and prints their histories.
 const fragments = `package main
@@ -144,13 +121,22 @@ func main() {
 
 var result = regexp.MustCompile(`^(\w+), err := `)
 
+// onPostgres changes the program of block Hello as the README says, so that it opens the store of the given block.
+func onPostgres(hello, open string) string {
+	return strings.NewReplacer(
+		"store, err := sqlite.Open(\"count.db\")\n", open,
+		"\t\"log\"\n", "\t\"log\"\n\t\"os\"\n",
+		"durable/sqlite", "durable/postgres",
+	).Replace(hello)
+}
+
 // program returns the program that executes the given blocks.
 func program(blocks []string) string {
-	if len(blocks) == 1 {
-		if strings.HasPrefix(blocks[0], "package") {
-			return blocks[0]
-		}
-		return strings.Replace(statement, "BLOCK", blocks[0], 1)
+	switch {
+	case len(blocks) == 1:
+		return blocks[0]
+	case len(blocks) == 2:
+		return onPostgres(blocks[0], blocks[1])
 	}
 	var bodies strings.Builder
 	control := ""
@@ -192,8 +178,8 @@ func TestReadme(t *testing.T) {
 		wants  []string
 	}{
 		{"hello", blocks[:1], []string{"counted to 5 <nil>"}},
-		{"postgres", blocks[1:2], nil},
-		{"service", blocks[2:3], []string{"stopped: <nil>"}},
+		{"postgres", blocks[:2], []string{"counted to 5 <nil>"}},
+		{"service", blocks[2:3], []string{"stopped: <nil>", "charging"}},
 		{"fragments", blocks[3:], []string{
 			`step charge completed "receipt of order"`,
 			`map send completed`,
@@ -205,7 +191,7 @@ func TestReadme(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if file := filepath.Join("examples", test.name, "main.go"); len(test.blocks) == 1 && test.name != "postgres" {
+			if file := filepath.Join("examples", test.name, "main.go"); len(test.blocks) == 1 {
 				example, err := os.ReadFile(file)
 				if err != nil {
 					t.Fatal(err)

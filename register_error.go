@@ -21,8 +21,8 @@ var registry = struct {
 }{errors: make(map[string][]error)}
 
 // RegisterError registers a sentinel error under a code, which is recorded with failures. With the recorded code, errors.Is
-// also finds the sentinel in a [*StepError] or [*RunError] that is read from the database. RegisterError returns the sentinel,
-// for use in a declaration:
+// also finds the sentinel in a [*StepError] or [*RunError] that is read from the database. RegisterError returns the sentinel
+// itself, and no error of the call, so do not test the result for nil. Use it in a declaration:
 //
 //	var ErrDeclined = durable.RegisterError("payment.declined", errors.New("card declined"))
 //

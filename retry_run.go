@@ -12,7 +12,8 @@ import (
 // the returned error wraps no error of a step or a child, the function continues after its last recorded call. Therefore wrap
 // errors with %w, and combine several errors with errors.Join.
 //
-// Between two generations a run with RetryRun waits, has no worker, and does not count as executing in its queue. Callers that
+// Between two generations a run with RetryRun waits, has no worker, and does not count as executing in its queue. The run counts
+// as in progress, for the bounds MaxInProgress and MaxInProgressPerKey, until it has ended after its last generation. Callers that
 // wait for the run, and its parent, get the result of the last generation only. Compensations are executed after the last
 // failure, and not before a retry. A cancel, a pause and the [Timeout] of a run that waits for its retry apply as they do while
 // a run sleeps. A signal, the end of a child and a resume do not bring the retry forward. [Engine.Fork] with [FromEnd] executes

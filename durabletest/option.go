@@ -115,7 +115,13 @@ func StartClockAt(t time.Time) Option {
 	})
 }
 
-// Configure changes the engine's configuration. Change Config.Lease only together with [RealTime].
+// Configure changes the engine's configuration. Change Config.Lease only together with [RealTime]. If the test or the workflow
+// starts runs with durable.GroupKey, declare their queue, because a start with GroupKey in a queue without settings returns
+// durable.ErrInvalidConfig:
+//
+//	durabletest.Configure(func(c *durable.Config) {
+//		c.QueueSettings = map[string]durable.QueueSettings{"orders": {MaxInProgressPerKey: 1}}
+//	})
 func Configure(change func(*durable.Config)) Option {
 	return optionFunc(func(set *testSettings) { set.configFuncs = append(set.configFuncs, change) })
 }

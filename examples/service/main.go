@@ -14,7 +14,7 @@ import (
 )
 
 var checkout = durable.Define("checkout", func(c *durable.Ctx, cents int) (string, error) {
-	payment, err := c.Step("charge", func(context.Context) (string, error) { return fmt.Sprint("paid ", cents), nil })
+	payment, err := c.Step("charge", func(context.Context) (string, error) { log.Println("charging"); return fmt.Sprint("paid ", cents), nil })
 	if err != nil {
 		return "", err
 	}

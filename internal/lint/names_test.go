@@ -198,7 +198,7 @@ func TestUnknownNamesAreFound(t *testing.T) {
 
 // tops are the folders that may import anything: programs, tests, and what only tests import.
 var tops = []string{
-	"bench", "bench/plot", "bench/result", "bench/scale", "internal/pgtest/newest", "durabletest", "examples/demo", "examples/deploy", "examples/graph", "examples/hello", "examples/internal/fleet", "examples/operations", "examples/queues", "examples/saga", "examples/service",
+	"bench", "bench/plot", "bench/result", "bench/scale", "internal/pgtest/newest", "durabletest", "examples/demo", "examples/deploy", "examples/graph", "examples/hello", "examples/internal/fleet", "examples/operations", "examples/queues", "examples/saga", "examples/service", "examples/shop",
 	"examples/sleepers", "examples/tenants", "faults", "faults/wrongclock", "internal/exampletest", "internal/leaktest", "internal/lint", "internal/realtime",
 	"internal/store/model", "internal/testsize", "mutants", "soak", "ui/browsertest",
 }

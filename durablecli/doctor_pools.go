@@ -31,7 +31,7 @@ func countStores(workers []durable.WorkerInfo, now time.Time) int {
 	stores := make(map[string]bool)
 	for i := range workers {
 		w := &workers[i]
-		if !now.Before(w.DeadAt) {
+		if wording.IsWorkerDead(now, w) {
 			continue
 		}
 		key := w.ID

@@ -118,12 +118,21 @@ func (t *topScreen) show(ctx context.Context, s *session) error {
 	if err := s.write(fitLine(s.paint(faint, "live runs   ")+strings.Join(parts, "  "), width) + "\n"); err != nil {
 		return err
 	}
-	active, capacity := 0, 0
-	for _, w := range state.Workers {
+	active, capacity, dead := 0, 0, 0
+	for i := range state.Workers {
+		w := &state.Workers[i]
+		if wording.IsWorkerDead(s.now(), w) {
+			dead++
+			continue
+		}
 		active, capacity = active+w.Active, capacity+w.Capacity
 	}
+	workers := fmt.Sprintf("%d, %d of %d slots used", len(state.Workers)-dead, active, capacity)
+	if dead > 0 {
+		workers += ", " + s.paint(red, fmt.Sprintf("%d dead", dead))
+	}
 	text := s.paint(faint, "oldest due  ") + strings.TrimSuffix(s.pastOrExact(state.OldestDue), " ago") + "\n" +
-		fitLine(s.paint(faint, "workers     ")+fmt.Sprintf("%d, %d of %d slots used", len(state.Workers), active, capacity), width) + "\n\n" +
+		fitLine(s.paint(faint, "workers     ")+workers, width) + "\n\n" +
 		renderTable(s.printer, state.Workers, workerColumns(s.printer))
 	if len(state.Queues) > 0 {
 		text += "\n" + renderTable(s.printer, state.Queues, queueColumns(s.printer))

@@ -3,6 +3,7 @@ package durablecli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ func workersCommand(f *globalFlags) []*cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(workers) == 0 && s.format == formatTable {
+		living := slices.ContainsFunc(workers, func(w durable.WorkerInfo) bool { return !wording.IsWorkerDead(s.now(), &w) })
+		if !living && s.format == formatTable {
 			s.writeMessage("no worker lives: runs wait until a process calls Engine.Run")
 		}
 		return printRows(s.printer, workers, func(w *durable.WorkerInfo) string { return w.ID }, workerColumns(s.printer))
@@ -36,10 +38,10 @@ func workerColumns(p *printer) []column[durable.WorkerInfo] {
 		{title: "WORKER", isShortenedLast: true, text: func(w *row) string { return w.Name }},
 		{title: "ID", isWideOnly: true, text: func(w *row) string { return w.ID }},
 		{title: "VERSION", text: func(w *row) string { return w.Version }},
-		{title: "STATE", text: workerState},
+		{title: "STATE", text: func(w *row) string { return workerState(p.now(), w) }},
 		{title: "ACTIVE", alignsRight: true, isShortenedLast: true, text: func(w *row) string { return fmt.Sprintf("%d/%d", w.Active, w.Capacity) }},
 		{title: "HEARTBEAT", isShortenedLast: true, text: func(w *row) string { return p.pastOrExact(w.HeartbeatAt) }, color: func(w *row) color {
-			return colorIf(!p.now().Before(w.DeadAt), red)
+			return colorIf(wording.IsWorkerDead(p.now(), w), red)
 		}},
 		{title: "CLOCK AHEAD", isWideOnly: true, alignsRight: true, text: func(w *row) string { return w.ClockAhead.Round(time.Millisecond).String() }},
 		{title: "STARTED", text: func(w *row) string { return p.pastOrExact(w.StartedAt) }},
@@ -49,12 +51,9 @@ func workerColumns(p *printer) []column[durable.WorkerInfo] {
 }
 
 // workerState returns the state of a worker, and who made it quiet and why.
-func workerState(w *durable.WorkerInfo) string {
-	if !w.Quiet {
-		return string(w.State)
-	}
-	text := string(w.State) + ", quiet"
-	if c := w.LastChange; c != nil && (c.By != "" || c.Reason != "") {
+func workerState(now time.Time, w *durable.WorkerInfo) string {
+	text := wording.WorkerState(now, w)
+	if c := w.LastChange; w.Quiet && c != nil && (c.By != "" || c.Reason != "") {
 		text += ": " + wording.ReasonAndActor(c.Reason, c.By)
 	}
 	return text

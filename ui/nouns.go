@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/wording"
 )
 
 // queueList, limitList, scheduleList and workerList return what the request may see.
@@ -133,8 +134,13 @@ func (s *dashboard) eventsPage(w http.ResponseWriter, r *http.Request, v *reques
 	return v.writePage(w, "events", http.StatusOK, pageFrame{Title: "Events", Section: "/events", Data: d})
 }
 
-// Late reports whether a worker counts as dead: its heartbeat is older than its lease.
-func (v *requestView) Late(w durable.WorkerInfo) bool { return !v.at.Before(w.DeadAt) }
+// IsDead reports whether a worker counts as dead: its heartbeat is older than its lease.
+func (v *requestView) IsDead(w durable.WorkerInfo) bool { return wording.IsWorkerDead(v.at, &w) }
+
+// WorkerStateOf returns the state of a worker in words.
+func (v *requestView) WorkerStateOf(w durable.WorkerInfo) string {
+	return wording.WorkerState(v.at, &w)
+}
 
 // NamesOr returns names in one line; if there are none, the text for all.
 func (v *requestView) NamesOr(names []string, all string) string {

@@ -142,11 +142,11 @@ type overviewData struct {
 	Ended    *endedData
 	Oldest   time.Time // when the run was due that waits for the longest time; zero: none waits
 	Queues   []queueRow
-	Workers  int
+	Workers  int // which live, as the numbers below
 	Active   int
 	Capacity int
 	Quiet    int
-	Late     int // workers whose heartbeat is old
+	Dead     int // workers whose lease is over
 	Versions []versionRow
 	Schema   int
 	Failures []*failureRow
@@ -231,14 +231,13 @@ func (v *requestView) addWorkers(d *overviewData) error {
 	if err != nil {
 		return err
 	}
-	d.Workers = len(workers)
+	all := len(workers)
+	workers = slices.DeleteFunc(workers, v.IsDead)
+	d.Workers, d.Dead = len(workers), all-len(workers)
 	for _, w := range workers {
 		d.Active, d.Capacity = d.Active+w.Active, d.Capacity+w.Capacity
 		if w.Quiet {
 			d.Quiet++
-		}
-		if v.Late(w) {
-			d.Late++
 		}
 	}
 	if workers, err = v.visibleWorkers(workers); err != nil && !errors.Is(err, errWorkersHidden) {

@@ -126,7 +126,7 @@ type examination struct {
 }
 
 func (x *examination) isAlive(w *durable.WorkerInfo) bool {
-	return x.now.Before(w.DeadAt)
+	return !wording.IsWorkerDead(x.now, w)
 }
 
 func (x *examination) workersFindings(waiting bool) (findings []Finding) {

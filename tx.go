@@ -20,6 +20,12 @@ func init() {
 	bridge.SignalTx = func(insert bridge.InsertSignal) any {
 		return SignalOption(signalOption(func(o *signalOptions) { o.insert = insert }))
 	}
+	bridge.Workflows = func(e any) (all []bridge.Workflow) {
+		for _, w := range e.(*Engine).cfg.Workflows {
+			all = append(all, bridge.Workflow{Name: w.Name(), Queue: w.queueName(), CheckInput: w.checkInput})
+		}
+		return all
+	}
 }
 
 // makeTransactional makes the call a transactional step: the writes of its function commit together with the checkpoint, exactly once. If the

@@ -1,17 +1,21 @@
 package durablecli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json/jsontext"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/bridge"
 )
 
 // payload returns the JSON that an argument gives: JSON itself, @file, or - for standard input.
@@ -41,16 +45,22 @@ func startCommand(f *globalFlags) []*cobra.Command {
 	var delay, timeout, startBy time.Duration
 	var tags []string
 	var wait bool
+	about := "The command does not know the workflow: a worker finds out whether it can read the input. Nor does it\nknow the workflow's queue: give --queue if it has one."
+	defaultQueue := durable.DefaultQueue
+	if len(f.workflows()) > 0 {
+		about = "The workflow must be one of this program, and be able to read the input."
+		defaultQueue = "that of the workflow"
+	}
 	cmd := &cobra.Command{
 		Use: "start WORKFLOW [INPUT]", GroupID: groupAct, Args: cobra.RangeArgs(1, 2),
 		Short: "Start a run of a workflow",
 		Long: "Start a run of a workflow, and write its ID. The input is JSON: given as it is, as @FILE, or as - for standard input;\n" +
-			"without it, null. The command does not know the workflow: a worker finds out whether it can read the input. Nor does it\nknow the workflow's queue: give --queue if it has one.",
+			"without it, null. " + about,
 		Example: "  durable start checkout '{\"order\": 42}' --id order-42\n  durable start report @input.json --wait",
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&id, "id", "", "the ID of the run; a start with the same ID, workflow and input is the same run")
-	flags.StringVarP(&queue, "queue", "q", "", "the queue (default: "+durable.DefaultQueue+")")
+	flags.StringVarP(&queue, "queue", "q", "", "the queue (default: "+defaultQueue+")")
 	flags.IntVar(&priority, "priority", 0, "the priority, from -2 to 2")
 	flags.StringVar(&key, "key", "", "the group key in the queue")
 	flags.IntVar(&weight, "weight", 0, "the weight of the group key")
@@ -90,7 +100,14 @@ func startCommand(f *globalFlags) []*cobra.Command {
 		if given("weight") && !given("key") {
 			return newUsageError("--weight is for a --key")
 		}
-		run, err := rawWorkflow(s.args[0]).Start(ctx, s.engine, input, opts...)
+		workflow, err := s.workflowToStart(s.args[0], input)
+		if err != nil {
+			return err
+		}
+		run, err := workflow.Start(ctx, s.engine, input, opts...)
+		if given("key") && errors.Is(err, durable.ErrInvalidConfig) {
+			return s.withQueueHint(ctx, cmp.Or(queue, workflow.queue, durable.DefaultQueue), err)
+		}
 		if err != nil {
 			return err
 		}
@@ -106,6 +123,77 @@ func startCommand(f *globalFlags) []*cobra.Command {
 		}
 		return showRun(ctx, s, info)
 	})}
+}
+
+// workflows returns the workflows of an embedded engine. Without workflows, it starts any, as the program durable does.
+func (f *globalFlags) workflows() []bridge.Workflow {
+	if f.givenEngine == nil {
+		return nil
+	}
+	return bridge.Workflows(f.givenEngine)
+}
+
+// startedWorkflow is a workflow that is to be started, and the queue with which it is defined, if that is known.
+type startedWorkflow struct {
+	*durable.Workflow[jsontext.Value, jsontext.Value]
+	queue string
+}
+
+// workflowToStart returns the workflow with the given name. It returns an error if the engine has workflows, but none with this name that
+// can read the input.
+func (s *session) workflowToStart(name string, input jsontext.Value) (*startedWorkflow, error) {
+	known := s.workflows()
+	if len(known) == 0 {
+		return &startedWorkflow{Workflow: rawWorkflow(name)}, nil
+	}
+	i := slices.IndexFunc(known, func(w bridge.Workflow) bool { return w.Name == name })
+	if i < 0 {
+		var names []string
+		for _, w := range known {
+			names = append(names, w.Name)
+		}
+		slices.Sort(names)
+		return nil, newUsageError("start workflow %q: this program has no such workflow: use one of %s", name, strings.Join(names, ", "))
+	}
+	if err := known[i].CheckInput(input); err != nil {
+		return nil, fmt.Errorf("start workflow %q: the input: %w", name, err)
+	}
+	var opts []durable.WorkflowOption
+	if known[i].Queue != "" {
+		opts = append(opts, durable.Queue(known[i].Queue))
+	}
+	return &startedWorkflow{rawWorkflow(name, opts...), known[i].Queue}, nil
+}
+
+// withQueueHint returns the error of a start with a group key. If its queue has no settings, the error also says how a queue is named.
+func (s *session) withQueueHint(ctx context.Context, queue string, err error) error {
+	queues, listErr := s.engine.Queues(ctx)
+	if listErr != nil {
+		return err
+	}
+	var names []string
+	for _, q := range queues {
+		if q.Declared != nil || q.Set != nil {
+			names = append(names, q.Name)
+		}
+	}
+	if slices.Contains(names, queue) {
+		return err
+	}
+	with := "no queue has settings"
+	if len(names) > 0 {
+		with = "queues with settings: " + joinSome(names)
+	}
+	return fmt.Errorf("%w; or name another queue with --queue NAME (%s)", err, with)
+}
+
+// joinSome returns the first of the names in one line, and how many others there are.
+func joinSome(names []string) string {
+	const most = 10
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d others", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 func weightOptions(n int) []durable.GroupKeyOption {

@@ -1,8 +1,9 @@
-// Package bridge lets the packages postgres and sqlite call unexported code of the root package. Its functions create
-// the options with which Ctx.Step, Workflow.Start and Engine.Signal do their work in a transaction. The functions Tx,
-// StartTx and SignalTx of the stores return these options to users.
+// Package bridge lets the packages postgres, sqlite and durablecli call unexported code of the root package. For the
+// stores, its functions create the options with which Ctx.Step, Workflow.Start and Engine.Signal do their work in a
+// transaction. The functions Tx, StartTx and SignalTx of the stores return these options to users. For the command line,
+// Workflows tells which workflows an engine has.
 //
-// The root package sets the three functions when it is initialized, before a store can call them.
+// The root package sets the functions when it is initialized, before another package can call them.
 package bridge
 
 import (
@@ -30,6 +31,13 @@ type InsertFold func(ctx context.Context, s store.Store, c *store.FoldChangeRequ
 // InsertSignal writes a signal to the run to, in the caller's transaction on s, and sets the signal's outcome.
 type InsertSignal func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error
 
+// Workflow is a workflow of an engine.
+type Workflow struct {
+	Name       string
+	Queue      string                   // with which it is defined; empty: none
+	CheckInput func(input []byte) error // returns an error that wraps durable.ErrNotEncodable if the input does not decode into the workflow's type
+}
+
 var (
 	// TxStep returns the durable.StepOption that makes a step transactional.
 	TxStep func(Transact) any
@@ -37,6 +45,8 @@ var (
 	StartTx func(InsertStarts, InsertFold) any
 	// SignalTx returns the durable.SignalOption that makes Engine.Signal use insert.
 	SignalTx func(InsertSignal) any
+	// Workflows returns the workflows of a *durable.Engine, in the order of Config.Workflows.
+	Workflows func(engine any) []Workflow
 )
 
 type outlastKey struct{}

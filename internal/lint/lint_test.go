@@ -150,7 +150,7 @@ var layers = map[string][]string{
 	"internal/wording":         {"."},
 	"ui":                       {".", "internal/doctor", "internal/wording", "schema"},
 	"internal/doctor":          {".", "internal/wording"},
-	"durablecli":               {".", "internal/doctor", "internal/wording", "postgres", "schema", "sqlite", "ui"},
+	"durablecli":               {".", "internal/bridge", "internal/doctor", "internal/wording", "postgres", "schema", "sqlite", "ui"},
 	"cmd/durable":              {"durablecli"},
 }
 

@@ -109,7 +109,7 @@ func (c *Ctx) Patched(id string) (bool, error) {
 type Divergence struct {
 	Version string // the Config.Version of the worker; empty if the worker has none
 	At      time.Time
-	Call    string // the name of the call with its scope; empty if the workflow function itself does not fit
+	Call    string // the name of the call with its scope; empty if the input of the run does not decode
 	Reason  string // the recorded call, and the call that the code made
 	// ContinuedBy is the version that continued the run after the divergence. ContinuedBy is empty while the run is held, and
 	// after a resume. While workers of other versions are running, workers of the version that diverged do not execute the run

@@ -167,3 +167,26 @@ func TestOnDriftIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// An input that does not decode holds the run. If nothing of the run is recorded, the input itself is likely wrong, and the reason says so.
+func TestUnreadableInputOfARunThatHasNotBegun(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		client, _ := new(shop).waiting(t, s) // its input is a number
+		asText := durable.Define("shop", func(c *durable.Ctx, in string) (string, error) { return in, nil })
+		if _, err := new(shop).define(asSleep).Start(within(t), client, 7, durable.ID("new")); err != nil {
+			t.Fatal(err)
+		}
+		atVersion(t, s, "v2", asText)
+		const startAgain, oldType = "start it again with an input that decodes, and terminate this run", "bring back the old type"
+		for id, want := range map[string]string{"run": oldType, "new": startAgain} {
+			waitFor(t, func() bool {
+				info, err := client.Get(within(t), id)
+				return err == nil && info.Diverged
+			})
+			all, err := client.Divergences(within(t), id)
+			if err != nil || len(all) != 1 || all[0].Call != "" || !strings.Contains(all[0].Reason, want) || strings.Contains(all[0].Reason, startAgain) != (want == startAgain) {
+				t.Errorf("run %q: %+v, %v", id, all, err)
+			}
+		}
+	})
+}

@@ -36,7 +36,7 @@ type PreflightRun struct {
 	Next     []string // the calls that the run would make next, with their scopes; empty if the function returns
 	Err      string   // the failure with which the function returns without a further call; empty if there is none
 	Diverged bool
-	Call     string // the call that does not fit; empty if the workflow function itself does not fit
+	Call     string // the call that does not fit; empty if the input of the run does not decode, or the end that Engine.ReplayExport compares differs
 	Reason   string // the recorded call, and the call that the code made
 }
 

@@ -119,8 +119,12 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.declaredChange.onDrift, PreviousCallNames: w.declaredChange.previousNames, Retired: w.declaredChange.retiredNames, Pinned: w.pinned, PinnedGrace: w.grace, RunRetryDelay: w.retryWaitFunc(), UserFunction: w.fn, FirstRecord: w.declaredGraph().firstRecord(), CallFunction: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
-			return nil, toRecordedFailure(s.ReportDivergence("", fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
-				ErrDiverged, s.Address(), w.name, len(input), err)))
+			fix := "bring back the old type"
+			if !s.HasRecordedCalls() {
+				fix = "nothing of the run is recorded: start it again with an input that decodes, and terminate this run; or bring back the type that decodes it"
+			}
+			return nil, toRecordedFailure(s.ReportDivergence("", fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: %s",
+				ErrDiverged, s.Address(), w.name, len(input), err, fix)))
 		}
 		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload, stepDefaults: w.stepDefaults}, in)
 		if next := continueInput(err, s); next != nil {

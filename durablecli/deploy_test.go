@@ -64,6 +64,21 @@ func TestPreflight(t *testing.T) {
 			t.Errorf("preflight changed the run to %+v, %v", info, err)
 		}
 		p.fails(t, durablecli.ExitUsage, []string{"embed durablecli.Command"}, "preflight")
+
+		numbers := durable.Define("renewal", func(*durable.Ctx, int) (string, error) { return "", nil })
+		if got := commandOn(t, with(numbers), "", "preflight", "-w", "renewal"); got.code != durablecli.ExitDiverged || !strings.Contains(normal(got.out), "held  its input  ") {
+			t.Errorf("code that does not decode the input gives %+v", got)
+		}
+		p.run(t, "signal", "renewal-1", "confirm", `"yes"`)
+		_, stop = p.engineWith(t, durable.Config{Workflows: []durable.Definition{numbers}, Version: "v9"})
+		until(t, "the hold", func() bool {
+			info, err := e.Get(within(t), "renewal-1")
+			return err == nil && info.Diverged
+		})
+		stop()
+		if got := p.run(t, "get", "renewal-1"); !strings.Contains(normal(got.out), `Does not fit  version "v9", AGE, its input: durable: `) {
+			t.Errorf("the run is shown as %s", normal(got.out))
+		}
 	})
 }
 

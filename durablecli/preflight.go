@@ -80,7 +80,7 @@ func showPreflight(p *printer, report *durable.PreflightReport, all bool) error 
 			{title: "WORKFLOW", text: func(r *row) string { return r.Workflow }},
 			{title: "STATUS", text: func(r *row) string { return string(r.Status) }},
 			{title: "VERDICT", isShortenedLast: true, text: func(r *row) string { text, _ := preflightVerdict(r, "held"); return text }, color: func(r *row) color { _, c := preflightVerdict(r, "held"); return c }},
-			{title: "CALL", text: func(r *row) string { return r.Call }},
+			{title: "CALL", text: func(r *row) string { return cmp.Or(r.Call, textIf(r.Diverged, wording.DivergedInput)) }},
 			{title: "REASON", text: func(r *row) string { return cmp.Or(r.Reason, r.Err) }},
 			{title: "NEXT", isWideOnly: true, text: func(r *row) string { return strings.Join(r.Next, ", ") }},
 		}); err != nil || p.format == formatID {

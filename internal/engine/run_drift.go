@@ -25,7 +25,7 @@ const (
 )
 
 // ReportDivergence is called with the error of a call that does not fit its record, which wraps ErrDiverged. It holds the run if
-// that is the policy, and returns the error. An empty name stands for the workflow function itself.
+// that is the policy, and returns the error. An empty name stands for the input of the run.
 func (s *Scope) ReportDivergence(name string, err error) error {
 	if name != "" {
 		name = s.fullName(name)
@@ -33,7 +33,7 @@ func (s *Scope) ReportDivergence(name string, err error) error {
 	return s.reportDivergence(name, err)
 }
 
-// reportDivergence does the same as Diverged, for a name with its scope.
+// reportDivergence does the same as ReportDivergence, for a name with its scope.
 func (s *Scope) reportDivergence(full string, err error) error {
 	s.r.suspendForDrift(full, err)
 	return err

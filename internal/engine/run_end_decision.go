@@ -107,7 +107,7 @@ func (r *run) dropUnrecordedCompensations() bool {
 	}
 	if len(missing) > 0 {
 		err := fmt.Errorf("%w: the code does not register the compensations %q: bring back the code that does", ErrDiverged, missing)
-		if r.suspendForDrift("", err) {
+		if r.suspendForDrift(naming.ParseDisplay(missing[0]), err) {
 			return false
 		}
 		r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: holdReason("undo the failed run", "", err), compensationMissing: true})

@@ -22,12 +22,17 @@ func (r *run) addHistory(history []store.Step) {
 // isFirstExecution reports whether no process has ever called the run's function, so that there is nothing to
 // compensate.
 func (r *run) isFirstExecution() bool {
-	if r.row.Epoch.Count != 1 {
-		return false
-	}
+	return r.row.Epoch.Count == 1 && !r.hasRecordedCalls()
+}
+
+// hasRecordedCalls reports whether the history holds a record that is not made with the start of the run.
+func (r *run) hasRecordedCalls() bool {
 	calls := len(r.history)
 	if first := r.e.workflows[r.row.Workflow].FirstRecord; first != nil && r.history[first.Name] != nil {
 		calls--
 	}
-	return calls == 0
+	return calls > 0
 }
+
+// HasRecordedCalls reports whether the history of the run holds the record of a call. It may be used before the first call is made.
+func (s *Scope) HasRecordedCalls() bool { return s.r.hasRecordedCalls() }

@@ -137,3 +137,14 @@ func Attempt(now time.Time, a *durable.FailedAttempt) string {
 	}
 	return fmt.Sprintf("attempt %d of %s, %s, %s", a.Attempt, a.Step, PastAge(now, FirstTime(a.EndedAt, a.StartedAt)), what)
 }
+
+// DivergedInput stands for the call of a divergence of which the input is what does not fit.
+const DivergedInput = "its input"
+
+// DivergedCall returns what of a run does not fit the code: a call, or the input if the name of the call is empty.
+func DivergedCall(name string) string {
+	if name == "" {
+		return DivergedInput
+	}
+	return fmt.Sprintf("call %q", name)
+}

@@ -104,7 +104,11 @@ func (s *session) examine(ctx context.Context) (findings []finding, err error) {
 	if s.givenEngine != nil {
 		s.writeMessage("the settings of the database are not checked: call durable doctor with --url or --file for them")
 		s.useEngine(ctx, s.givenEngine)
-		return doctor.Examine(ctx, s.engine)
+		findings, err = doctor.Examine(ctx, s.engine)
+		for i := range findings {
+			findings[i].Fix = s.withProgramName(findings[i].Fix)
+		}
+		return findings, err
 	}
 	target, err := s.findDatabase(s)
 	if err != nil {

@@ -32,7 +32,8 @@ import (
 // DATABASE_URL names, and closes it at its end.
 //
 // Pass the command to [Execute], or add it to a command of your own; then [ExitCode] returns the exit code for the error of your
-// command's Execute.
+// command's Execute. The command is called durable. With an engine, Execute calls it as the program is called, unless you have set
+// its field Use.
 func Command(e *durable.Engine) *cobra.Command {
 	return newRootCommand(&globalFlags{givenEngine: e, clock: time.Now})
 }
@@ -40,9 +41,9 @@ func Command(e *durable.Engine) *cobra.Command {
 // newRootCommand returns the command with the given frame.
 func newRootCommand(f *globalFlags) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "durable",
+		Use:   rootName,
 		Short: "Operate the runs of a database: look, act, migrate, diagnose",
-		Long: "durable operates the runs of one database.\n\n" +
+		Long: "Operate the runs of one database.\n\n" +
 			"Data is written to standard output, and messages to standard error. Exit codes: 0 done, 1 error, 2 usage,\n" +
 			"3 not found, 4 the workflow failed, 5 the database cannot be used, 6 the code does not fit live runs, 130 interrupted.",
 		SilenceErrors: true,
@@ -50,8 +51,10 @@ func newRootCommand(f *globalFlags) *cobra.Command {
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return newUsageError("%w; see %s --help", err, cmd.CommandPath())
+		return newUsageError("%w; see %s --help", describeFlagError(err), cmd.CommandPath())
 	})
+	f.root = root
+	f.nameProgramInHelp()
 	f.addGlobalFlags(root)
 	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupAct, Title: "Act:"}, &cobra.Group{ID: groupMaintain, Title: "Deploy and care:"})
 	root.SetHelpCommandGroupID(groupMaintain)
@@ -82,6 +85,7 @@ func Execute(ctx context.Context, cmd *cobra.Command) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the next signal has its usual effect
+	nameAfterProgram(cmd)
 	err := cmd.ExecuteContext(ctx)
 	code := ExitCode(err)
 	if err != nil && code != ExitInterrupted && !errors.Is(err, errSilent) {

@@ -47,7 +47,7 @@ func (f *filterFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.worker, "worker", "", "runs that the worker with this ID executes now")
 	flags.StringVar(&f.endedAfter, "ended-after", "", "runs that ended after this time")
 	flags.StringVar(&f.endedBefore, "ended-before", "", "runs that ended before this time")
-	flags.StringVar(&f.failedStep, "failed-step", "", "with --failed-type and --workflow: runs of a group that durable failures shows; none: the function failed by itself")
+	flags.StringVar(&f.failedStep, "failed-step", "", "with --failed-type and --workflow: runs of a group that the command failures shows; none: the function failed by itself")
 	flags.StringVar(&f.failedType, "failed-type", "", "runs that failed with an error of this type; with --workflow and, if there is one, --failed-step")
 	flags.StringSliceVar(&f.parents, "parent", nil, "children of the runs with these UUIDs")
 	flags.BoolVar(&f.held, "held", false, "runs that are held, because the code does not fit them or their writes were rejected; not with --key, --parent or --failed-type")
@@ -82,7 +82,7 @@ func (f *filterFlags) filter(now time.Time) (durable.Filter, bool, error) {
 	}
 	if f.failedStep != "" || f.failedType != "" {
 		if f.workflow == "" || f.failedType == "" {
-			return filter, false, newUsageError("a group of failures has a workflow and a type of error: give --workflow and --failed-type too, as durable failures shows them")
+			return filter, false, newUsageError("a group of failures has a workflow and a type of error: give --workflow and --failed-type too, as the command failures shows them")
 		}
 		filter.Failure = durable.FailureKey{Workflow: f.workflow, Step: f.failedStep, Type: f.failedType}
 		if f.failedStep == "-" { // as durable failures shows it

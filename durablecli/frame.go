@@ -18,6 +18,7 @@ import (
 // globalFlags is what all commands share: the global flags, and the way to the engine.
 type globalFlags struct {
 	givenEngine *durable.Engine  // nil: each command opens a database
+	root        *cobra.Command   // below which all commands are
 	clock       func() time.Time // of this machine
 
 	url, file, schema string
@@ -42,7 +43,8 @@ func (f *globalFlags) addGlobalFlags(root *cobra.Command) {
 	flags.StringVar(&f.file, "file", "", "SQLite database file")
 	flags.StringVar(&f.schema, "schema", postgres.DefaultSchema, "PostgreSQL schema of the tables")
 	flags.StringSliceVar(&f.owners, "owned-by", nil, "roles, besides your own, that may own the schema")
-	flags.DurationVar(&f.patience, "patience", 10*time.Second, "how long a write is retried while the database is not available")
+	f.patience = 10 * time.Second
+	flags.Var(durationFlag{&f.patience}, "patience", "how long a write is retried while the database is not available")
 }
 
 // session is one execution of a command.

@@ -16,7 +16,7 @@ func historyCommand(f *globalFlags) []*cobra.Command {
 		Use: "history ID", GroupID: groupLook, Args: requireOneRun,
 		Short: "Show the checkpoints of a run, in the order in which its calls began",
 	}
-	history.Flags().IntVar(&generation, "generation", 0, "an older generation of the run; see durable generations")
+	history.Flags().IntVar(&generation, "generation", 0, "an older generation of the run; the command generations lists them")
 	generations := &cobra.Command{
 		Use: "generations ID", GroupID: groupLook, Args: requireOneRun,
 		Short: "Show the executions of a run that was repaired, the oldest first",

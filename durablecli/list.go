@@ -19,7 +19,6 @@ func listCommand(f *globalFlags) []*cobra.Command {
 	var limit int
 	var cursor string
 	var watch bool
-	var interval time.Duration
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "List runs, the newest first",
@@ -31,7 +30,8 @@ func listCommand(f *globalFlags) []*cobra.Command {
 	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "the most runs; 0: all")
 	cmd.Flags().StringVar(&cursor, "cursor", "", "continue after the cursor that the list before ended with")
 	cmd.Flags().BoolVar(&watch, "watch", false, "repeat the list on the terminal until interrupted")
-	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often --watch repeats the list")
+	interval := 2 * time.Second
+	cmd.Flags().Var(durationFlag{&interval}, "interval", "how often --watch repeats the list")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		if limit < 0 {
 			return newUsageError("--limit is %d: use a positive number, or 0 for all", limit)

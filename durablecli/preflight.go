@@ -25,12 +25,12 @@ func preflightCommand(f *globalFlags) []*cobra.Command {
 		Long: "Replay the histories of all live runs, or of those that match the filter, against the workflows of this program. Nothing is\n" +
 			"written or executed. The runs that would be held or would fail are listed, with the call and the reason; the exit code is then 6.\n\n" +
 			"The command is part of programs that embed durablecli.Command with their engine: the program durable has no workflows.",
-		Example: "  shop durable preflight\n  shop durable preflight --workflow checkout --all -o wide",
+		Example: "  durable preflight\n  durable preflight --workflow checkout --all -o wide",
 	}
 	filter.addTo(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "list the runs that the code fits too")
 	if f.givenEngine == nil {
-		cmd.Hidden = true
+		cmd.Hidden, cmd.Example = true, ""
 		return []*cobra.Command{f.withoutEngine(cmd, func(context.Context, *session) error {
 			return newUsageError("the program durable has no workflows to compare runs with: embed durablecli.Command(engine) in your own program, and call its preflight")
 		})}

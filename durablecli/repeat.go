@@ -20,7 +20,7 @@ import (
 // stays, with the error below.
 func (s *session) repeat(ctx context.Context, interval time.Duration, show func(context.Context) error) error {
 	if s.terminal == nil || s.format != formatTable && s.format != formatWide {
-		return newUsageError("a screen that repeats needs a terminal and a table: in a script, call the command again, or use durable events --follow")
+		return newUsageError("%s", s.withProgramName("a screen that repeats needs a terminal and a table: in a script, call the command again, or use durable events --follow"))
 	}
 	if interval <= 0 {
 		return newUsageError("--interval is %v: it must be positive", interval)

@@ -28,11 +28,11 @@ func replayCommand(f *globalFlags) []*cobra.Command {
 		Long: "Replay runs that durable export has written against the workflows of this program. Nothing is written or executed. The runs that\n" +
 			"do not fit, or would fail now, are listed, with the call and the reason; the exit code is then 6. A run that has ended must end in the same way.\n\n" +
 			"The command is part of programs that embed durablecli.Command with their engine: the program durable has no workflows.",
-		Example: "  shop durable replay testdata/histories/*.json\n  durable export order-42 | ./shop-next durable replay -",
+		Example: "  durable replay testdata/histories/*.json\n  durable export order-42 | durable replay -",
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list the runs that the code fits too")
 	if f.givenEngine == nil {
-		cmd.Hidden = true
+		cmd.Hidden, cmd.Example = true, ""
 		return []*cobra.Command{f.withoutEngine(cmd, func(context.Context, *session) error {
 			return newUsageError("the program durable has no workflows to replay runs with: embed durablecli.Command(engine) in your own program, and call its replay")
 		})}

@@ -13,19 +13,19 @@ import (
 )
 
 func topCommand(f *globalFlags) []*cobra.Command {
-	var interval time.Duration
 	var once bool
 	cmd := &cobra.Command{
 		Use: "top", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "A live screen: throughput, failures, what waits, queues and workers",
 		Long:  "A live screen: throughput, failures, what waits, queues and workers. Large numbers of runs are counted up to a bound, and shown with a plus sign.\nInterrupt the command to end it.",
 	}
-	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often the screen is drawn")
+	interval := 2 * time.Second
+	cmd.Flags().Var(durationFlag{&interval}, "interval", "how often the screen is drawn")
 	cmd.Flags().BoolVar(&once, "once", false, "write the screen once, without throughput")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		switch s.format {
 		case formatID:
-			return newUsageError("top has no IDs: use -o json, or durable list -o id")
+			return newUsageError("%s", s.withProgramName("top has no IDs: use -o json, or durable list -o id"))
 		case formatJSON, formatJSONL:
 			state, err := readTop(ctx, s)
 			if err != nil {

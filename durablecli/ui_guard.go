@@ -42,7 +42,7 @@ func (g *guard) entrancePath() string { return g.path + "?" + url.Values{"token"
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !g.isOwnHost(r.Host) {
-		writeRefusal(w, http.StatusForbidden, "The dashboard is not served under the name "+r.Host+". Use the address that durable ui wrote, or permit the name with --allow-host.")
+		writeRefusal(w, http.StatusForbidden, "The dashboard is not served under the name "+r.Host+". Use the address that the command ui wrote, or permit the name with --allow-host.")
 		return
 	}
 	if given := r.URL.Query().Get("token"); given != "" && r.URL.Path == g.path && secretsEqual(given, g.token) {
@@ -53,7 +53,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if cookie, err := r.Cookie(cookieName); err != nil || !secretsEqual(cookie.Value, g.secret) {
-		writeRefusal(w, http.StatusUnauthorized, "Open the whole address that durable ui wrote when it was started. An older address is void.")
+		writeRefusal(w, http.StatusUnauthorized, "Open the whole address that the command ui wrote when it was started. An older address is void.")
 		return
 	}
 	g.next.ServeHTTP(w, r)

@@ -303,3 +303,40 @@ func TestRetryInAQueueWithSettings(t *testing.T) {
 		}
 	})
 }
+
+// A refused retry says which calls the state of the run allows.
+func TestARefusedRetrySaysWhatIsAllowed(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		w := durable.Define("order", func(c *durable.Ctx, in string) (string, error) {
+			if in == "waits" {
+				return c.Receive[string]("go")
+			}
+			return in, nil
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		for id, in := range map[string]string{"done": "x", "live": "waits", "cancelled": "waits"} {
+			orFail(w.Start(ctx, e, in, durable.ID(id)))(t)
+		}
+		awaitStatus(t, e, "done", durable.StatusCompleted)
+		awaitStatus(t, e, "live", durable.StatusWaiting)
+		orFail(e.Cancel(ctx, "cancelled"))(t)
+		awaitStatus(t, e, "cancelled", durable.StatusCancelled)
+		for id, want := range map[string]string{
+			"done":      "it is completed, and a retry is for runs that failed or expired: use Fork, Override or Rerun",
+			"live":      "it is waiting, and a retry is for runs that failed or expired: use Fork, Override, Skip or Rerun",
+			"cancelled": "it is cancelled, and those who cancelled it rely on its end: use Fork with NewID, which copies it to another run",
+		} {
+			state := new(durable.StateError)
+			if _, err := e.Retry(ctx, id); !errors.As(err, &state) || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("retry of %s: %v", id, err)
+			}
+		}
+		if _, err := e.Rerun(ctx, "cancelled", "go"); err == nil || !strings.HasSuffix(err.Error(), "use Fork with NewID, which copies it to another run") {
+			t.Errorf("rerun of a cancelled run: %v", err)
+		}
+		orFail(e.Fork(ctx, "done", durable.FromEnd()))(t)
+		orFail(e.Fork(ctx, "cancelled", durable.FromEnd(), durable.NewID("copy")))(t)
+	})
+}

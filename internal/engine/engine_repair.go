@@ -180,10 +180,17 @@ func (p *repairPlanner) checkState(row *store.Run) error {
 	if p.request.Verb == RetryVerb {
 		allowed = row.Status == store.Failed || row.Status == store.Expired
 	}
-	if !allowed {
-		return &StateError{Ref: p.ref, Verb: p.request.Verb, Status: row.Status, Control: row.Control}
+	switch {
+	case allowed:
+		return nil
+	case row.Status == store.Cancelled:
+		return p.newStateError(row, "those who cancelled it rely on its end: use Fork with NewID, which copies it to another run")
+	case row.Status == store.Completed:
+		return p.newStateError(row, "a retry is for runs that failed or expired: use Fork, Override or Rerun")
+	case row.Control&store.CancelRequested == 0:
+		return p.newStateError(row, "a retry is for runs that failed or expired: use Fork, Override, Skip or Rerun")
 	}
-	return nil
+	return &StateError{Ref: p.ref, Verb: p.request.Verb, Status: row.Status, Control: row.Control}
 }
 
 // guardPausedParent returns a *StateError unless the parent of the run is paused and still waits for it. Any other parent has

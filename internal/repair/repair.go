@@ -152,8 +152,8 @@ func (p *plan) hasCalls() bool {
 // findCall returns the recorded call with the name.
 func (p *plan) findCall(name string) (*store.Step, error) {
 	row := p.historyByName[name]
-	if row == nil || isInternalRecord(row) || row.Kind == store.KindCompensation {
-		return nil, fmt.Errorf("%w: %q is not in its history", ErrNoStep, naming.Display(name))
+	if row == nil || !isCall(row) {
+		return nil, p.noStepError(name)
 	}
 	return row, nil
 }

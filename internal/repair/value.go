@@ -71,7 +71,7 @@ func PlanRerun(s *RunToRepair, q *Request, step string) (*Result, error) {
 	if row.Kind == store.KindChoice || row.Kind == store.KindMap {
 		return nil, fmt.Errorf("%w: %q is a %s: execute its steps again, one by one, or fork the run from it", ErrNoStep, naming.Display(step), row.Kind)
 	}
-	if row.Kind == store.KindGraph && graph.ShapeRevision(row.Name) > 0 || row.Kind == store.KindPatch {
+	if recordsTheCode(row) {
 		return nil, fmt.Errorf("%w: %q records how the code continues the run, and is no step", ErrNoStep, naming.Display(step))
 	}
 	if row.Status == store.StepFailed {
@@ -79,6 +79,11 @@ func PlanRerun(s *RunToRepair, q *Request, step string) (*Result, error) {
 	}
 	p.dropCheckpoint(row)
 	return p.finishPlan(), nil
+}
+
+// recordsTheCode reports whether the checkpoint is no call, but records how the code continues the run.
+func recordsTheCode(row *store.Step) bool {
+	return row.Kind == store.KindGraph && graph.ShapeRevision(row.Name) > 0 || row.Kind == store.KindPatch
 }
 
 // newStepPlan returns a plan and the call that it concerns. The plan drops what executed compensations have undone.

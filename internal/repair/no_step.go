@@ -1,0 +1,78 @@
+package repair
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// mostNamed bounds the names in an error.
+const mostNamed = 10
+
+// noStepError returns ErrNoStep for a call that the history does not have, with the names that were perhaps meant: those that are written so
+// without their scopes or without the escapes of their slashes, or the calls of the scope or node with the name; else all names.
+func (p *plan) noStepError(name string) error {
+	plain := func(name string) string { return strings.ReplaceAll(name, naming.Separator, "/") }
+	var unescaped, unscoped, within, names []string
+	for i := range p.History {
+		row := &p.History[i]
+		if !isCall(row) || recordsTheCode(row) {
+			continue
+		}
+		names = append(names, row.Name)
+		switch {
+		case plain(row.Name) == plain(name):
+			unescaped = append(unescaped, row.Name)
+		case strings.HasPrefix(row.Name, name+naming.Separator):
+			within = append(within, row.Name)
+		case strings.HasSuffix(plain(row.Name), "/"+plain(name)):
+			unscoped = append(unscoped, row.Name)
+		}
+	}
+	hint := ""
+	switch shape := p.shape(); {
+	case len(unescaped) > 0:
+		hint = didYouMean(unescaped)
+	case shape != nil && shape.Index(name) >= 0 && len(within) == 0:
+		hint = "it is a node, and nothing of it is recorded"
+	case shape != nil && shape.Index(name) >= 0:
+		hint = "it is a node: name one of its calls: " + quoteNames(within)
+	case len(within) > 0:
+		hint = "it is a scope: name one of its calls: " + quoteNames(within)
+	case len(unscoped) > 0:
+		hint = didYouMean(unscoped)
+	case len(names) > 0:
+		hint = "it has " + quoteNames(names)
+	default:
+		hint = "it has no call yet"
+	}
+	return fmt.Errorf("%w: %q is not in its history: %s", ErrNoStep, naming.Display(name), hint)
+}
+
+// isCall reports whether a repair can name the checkpoint.
+func isCall(row *store.Step) bool {
+	return !isInternalRecord(row) && row.Kind != store.KindCompensation
+}
+
+func didYouMean(names []string) string {
+	if len(names) == 1 {
+		return "did you mean " + quoteNames(names) + "?"
+	}
+	return "did you mean one of " + quoteNames(names) + "?"
+}
+
+// quoteNames returns the first of the names as people see them, and how many others there are.
+func quoteNames(names []string) string {
+	var quoted []string
+	for _, name := range names[:min(len(names), mostNamed)] {
+		quoted = append(quoted, strconv.Quote(naming.Display(name)))
+	}
+	text := strings.Join(quoted, ", ")
+	if others := len(names) - len(quoted); others > 0 {
+		text += fmt.Sprintf(" and %d others", others)
+	}
+	return text
+}

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -41,6 +42,9 @@ func (c *cache) clear() {
 	defer c.mu.Unlock()
 	c.entries = make(map[string]*cacheEntry)
 }
+
+// cacheKey returns the key of a read with the arguments. Texts in them are quoted, so that no two lists of arguments have the same key.
+func cacheKey(read string, args ...any) string { return fmt.Sprintf("%s %#v", read, args) }
 
 // readOncePerTurn reads a value once for all pages that are loaded in the same turn of their streams, and in no turn for each request. Callers must
 // not change the value.

@@ -3,7 +3,6 @@ package ui
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -260,7 +259,7 @@ func (s *dashboard) streamTurns(w http.ResponseWriter, r *http.Request) {
 	path, _, _ := strings.Cut(me.address, "?")
 	me.isOverview = path == "/" // the prefix is stripped
 	if v.isBounded() {
-		me.visibility = fmt.Sprintf("%+v", v.visibleFilter())
+		me.visibility = cacheKey("visible", v.visibleFilter())
 	}
 	me.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)
 	run, err := s.findFollowedRun(r.Context(), v)

@@ -59,7 +59,7 @@ func (v *requestView) statusCounts() ([]statusNumber, time.Time, error) {
 	if !some {
 		return nil, v.at, nil
 	}
-	return readOncePerTurnOrPeriod(v, fmt.Sprintf("counts %+v", bound), countsPeriod, func(ctx context.Context) (numbers []statusNumber, err error) {
+	return readOncePerTurnOrPeriod(v, cacheKey("counts", bound), countsPeriod, func(ctx context.Context) (numbers []statusNumber, err error) {
 		if !v.isBounded() {
 			counts, err := v.engine.StatusCounts(ctx)
 			for _, c := range counts {
@@ -122,7 +122,7 @@ func (v *requestView) failureGroups(f durable.Filter) (rows []*failureRow, err e
 		return nil, nil
 	}
 	f.CreatedAfter = f.CreatedAfter.Truncate(time.Minute) // so that requests share the read
-	groups, _, err := readOncePerTurnOrPeriod(v, fmt.Sprintf("failures %+v", f), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
+	groups, _, err := readOncePerTurnOrPeriod(v, cacheKey("failures", f), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
 		return v.engine.Failures(ctx, f)
 	})
 	for _, g := range groups {

@@ -127,7 +127,7 @@ func (v *requestView) listRuns(f durable.Filter, p durable.Page) (durable.RunPag
 
 // listSharedRuns is Engine.List for a filter that has the conditions of [Visible].
 func (v *requestView) listSharedRuns(f durable.Filter, p durable.Page) (durable.RunPage, error) {
-	page, err := readOncePerTurn(v, fmt.Sprintf("list %+v %+v", f, p), func(ctx context.Context) (durable.RunPage, error) { return v.engine.List(ctx, f, p) })
+	page, err := readOncePerTurn(v, cacheKey("list", f, p), func(ctx context.Context) (durable.RunPage, error) { return v.engine.List(ctx, f, p) })
 	page.Runs = slices.Clone(page.Runs)
 	return page, err
 }
@@ -166,7 +166,7 @@ func (v *requestView) redactedHistory(run *visibleRun, opts ...durable.HistoryOp
 
 // redactedHistoryPage returns a part of a history. An output that is too long for the page has its size only.
 func (v *requestView) redactedHistoryPage(run *visibleRun, part durable.HistoryPart, opts ...durable.HistoryOption) (*durable.HistoryPage, error) {
-	page, err := readOncePerTurn(v, fmt.Sprintf("history %s %+v %s", run.RunID, part, v.request.URL.Query().Get("generation")), func(ctx context.Context) (*durable.HistoryPage, error) {
+	page, err := readOncePerTurn(v, cacheKey("history", run.RunID, part, v.request.URL.Query().Get("generation")), func(ctx context.Context) (*durable.HistoryPage, error) {
 		return v.engine.HistoryPage(ctx, run.RunID, part, opts...)
 	})
 	if err != nil {

@@ -101,14 +101,11 @@ func apiEvents(v *requestView, q url.Values) (any, error) {
 
 // apiFailures returns the groups of failures of the filter; without a time, of the last seven days.
 func apiFailures(v *requestView, q url.Values) (any, error) {
-	f, err := parseFilter(q, v.at)
+	f, _, err := parseFailuresFilter(q, v.at)
 	if err != nil {
 		return nil, err
 	}
-	if f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() && f.OlderThan == 0 {
-		f.CreatedAfter = v.at.Add(-failuresPeriod)
-	}
-	rows, err := v.failureGroups(f)
+	rows, err := v.failureGroups(f, nil)
 	groups := make([]durable.FailureGroup, len(rows))
 	for i := range rows {
 		groups[i] = rows[i].FailureGroup

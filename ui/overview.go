@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed8ec063be/durable"
@@ -82,59 +80,6 @@ func (v *requestView) statusCounts() ([]statusNumber, time.Time, error) {
 	})
 }
 
-// failureRow is a group of failures.
-type failureRow struct {
-	durable.FailureGroup
-	Number, NewestID, Message string
-	NewestAt                  time.Time
-	after                     time.Time // the runs of the group were started after this time; zero: at any time
-}
-
-// Path returns the address of the runs of the group.
-func (g *failureRow) Path() string {
-	q := url.Values{paramWorkflow: {g.Workflow}, paramFailureStep: {g.Step}, paramFailureType: {g.Type}}
-	if !g.after.IsZero() {
-		q.Set(paramAfter, g.after.UTC().Format(time.RFC3339))
-	}
-	return "/runs?" + q.Encode()
-}
-
-// RetryPath returns the address of the preview that retries the runs of the group.
-func (g *failureRow) RetryPath() string {
-	_, query, _ := strings.Cut(g.Path(), "?")
-	return "/bulk?" + paramVerb + "=retry&" + query
-}
-
-// failuresPeriod is how old the failures of the overview may be.
-const failuresPeriod = 7 * 24 * time.Hour
-
-// failureGroups groups the visible runs that failed or expired.
-func (v *requestView) failureGroups(f durable.Filter) (rows []*failureRow, err error) {
-	if err := v.checkMayRead(Action{Workflow: f.Workflow}); err != nil {
-		return nil, err
-	}
-	f, second := v.splitSecondTag(f)
-	if second != nil {
-		return nil, errSecondTag
-	}
-	f, some := v.visibleAmong(f)
-	if !some {
-		return nil, nil
-	}
-	f.CreatedAfter = f.CreatedAfter.Truncate(time.Minute) // so that requests share the read
-	groups, _, err := readOncePerTurnOrPeriod(v, cacheKey("failures", f), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
-		return v.engine.Failures(ctx, f)
-	})
-	for _, g := range groups {
-		row := &failureRow{FailureGroup: g, Number: statusNumber{Runs: g.Runs, More: g.More}.Text(), NewestID: g.ID, NewestAt: g.Last, after: f.CreatedAfter}
-		if e := (&redactor{redact: v.redact, workflow: g.Workflow}).redactRunError(g.Err); e != nil {
-			row.Err, row.Message = e, e.Message
-		}
-		rows = append(rows, row)
-	}
-	return rows, err
-}
-
 // overviewData is what the overview shows.
 type overviewData struct {
 	Counts   []statusNumber
@@ -185,7 +130,7 @@ func (v *requestView) overviewData() (d *overviewData, err error) {
 	if err := v.addWorkers(d); err != nil {
 		return nil, err
 	}
-	if d.Failures, err = v.failureGroups(durable.Filter{CreatedAfter: v.at.Add(-failuresPeriod)}); err != nil {
+	if d.Failures, err = v.failureGroups(durable.Filter{CreatedAfter: v.at.Add(-failuresPeriod)}, nil); err != nil {
 		return nil, err
 	}
 	newest, err := v.listRuns(durable.Filter{Roots: true}, durable.Page{Limit: 10, MaxTime: v.searchTime})

@@ -103,6 +103,7 @@ func (s *dashboard) registerRoutes() {
 	get("/runs", s.runsPage)
 	get("/run", s.runPage)
 	get("/call", s.callResultPage)
+	get("/failures", s.failuresPage)
 	get("/queues", s.queuesPage)
 	get("/limits", s.limitsPage)
 	get("/schedules", s.schedulesPage)

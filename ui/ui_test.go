@@ -134,7 +134,7 @@ func TestHostileTextIsText(t *testing.T) {
 		if _, err := e.Pause(within(t), "waits", durable.Reason(hostile[:len(hostile)-3]), durable.Actor("<script>alert(1)</script>")); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{"/", "/runs", "/events", "/audit", "/health", "/workers", "/queues", "/limits", "/schedules", runPage(id), runPage("failed"), runPage("waits"), "/run?id=" + url.QueryEscape(hostile), "/runs?" + url.Values{"workflow": {hostile}, "status": {hostile}}.Encode()} {
+		for _, path := range []string{"/", "/runs", "/failures", "/events", "/audit", "/health", "/workers", "/queues", "/limits", "/schedules", runPage(id), runPage("failed"), runPage("waits"), "/run?id=" + url.QueryEscape(hostile), "/runs?" + url.Values{"workflow": {hostile}, "status": {hostile}}.Encode()} {
 			got := send(h, path, nil)
 			body := got.Body.String()
 			if strings.Contains(body, "<script>alert") || strings.Contains(body, "<img") || strings.Contains(body, "\u202e") {

@@ -170,7 +170,7 @@ func addresses(t *testing.T, pattern string, runs []string) (all []string) {
 		for _, id := range runs {
 			all = append(all, path+"?run="+url.QueryEscape(id))
 		}
-	case slices.Contains([]string{"/", "/queues", "/limits", "/schedules", "/workers", "/events", "/audit", "/health"}, path),
+	case slices.Contains([]string{"/", "/failures", "/queues", "/limits", "/schedules", "/workers", "/events", "/audit", "/health"}, path),
 		slices.Contains([]string{"/api/v1/counts", "/api/v1/queues", "/api/v1/limits", "/api/v1/schedules", "/api/v1/workers", "/api/v1/events", "/api/v1/latest_events", "/api/v1/audit", "/api/v1/failures", "/api/v1/health", "/api/v1/stats"}, path):
 		if all = []string{path, path + "?limit=1000"}; strings.HasSuffix(path, "events") || strings.HasSuffix(path, "audit") {
 			all = append(all, path+"?limit=1", path+"?limit=5") // whose last events are hidden

@@ -11,7 +11,7 @@ import (
 
 // pages are the pages of the shop, by the names of their pictures.
 var pages = map[string]string{
-	"overview": "/", "runs": "/runs", "queues": "/queues", "limits": "/limits", "schedules": "/schedules", "workers": "/workers", "events": "/events", "audit": "/audit", "health": "/health", "bulk": "/bulk?verb=retry&status=failed",
+	"overview": "/", "runs": "/runs", "failures": "/failures", "queues": "/queues", "limits": "/limits", "schedules": "/schedules", "workers": "/workers", "events": "/events", "audit": "/audit", "health": "/health", "bulk": "/bulk?verb=retry&status=failed",
 	"call": "/call?id=order-3&call=charge", "run": "/run?id=order-3", "run-failed": "/run?id=order-declined", "run-many": "/run?id=catalogue", "run-waits": "/run?id=refund-7", "run-held": "/run?id=renewal-3", "run-graph": "/run?id=report-now", "run-undone": "/run?id=booking-lisbon",
 }
 

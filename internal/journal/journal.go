@@ -17,8 +17,8 @@
 //
 // A flush can fail for three reasons:
 //   - The database is unavailable, or rolled the transaction back. The journal retries the same
-//     batch with backoff. If the first attempt was committed although its result was lost, the
-//     retry finds the rows in the wanted state, and their outcome is Written.
+//     batch with backoff, also that of a SoloWriter. If the first attempt was committed although
+//     its result was lost, the retry finds the rows in the wanted state, and their outcome is Written.
 //   - The database rejected a value or a statement. The journal bisects the batch, so that only the
 //     entry with the rejected row fails.
 //   - Another transaction has locked a row or a name. The journal flushes the entries that wait for

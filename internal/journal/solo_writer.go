@@ -52,7 +52,8 @@ func newWriteError(err error, mayHaveCommitted bool) error {
 }
 
 // SoloWriter writes the items of one caller in transactions of their own, so that no other caller waits
-// for the same locks. The caller retries the write until it succeeds. Until SoloWriter is closed, other
+// for the same locks. It retries a transaction while the database is unavailable, as for a batch; the
+// caller retries rejected and locked writes. Until SoloWriter is closed, other
 // entries that need the locks of its first write fail with ErrLocked at once, so that they do not
 // delay a batch either. SoloWriter is not safe for concurrent use. Create it with [Journal.NewSoloWriter], and
 // close it.
@@ -133,7 +134,10 @@ func (a *SoloWriter) writeAlone(ctx context.Context, e *Entry) error {
 	commit := func() {
 		batch := store.Batch{ShortLockWait: true}
 		e.addToBatch(&batch)
-		err := j.commitOnce(j.flushCtx, &batch)
+		retries, err := j.commitWithRetry(&batch)
+		if err != nil {
+			err = newWriteError(err, retries > 0)
+		}
 		j.counters.soloTransactions.Add(1)
 		<-j.soloSlots
 		e.result <- err
@@ -156,10 +160,7 @@ func (a *SoloWriter) writeAlone(ctx context.Context, e *Entry) error {
 		}
 	}
 	j.recycleEntry(e)
-	if err != nil {
-		return newWriteError(err, false)
-	}
-	return nil
+	return err
 }
 
 // registerTransaction notes the runs of the entry as part of a transaction in progress, and the locks that it

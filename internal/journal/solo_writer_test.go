@@ -196,3 +196,33 @@ func TestASoloWriterReportsThatItMayHaveCommitted(t *testing.T) {
 		closeNow(t, j)
 	})
 }
+
+// A transaction alone is repeated while the database is unavailable, as a batch is. If it fails after a try that may have been
+// committed, the error says so.
+func TestASoloWriterRetriesWhileTheDatabaseIsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		results := []error{store.ErrUnavailable, nil, store.ErrUnavailable, store.ErrRejected}
+		f := &fake{commitResult: func([]string) error {
+			err := store.ErrUnavailable
+			if len(results) > 0 {
+				err, results = results[0], results[1:]
+			}
+			return err
+		}}
+		j := New(f.commit, nil, time.Minute)
+		alone := j.NewSoloWriter()
+		defer alone.Close()
+		must(t, alone.WriteStep(t.Context(), step("a")))
+		began := time.Now()
+		for _, want := range []error{store.ErrRejected, store.ErrUnavailable} {
+			err := alone.WriteStep(t.Context(), step("b"))
+			if failed, typed := errors.AsType[*WriteError](err); !errors.Is(err, want) || !typed || !failed.MayHaveCommitted {
+				t.Errorf("got %v, want %v, and that it may have been committed", err, want)
+			}
+		}
+		if took := time.Since(began); took < time.Minute || took > 2*time.Minute {
+			t.Errorf("the writer gave up after %v, want the patience of a minute", took)
+		}
+		closeNow(t, j)
+	})
+}

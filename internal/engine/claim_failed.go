@@ -20,15 +20,15 @@ import (
 // the run and does not have it in memory: a start commits before its run enters memory.
 //
 // A start that makes this worker the owner of its runs can fail in the same way, unless its error says
-// that nothing was written. Its runs have one nonce too, so the worker searches for them as for those of
-// a claim.
+// that nothing was written, and so can the next generation of a run that continues as new. The runs of a start
+// have one nonce too, so the worker searches for them as for those of a claim.
 
 const (
 	firstReleaseRetryDelay = 10 * time.Millisecond // pause after a search that must be repeated; it doubles up to maxReleaseRetryDelay
 	maxReleaseRetryDelay   = time.Second
 )
 
-// failedClaims holds the queries of failed claims, and of failed starts, whose runs the worker searches for.
+// failedClaims holds the queries of failed claims, starts and next generations, whose runs the worker searches for.
 type failedClaims struct {
 	wakeLoop notifier // wakes failedClaimLoop
 
@@ -81,12 +81,19 @@ func (f *failedClaims) extendOutage(q *store.ClaimQuery) {
 // addUncertainStart adds a start that failed with err, if this worker may own the runs of the start all the
 // same.
 func (w *worker) addUncertainStart(own []*store.StartWrite, err error) {
-	if len(own) == 0 || !mayHaveCommitted(err) {
+	if len(own) > 0 {
+		w.addUncertainRun(&own[0].Run, own[0].Run.StartedAt, err)
+	}
+}
+
+// addUncertainRun adds the write that makes this worker the owner of the run, and of others with the same nonce, at the time now. It
+// failed with err. If err says that nothing was written, nothing is added.
+func (w *worker) addUncertainRun(run *store.Run, now time.Time, err error) {
+	if !mayHaveCommitted(err) {
 		return
 	}
 	q := w.newClaimQuery()
-	first := &own[0].Run
-	q.Nonce, q.Now, q.LeaseUntil = first.Epoch.Nonce, first.StartedAt, first.WakeAt
+	q.Nonce, q.Now, q.LeaseUntil = run.Epoch.Nonce, now, run.WakeAt
 	w.failedClaims.add(q)
 }
 
@@ -143,7 +150,7 @@ func (w *worker) releaseFailedClaim(ctx context.Context, q store.ClaimQuery) (do
 	if err := errors.Join(errs...); err != nil {
 		return false, err
 	}
-	w.log.Info("released runs of a claim or a start whose reply was lost", telemetry.KeyCount, len(leases))
+	w.log.Info("released runs of a claim or another write whose reply was lost", telemetry.KeyCount, len(leases))
 	w.wakeLoops()
 	return true, nil
 }

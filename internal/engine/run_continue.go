@@ -121,13 +121,16 @@ func (r *run) continueAsNew(input []byte) (over bool, failure *record.Failure) {
 		return true, nil
 	}
 	p, row := r.planNextGeneration(input)
-	err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() error { return r.e.store.Repair(r.writeCtx, p) })
+	err := r.e.commitAlone(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() error { return r.e.store.Repair(r.writeCtx, p) })
 	switch {
 	case errors.Is(err, store.ErrBadData):
 		r.endWriteBegan.Store(false)
-		return false, &record.Failure{Message: fmt.Sprintf("the database refused the input with which the run continues: %v", err), Codes: []string{record.CodeRefused}}
+		return false, &record.Failure{Message: fmt.Sprintf("the database refused the input with which the run continues: %v", rootCause(err)), Codes: []string{record.CodeRefused}}
 	case err != nil:
 		r.endWriteBegan.Store(false)
+		if row.Owner.Valid {
+			r.w.addUncertainRun(&row, p.Now, err)
+		}
 		r.suspendAfterFailedWrite("continue the run as new", "", err)
 		return true, nil
 	case p.Outcome != store.Written:

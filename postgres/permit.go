@@ -100,7 +100,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 		if len(b.Returns) > 0 {
 			batch.Queue(s.statements.permitReturn, returnArgs(b.Returns)...)
 		}
-		batch.Queue(s.statements.permitLimitBounds, r.limitNameArray(), b.Version, pgTime(b.WorkerStarted))
+		batch.Queue(s.statements.permitLimitBounds, r.limitNameArray(), b.Version, pgTime(b.WorkerStarted), pgTime(b.Now))
 		s.addLimitKeyReads(batch, b, r)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {

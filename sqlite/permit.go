@@ -63,7 +63,7 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 			c := columnReader{values: v}
 			rows[g.Limit] = store.LimitRow{LimitSettings: scanBounds(&c), IsSet: c.int() != 0, Declared: c.text(), DeclaredVersion: c.text(), MayReplaceDeclared: c.int() != 0}
 			return c.err
-		}, g.Limit, b.Version, bindTime(b.WorkerStarted))
+		}, g.Limit, b.Version, bindTime(b.WorkerStarted), bindTime(b.Now))
 		if err != nil {
 			return nil, err
 		}

@@ -174,6 +174,19 @@ func (w *worker) stopIfFatal(err error) {
 	}
 }
 
+// maxClockCorrection is how far a correction of the estimate of the database's clock may go back before the clock counts as set back.
+const maxClockCorrection = time.Second
+
+// startAsOf returns when the worker started, to be compared with the starts of other workers. If the start is later than now, the
+// database's clock was set back since. Then the worker counts as started before all others, so what it declares does not replace what
+// workers declare that have started since.
+func (w *worker) startAsOf(now time.Time) time.Time {
+	if w.started.Sub(now) > maxClockCorrection {
+		return time.Unix(0, 0)
+	}
+	return w.started
+}
+
 // register adds the worker to the registry in the database. It retries while the database is unavailable.
 func (w *worker) register(ctx context.Context) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {

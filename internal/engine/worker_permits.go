@@ -340,7 +340,8 @@ func (w *worker) warnOfOlderWorkers(ctx context.Context) {
 }
 
 func (w *worker) newPermitBatch(requests []*pendingPermitRequest, returns []pendingPermitReturn, limitKeys []store.LimitKey) *store.PermitBatch {
-	b := &store.PermitBatch{Now: w.e.clock.Now(), Version: w.e.orderedVersion(), WorkerStarted: w.started, CloseAfterRewind: w.e.cfg.Lease, LimitKeys: limitKeys}
+	now := w.e.clock.Now()
+	b := &store.PermitBatch{Now: now, Version: w.e.orderedVersion(), WorkerStarted: w.startAsOf(now), CloseAfterRewind: w.e.cfg.Lease, LimitKeys: limitKeys}
 	for _, a := range requests {
 		b.Requests = append(b.Requests, a.PermitRequest)
 	}

@@ -270,7 +270,7 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 	var live map[string]bool
 	var errs []error
 	for _, d := range w.e.cfg.Schedules {
-		own := &schedule.Declaration{Settings: d.Settings, Version: w.e.orderedVersion(), Started: w.started, Live: live}
+		own := &schedule.Declaration{Settings: d.Settings, Version: w.e.orderedVersion(), Started: w.startAsOf(w.e.clock.Now()), Live: live}
 		row, err := w.e.store.ScheduleByName(ctx, d.Name)
 		if err == nil && row != nil {
 			if s, err := schedule.DecodeState(row); err == nil && own.IsRecorded(s) {

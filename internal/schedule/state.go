@@ -231,15 +231,16 @@ type Declaration struct {
 	Live     map[string]bool // the versions of the other workers that live
 }
 
-// replacesRecorded reports whether the declaration replaces the recorded one. One of the same version does if its worker started later. One
+// replacesRecorded reports whether the declaration replaces the recorded one at the given time. One of the same version does if its worker
+// started later, or if the other worker started after that time, by a clock that was set back since. One
 // of another version does if that version is new, or if no worker of the recorded version lives. So an old worker that restarts
 // during a deployment does not bring its old declaration back, and the workers of a version that was rolled back to do.
-func (d *Declaration) replacesRecorded(s *State) bool {
+func (d *Declaration) replacesRecorded(s *State, now time.Time) bool {
 	switch {
 	case s.Declared == nil:
 		return true
 	case d.Version == s.DeclaredVersion:
-		return !d.Started.Before(s.DeclarerStarted)
+		return !d.Started.Before(s.DeclarerStarted) || s.DeclarerStarted.After(now)
 	default:
 		return !slices.Contains(s.DeclaredVersions, d.Version) || !d.Live[s.DeclaredVersion]
 	}
@@ -258,7 +259,7 @@ func (d *Declaration) IsRecorded(s *State) bool {
 // PlanDeclare records the declaration, unless a newer one is recorded. It returns nil if nothing changes.
 func PlanDeclare(name string, row *store.Schedule, d *Declaration, now time.Time) (*store.ScheduleWrite, error) {
 	o, err := open(name, row)
-	if err != nil || !d.replacesRecorded(o.state) || d.IsRecorded(o.state) {
+	if err != nil || !d.replacesRecorded(o.state, now) || d.IsRecorded(o.state) {
 		return nil, err
 	}
 	o.state.Declared, o.state.DeclaredVersion, o.state.DeclaredAt, o.state.DeclarerStarted = d.Settings, d.Version, now, d.Started

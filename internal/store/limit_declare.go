@@ -6,8 +6,9 @@ import (
 )
 
 // LimitDeclaration records what code declares for a limit. The bounds apply unless an operator has set others. The declaration of another
-// version replaces the recorded one unless that version declared the limit before the recorded one did. A declaration of the same
-// version replaces the recorded one if its worker started later than the worker that has declared that one.
+// version replaces the recorded one unless that version declared the limit before the recorded one did, and is one of the latest 64
+// versions that did. A declaration of the same version replaces the recorded one if its worker started later than the worker that has
+// declared that one, or if that worker started after Now, by a clock that was set back since.
 type LimitDeclaration struct {
 	Name          string
 	Settings      LimitSettings

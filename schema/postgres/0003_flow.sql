@@ -99,7 +99,7 @@ CREATE TABLE durable.step_limit (
     timeline         text COLLATE "C" NOT NULL DEFAULT '', -- the database's timeline at the last request of a step; empty: unknown
     declared         text,
     declared_version text COLLATE "C",
-    older_versions   text[] COLLATE "C" NOT NULL DEFAULT '{}', -- that have declared the limit before
+    older_versions   text[] COLLATE "C" NOT NULL DEFAULT '{}', -- that have declared the limit before; the latest 64, the last one first
     chosen           text,
     chosen_by        text,
     chosen_reason    text,
@@ -165,7 +165,7 @@ CREATE TABLE durable.queue (
     applied          text,                         -- the settings at the last admission
     declared         text,
     declared_version text COLLATE "C",
-    older_versions   text[] COLLATE "C" NOT NULL DEFAULT '{}', -- that have declared the queue before
+    older_versions   text[] COLLATE "C" NOT NULL DEFAULT '{}', -- that have declared the queue before; the latest 64, the last one first
     chosen           text,
     chosen_by        text,
     chosen_reason    text,

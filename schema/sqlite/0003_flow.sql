@@ -75,7 +75,7 @@ CREATE TABLE durable_step_limit (
     declared_version TEXT,
     declared_at      INTEGER,
     declarer_started_at INTEGER,                 -- when the worker that has declared it started
-    older_versions   TEXT    NOT NULL DEFAULT '[]', -- JSON: the versions that have declared the limit before
+    older_versions   TEXT    NOT NULL DEFAULT '[]', -- JSON: the versions that have declared the limit before; the latest 64
     chosen           TEXT,                       -- JSON, as an operator has set it
     chosen_by        TEXT,
     chosen_reason    TEXT,
@@ -130,7 +130,7 @@ CREATE TABLE durable_queue (
     declared         TEXT,
     declared_version TEXT,
     declared_at      INTEGER,
-    older_versions   TEXT    NOT NULL DEFAULT '[]', -- JSON: the versions that have declared the queue before
+    older_versions   TEXT    NOT NULL DEFAULT '[]', -- JSON: the versions that have declared the queue before; the latest 64
     chosen           TEXT,
     chosen_by        TEXT,
     chosen_reason    TEXT,

@@ -37,7 +37,7 @@ func (l *limitCheck) declare(code *limitCode) {
 	switch old := r.declared; {
 	case old == nil:
 	case old.version == code.version:
-		if !code.started.After(old.started) || code.settings == old.settings {
+		if !code.started.After(old.started) && !old.started.After(l.now) || code.settings == old.settings {
 			return
 		}
 	case r.superseded[code.version]:

@@ -12,6 +12,8 @@ import (
 
 var limits = []test{
 	{"the bounds of an operator apply, then those of the newest version", limitBounds},
+	{"bounds after a clock that was set back", limitBoundsAfterClockSetBack},
+	{"the versions that have declared a limit before", olderLimitVersions},
 	{"lines in which a step waits", waitingLines},
 }
 
@@ -36,7 +38,7 @@ func limitBounds(b *fixture) {
 	declare := func(version string, started time.Duration, s store.LimitSettings) {
 		b.Helper()
 		a := b.newPermitRequest(b.commitRunningRun(fmt.Sprint("code of ", version, started, s)), s)
-		b.permits(&store.PermitBatch{Version: version, WorkerStarted: b.afterStart(started), Requests: []*store.PermitRequest{a}})
+		b.permits(&store.PermitBatch{Version: version, WorkerStarted: b.afterStart(started - 2*time.Hour), Requests: []*store.PermitRequest{a}})
 		b.returnPermits(b.now, a)
 	}
 	bound := func(n int) store.LimitSettings { return store.LimitSettings{Concurrent: n} }
@@ -94,6 +96,56 @@ func limitBounds(b *fixture) {
 			b.Errorf("DeleteLimit: %v, %v, want %v", found, err, want)
 		}
 	}
+}
+
+// limitBoundsAfterClockSetBack declares bounds by workers that started an hour before the one that has declared the limit, by a clock that
+// was set back.
+func limitBoundsAfterClockSetBack(b *fixture) {
+	declare := func(started time.Duration, concurrent, want int) {
+		b.Helper()
+		a := b.newPermitRequest(b.commitRunningRun(fmt.Sprint("started ", started, concurrent)), store.LimitSettings{Concurrent: concurrent})
+		b.permits(&store.PermitBatch{Version: "v1", WorkerStarted: b.afterStart(started), Requests: []*store.PermitRequest{a}})
+		b.returnPermits(b.now, a)
+		if all, err := b.store.Limits(b.ctx, b.now); err != nil || len(all) != 1 || all[0].Concurrent != want {
+			b.Errorf("a worker that started at %v declares %d: %+v, %v; want %d", started, concurrent, all, err, want)
+		}
+	}
+	declare(time.Hour, 1, 1)
+	declare(-time.Minute, 2, 2)
+	declare(-time.Hour, 3, 2)
+	declare(0, 4, 4)
+	declare(-time.Minute, 5, 4)
+}
+
+// olderLimitVersions checks that the latest 64 versions that have declared a limit before are known, and no others.
+func olderLimitVersions(b *fixture) {
+	run := b.commitRunningRun("run")
+	declare := func(version, want string) {
+		b.Helper()
+		a := b.newPermitRequest(run, store.LimitSettings{Concurrent: 1})
+		b.permits(&store.PermitBatch{Version: version, WorkerStarted: b.now, Requests: []*store.PermitRequest{a}})
+		b.returnPermits(b.now, a)
+		if all, err := b.store.Limits(b.ctx, b.now); err != nil || len(all) != 1 || all[0].DeclaredVersion != want {
+			b.Fatalf("version %s declares the limit: %+v, %v, want that %s has declared it", version, all, err, want)
+		}
+	}
+	wantOlderVersions(b, declare)
+}
+
+// wantOlderVersions declares with many versions, and then with those of them that are known as older ones, or not.
+func wantOlderVersions(b *fixture, declare func(version, want string)) {
+	b.Helper()
+	const known = 64
+	for i := range known + 2 {
+		declare(fmt.Sprint("v", i), fmt.Sprint("v", i))
+	}
+	last := fmt.Sprint("v", known+1)
+	declare("v1", last)
+	declare(fmt.Sprint("v", known), last)
+	declare("v0", "v0")
+	declare(last, "v0")
+	declare("v2", "v0")
+	declare("v1", "v1")
 }
 
 func waitingLines(b *fixture) {

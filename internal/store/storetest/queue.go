@@ -119,6 +119,13 @@ func queueSettings(b *fixture) {
 	if found, err := b.store.ResetQueue(b.ctx, store.OperatorRequest{Name: "undeclared", Now: b.now}); err != nil || found {
 		b.Errorf("ResetQueue of a queue that no code declares: %v, %v", found, err)
 	}
+	wantOlderVersions(b, func(version, want string) {
+		b.Helper()
+		b.changeQueue(store.QueueChangeRequest{Name: "many", Declare: true, Version: version})
+		if q := b.queueInfo("many"); q == nil || q.DeclaredVersion != want {
+			b.Fatalf("version %s declares the queue: %+v, want that %s has declared it", version, q, want)
+		}
+	})
 	b.wantChange("a refused reset", b.queueInfo("undeclared").LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now})
 }
 

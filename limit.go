@@ -295,7 +295,8 @@ func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOpt
 
 // DeleteLimit removes the recorded bounds of a limit: both the bounds that SetLimit has set and the bounds that code has
 // declared. When the next step requests a permit, the bounds that its code declares apply. Steps that wait for a permit keep
-// their order. The options of DeleteLimit are [Reason] and [Actor]. DeleteLimit returns [ErrNotFound] if there is no such
+// their order. To remove only the bounds of SetLimit, call [Engine.ResetLimit] instead: if workers of two versions live,
+// DeleteLimit can make the bounds of the old version apply. The options of DeleteLimit are [Reason] and [Actor]. DeleteLimit returns [ErrNotFound] if there is no such
 // limit, [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) DeleteLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "delete", name, opts, func(o *controlOptions) error {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -8,6 +9,9 @@ import (
 // queueDepthShare is the part of the free depth that a process may use without another reading: 1/queueDepthShare. So ten processes
 // that start as many runs as they can still keep the bound, and a queue that is nearly full is read for each start.
 const queueDepthShare = 10
+
+// maxQueueDepthReadings is how many readings are kept before those that no longer count are dropped.
+const maxQueueDepthReadings = 512
 
 // queueDepths holds what this process knows of the depths of queues. Reading a depth costs a row for each delayed run, so it is not
 // read for each start while much of the queue is free.
@@ -41,6 +45,9 @@ func (d *queueDepths) setReading(queue string, r queueDepthReading) {
 	defer d.mu.Unlock()
 	if d.readings == nil {
 		d.readings = make(map[string]*queueDepthReading)
+	}
+	if len(d.readings) >= maxQueueDepthReadings {
+		maps.DeleteFunc(d.readings, func(_ string, r *queueDepthReading) bool { return time.Since(r.began) >= queueRowsFreshFor })
 	}
 	d.readings[queue] = &r
 }

@@ -2,6 +2,8 @@ package ui
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/seed8ec063be/durable"
 )
@@ -18,12 +20,15 @@ func (v *requestView) eventList(p durable.Page, read func(context.Context, durab
 	if err := v.checkMayRead(Action{}); err != nil {
 		return page, false, err
 	}
-	lastVisible := p.Cursor
+	given, lastVisible := p.Cursor, p.Cursor
 	page.Next = p.Cursor
 	if v.isBounded() {
 		lastVisible, p.Cursor = v.cursors.open(p.Cursor)
 	}
 	all, err := read(v.ctx(), p)
+	if errors.Is(err, durable.ErrInvalidCursor) && p.Cursor != given { // err quotes the cursor of a hidden event
+		err = fmt.Errorf("%w: %.60q: its event is missing, and older events exist: perhaps the database was restored to an earlier state; continue from an earlier cursor, or from an empty one", durable.ErrInvalidCursor, given)
+	}
 	if err != nil || len(all) == 0 {
 		return page, false, err
 	}

@@ -118,7 +118,7 @@ func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration, opt
 	if err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", id, err)
 	}
-	return convertStateError(e.inner.SetTimeout(ctx, id, d, o.act()))
+	return convertStateError(e.inner.SetTimeout(ctx, id, atLeastMicrosecond(d), o.act()))
 }
 
 // PauseAll pauses every run that matches the filter as [Engine.Pause] does, 100 runs per transaction. PauseAll skips runs that

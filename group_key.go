@@ -64,7 +64,7 @@ func Weight(n int) GroupKeyOption {
 func StartBy(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.fail(o.given.addOnce(optionStartBy, "StartBy"))
-		o.startBy = d
+		o.startBy = atLeastMicrosecond(d)
 		if d <= 0 {
 			o.fail(fmt.Errorf("%w: StartBy of %v: it must be positive", ErrInvalidConfig, d))
 		}

@@ -165,7 +165,7 @@ func (s *Schedule) toStoredSettings(cfg *Config) (*schedule.Settings, error) {
 	out := &schedule.Settings{
 		Cron: strings.TrimSpace(s.Cron), Every: schedule.Duration(s.Every), Location: s.Location, Workflow: s.Workflow, Queue: firstNonZero(queue, DefaultQueue),
 		Overlap: string(firstNonZero(s.Overlap, OverlapSkip)), CatchUp: schedule.Duration(firstNonZero(s.CatchUp, defaultCatchUp)), Jitter: schedule.Duration(s.Jitter),
-		Timeout: schedule.Duration(s.Timeout), Priority: int16(s.Priority), GroupKey: s.GroupKey, Weight: int32(s.Weight),
+		Timeout: schedule.Duration(atLeastMicrosecond(s.Timeout)), Priority: int16(s.Priority), GroupKey: s.GroupKey, Weight: int32(s.Weight),
 	}
 	if _, err := out.Timetable(s.Name); err != nil {
 		return nil, refuse("%w", err)

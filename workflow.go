@@ -183,11 +183,20 @@ const (
 func Timeout(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.addOption(optionTimeout, "Timeout")
-		o.timeout = d
+		o.timeout = atLeastMicrosecond(d)
 		if d <= 0 {
 			o.fail(fmt.Errorf("%w: Timeout of %v: it must be positive", ErrInvalidConfig, d))
 		}
 	}
+}
+
+// atLeastMicrosecond returns d, but a microsecond if d is positive and shorter. The database records times in microseconds, and zero
+// means that there is no time limit.
+func atLeastMicrosecond(d time.Duration) time.Duration {
+	if d > 0 {
+		return max(d, time.Microsecond)
+	}
+	return d
 }
 
 // Delay sets how long after its start the run is due, by the database's clock. With a d of zero or less, the run is due at

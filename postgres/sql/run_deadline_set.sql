@@ -8,16 +8,18 @@
 -- A waiting run (3), or a pending one (1) that is held, becomes claimable at the deadline at the latest. An
 -- admission looks then at a run in the line of its queue.
 -- A running run (2) is marked, so that it does not park with the old deadline, and its owner is notified.
-WITH changed AS (
+--
+-- The run is locked first, so that the deadline before is the one that this change replaces.
+WITH was AS MATERIALIZED (
+    SELECT b.shard, b.id, b.deadline_at FROM durable.run AS b
+    WHERE b.shard = $1::smallint AND b.id = $2::uuid
+    FOR NO KEY UPDATE
+), changed AS (
     UPDATE durable.run AS r
     SET deadline_at = $3::timestamptz, timeout = $6::bigint,
         wake_at = CASE WHEN r.status = 3 OR (r.status = 1 AND (r.crashes > 0 OR r.lane & 3 = 3)) THEN least(r.wake_at, $3::timestamptz) ELSE r.wake_at END,
         woken = r.woken OR r.status = 2
-    FROM (
-        SELECT b.shard, b.id, b.deadline_at FROM durable.run AS b
-        WHERE b.shard = $1::smallint AND b.id = $2::uuid
-        OFFSET 0
-    ) AS was
+    FROM was
     WHERE r.shard = $1::smallint AND r.id = $2::uuid AND was.shard = r.shard AND was.id = r.id AND r.status < 5 AND r.control & 4 = 0
       AND (r.deadline_at IS NULL OR r.deadline_at > $4::timestamptz OR (r.status = 4 AND r.deadline_at > r.paused_at))
     RETURNING r.shard, r.id, r.status, r.owner, was.deadline_at

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json/jsontext"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/payload"
@@ -39,17 +42,72 @@ type Generation struct {
 // Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last generation is
 // the run as it is now. Generations that [Retention] has deleted are missing. If generations are missing, the first remaining
 // generation does not have the fields of the repair that began it. [Engine.History] with [InGeneration] returns the checkpoints
-// of an older generation.
+// of an older generation. [Engine.LatestGenerations] returns the generations in pages.
 func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the generations of run %q: %w", id, err)
 	}
-	row, before, err := e.inner.Generations(ctx, id)
+	row, before, err := e.inner.Generations(ctx, id, store.GenerationsQuery{With: store.AllPayloads})
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Generation, 0, len(before)+1)
-	next := Generation{Number: 1, StartedAt: row.CreatedAt}
+	all, next := supersededGenerations(row, before)
+	next.setRunFields(row)
+	return append(all, next), nil
+}
+
+// GenerationPage is one page of the generations of a run.
+type GenerationPage struct {
+	Generations []Generation
+	Next        string // the cursor of the next page; empty on the last page
+}
+
+// LatestGenerations returns a page of the generations of the run with the given ID, the newest first, or [ErrNotFound]. It suits
+// runs that continue as new many thousand times. Page.Cursor is empty for the newest generations, or the GenerationPage.Next of
+// the page before. The fields of the generations are those that [Engine.Generations] returns.
+//
+// LatestGenerations returns [ErrInvalidCursor] for a text that is no cursor, and [ErrInvalidConfig] for a limit that is not from
+// 0 to 1000.
+func (e *Engine) LatestGenerations(ctx context.Context, id string, p Page) (GenerationPage, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return GenerationPage{}, fmt.Errorf("read the generations of run %q: %w", id, err)
+	}
+	limit, err := p.entryLimit()
+	if err != nil {
+		return GenerationPage{}, err
+	}
+	q := store.GenerationsQuery{Limit: limit, With: store.AllPayloads} // and the present one, or the one that tells how the oldest of the page began
+	if p.Cursor != "" {
+		before, err := strconv.ParseInt(p.Cursor, 10, 32)
+		if err != nil || before < 1 || strconv.FormatInt(before, 10) != p.Cursor {
+			return GenerationPage{}, fmt.Errorf("%w: %.40q: pass the Next of a GenerationPage", ErrInvalidCursor, p.Cursor)
+		}
+		q.Before, q.Limit = int32(before), limit+1
+	}
+	row, before, err := e.inner.Generations(ctx, id, q)
+	if err != nil {
+		return GenerationPage{}, err
+	}
+	all, present := supersededGenerations(row, before)
+	if p.Cursor == "" {
+		present.setRunFields(row)
+		all = append(all, present)
+	}
+	var page GenerationPage
+	if more := len(all) - limit; more > 0 {
+		all = all[more:]
+		page.Next = strconv.Itoa(all[0].Number)
+	}
+	slices.Reverse(all)
+	page.Generations = all
+	return page, nil
+}
+
+// supersededGenerations converts superseded generations of a run, the oldest first. next is the generation after them, without the fields
+// that tell how the run was in it.
+func supersededGenerations(row *store.Run, before []store.Generation) (all []Generation, next Generation) {
+	all = make([]Generation, 0, len(before)+1)
+	next = Generation{Number: 1, StartedAt: row.CreatedAt}
 	for i := range before {
 		g := &before[i]
 		run := runAtGeneration(row, g)
@@ -64,8 +122,7 @@ func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, erro
 			Corrected: detail.Corrected,
 		}
 	}
-	next.setRunFields(row)
-	return append(all, next), nil
+	return all, next
 }
 
 // setRunFields sets the fields that tell how the run was in this generation.
@@ -105,12 +162,13 @@ func InGeneration(number int) HistoryOption {
 // readRunAtGeneration returns the run as it was in a generation, and the UUID of its checkpoints. It returns ErrNotFound if the run has no
 // such generation, and row itself for the newest one.
 func (e *Engine) readRunAtGeneration(ctx context.Context, row *store.Run, number int) (*store.Run, store.UUID, error) {
-	before, err := e.inner.Store().Generations(ctx, row.UUID, store.NoPayloads)
-	if err != nil {
-		return nil, store.UUID{}, fmt.Errorf("read the generations of run %q: %w", row.Address(), err)
-	}
-	for i := range before {
-		if g := &before[i]; int(g.Number) == number {
+	if number < math.MaxInt32 {
+		before, err := e.inner.Store().Generations(ctx, row.UUID, store.GenerationsQuery{Before: int32(number) + 1, Limit: 1})
+		if err != nil {
+			return nil, store.UUID{}, fmt.Errorf("read the generations of run %q: %w", row.Address(), err)
+		}
+		if len(before) > 0 && int(before[0].Number) == number {
+			g := &before[0]
 			run := runAtGeneration(row, g)
 			if run.Status == store.Superseded {
 				run.EndedAt = g.At
@@ -118,7 +176,11 @@ func (e *Engine) readRunAtGeneration(ctx context.Context, row *store.Run, number
 			return &run, g.Archive, nil
 		}
 	}
-	present := int(store.CurrentGeneration(before))
+	newest, err := e.inner.Store().Generations(ctx, row.UUID, store.GenerationsQuery{Limit: 1})
+	if err != nil {
+		return nil, store.UUID{}, fmt.Errorf("read the generations of run %q: %w", row.Address(), err)
+	}
+	present := int(store.CurrentGeneration(newest))
 	if number == present {
 		return row, row.UUID, nil
 	}

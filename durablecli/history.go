@@ -3,6 +3,7 @@ package durablecli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -19,8 +20,12 @@ func historyCommand(f *globalFlags) []*cobra.Command {
 	history.Flags().IntVar(&generation, "generation", 0, "an older generation of the run; the command generations lists them")
 	generations := &cobra.Command{
 		Use: "generations ID", GroupID: groupLook, Args: requireOneRun,
-		Short: "Show the executions of a run that was repaired, the oldest first",
+		Short: "Show the latest generations of a run that was repaired or continued as new, the oldest first",
 	}
+	var cursor string
+	var limit int
+	generations.Flags().IntVarP(&limit, "limit", "n", 100, "the most generations; 0: all")
+	generations.Flags().StringVar(&cursor, "cursor", "", "continue with the generations before the cursor that the command ended with")
 	return []*cobra.Command{
 		f.withEngine(history, func(ctx context.Context, s *session) error {
 			var opts []durable.HistoryOption
@@ -34,12 +39,40 @@ func historyCommand(f *globalFlags) []*cobra.Command {
 			return printRows(s.printer, checkpoints, func(c *durable.Checkpoint) string { return c.Name }, checkpointColumns(s.printer))
 		}),
 		f.withEngine(generations, func(ctx context.Context, s *session) error {
-			all, err := s.engine.Generations(ctx, s.args[0])
+			if limit < 0 {
+				return newUsageError("--limit is %d: use a positive number, or 0 for all", limit)
+			}
+			all, next, err := latestGenerations(ctx, s.engine, s.args[0], limit, cursor)
 			if err != nil {
 				return err
 			}
-			return printRows(s.printer, all, func(g *durable.Generation) string { return fmt.Sprint(g.Number) }, generationColumns(s.printer))
+			if err := printRows(s.printer, all, func(g *durable.Generation) string { return fmt.Sprint(g.Number) }, generationColumns(s.printer)); err != nil {
+				return err
+			}
+			if next != "" {
+				s.writeMessage("there are earlier generations: use --limit, or continue with --cursor %s", next)
+			}
+			return nil
 		}),
+	}
+}
+
+// latestGenerations returns up to limit generations before the cursor, zero for all, the oldest first, and the cursor of those before.
+func latestGenerations(ctx context.Context, e *durable.Engine, id string, limit int, cursor string) (all []durable.Generation, next string, err error) {
+	for {
+		size := mostPerPage
+		if limit > 0 {
+			size = min(size, limit-len(all))
+		}
+		page, err := e.LatestGenerations(ctx, id, durable.Page{Limit: size, Cursor: cursor})
+		if err != nil {
+			return nil, "", err
+		}
+		all, cursor = append(all, page.Generations...), page.Next
+		if cursor == "" || limit > 0 && len(all) >= limit {
+			slices.Reverse(all)
+			return all, cursor, nil
+		}
 	}
 }
 

@@ -87,7 +87,7 @@ func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testR
 		if err != nil {
 			return nil, err
 		}
-		generations, err := s.Generations(ctx, r.run.UUID, store.NoPayloads)
+		generations, err := s.Generations(ctx, r.run.UUID, store.GenerationsQuery{})
 		if err != nil {
 			return nil, err
 		}

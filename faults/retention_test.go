@@ -129,7 +129,7 @@ func TestRow53_DeathInADeletion(t *testing.T) {
 			must(t, "read", err)
 			archive, err := s.History(bounded(t), store.GenerationUUID(all[0], 1))
 			must(t, "read", err)
-			generations, err := s.Generations(bounded(t), all[0], store.NoPayloads)
+			generations, err := s.Generations(bounded(t), all[0], store.GenerationsQuery{})
 			must(t, "read", err)
 			if left != 0 && left != len(all) || (len(history) == 1) != (left > 0) || (len(archive) == 1) != (left > 0) || (len(generations) == 1) != (left > 0) {
 				t.Errorf("point %d: %d runs, %d and %d checkpoints, %d generations are left", point, left, len(history), len(archive), len(generations))

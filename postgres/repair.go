@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -221,9 +222,10 @@ func repairedStepArgs(items []store.Step) []any {
 }
 
 // Generations implements store.RepairStore.
-func (s *database) Generations(ctx context.Context, run uuid.UUID, with store.PayloadSelection) (all []store.Generation, err error) {
+func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
+	before, limit := q.Bounds()
 	err = s.roundTripOnEnginePool(ctx)("read generations", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.generations, store.ShardOf(run), pgUUID(run), with&store.WithInput != 0, with&store.WithOutputAndError != 0)
+		batch.Queue(s.statements.generations, store.ShardOf(run), pgUUID(run), q.With&store.WithInput != 0, q.With&store.WithOutputAndError != 0, before, limit)
 	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -240,5 +242,6 @@ func (s *database) Generations(ctx context.Context, run uuid.UUID, with store.Pa
 	if err != nil {
 		return nil, err
 	}
+	slices.Reverse(all)
 	return all, nil
 }

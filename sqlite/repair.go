@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -144,7 +145,8 @@ func checkpointsToArchive(run *store.RunRepair) int {
 }
 
 // Generations implements store.RepairStore.
-func (s *database) Generations(ctx context.Context, run uuid.UUID, with store.PayloadSelection) (all []store.Generation, err error) {
+func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
+	before, limit := q.Bounds()
 	err = s.withReadConn(ctx, "generations", func(x executor) error {
 		return x.query(qGenerations, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -162,10 +164,11 @@ func (s *database) Generations(ctx context.Context, run uuid.UUID, with store.Pa
 			r.Input, r.Output, r.Error, g.Detail = c.bytes(), c.bytes(), c.bytes(), c.bytes()
 			all = append(all, g)
 			return c.err
-		}, int64(with), bindUUID(run))
+		}, int64(q.With), bindUUID(run), int64(before), int64(limit))
 	})
 	if err != nil {
 		return nil, err
 	}
+	slices.Reverse(all)
 	return all, nil
 }

@@ -45,7 +45,7 @@ func (s *dashboard) registerAPIRoutes() {
 		"divergences": withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) {
 			return v.engine.Divergences(v.ctx(), run.RunID)
 		}),
-		"generations": withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.redactedGenerations(run) }),
+		"generations": withVisibleRun(apiGenerations),
 		"tree":        withVisibleRun(apiTree),
 		"graph":       withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.redactedGraph(run) }),
 		"tree_counts": withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) { return v.treeCounts(run) }),

@@ -24,8 +24,9 @@ type runData struct {
 	Unreceived  []keyValue
 	Acts        []runAct
 	Waterfall   *waterfall
-	Generations []durable.Generation
-	Generation  int // whose history is shown; zero: the newest
+	Generations durable.GenerationPage
+	Generation  int  // whose history is shown; zero: the newest
+	Earlier     bool // the newest generations are on a page before
 	Tree        *treeRow
 	Parent      *durable.RunInfo // nil for a root run
 	Graph       *graphDrawing    // nil if the run has no graph, or one that is too large to draw
@@ -57,7 +58,8 @@ func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestVi
 	if v.Acts() {
 		d.Acts = actsForRun(run.RunInfo)
 	}
-	if d.Generations, err = v.redactedGenerations(run); err != nil {
+	d.Earlier = q.Get(paramGenerations) != ""
+	if d.Generations, err = v.redactedGenerations(run, durable.Page{Limit: generationsPerPage, Cursor: q.Get(paramGenerations)}); err != nil {
 		return err
 	}
 	part, opts, err := parseHistoryPart(q, rowsPerPage)

@@ -52,7 +52,7 @@ func onStores(t *testing.T, test func(t *testing.T, e *durable.Engine)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{order, approval, family, strangers, repairPreview, leaf, large, flaky, wordy, busy, bulky}, Name: "worker-1", Version: "v1"})
+		e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{order, approval, family, strangers, repairPreview, leaf, large, flaky, wordy, busy, bulky, renewed}, Name: "worker-1", Version: "v1"})
 		if err != nil {
 			t.Fatal(err)
 		}

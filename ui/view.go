@@ -194,13 +194,6 @@ func (v *requestView) hideChild(c *durable.Checkpoint) {
 	}
 }
 
-func (v *requestView) redactedGenerations(run *visibleRun) ([]durable.Generation, error) {
-	all, err := readOncePerTurn(v, "generations "+run.RunID, func(ctx context.Context) ([]durable.Generation, error) { return v.engine.Generations(ctx, run.RunID) })
-	all = slices.Clone(all)
-	run.redactor.redactGenerations(all)
-	return all, err
-}
-
 // treeCounts counts the runs of a tree, unless some of them may be hidden.
 func (v *requestView) treeCounts(run *visibleRun) (durable.TreeCounts, error) {
 	if v.isBounded() {

@@ -61,8 +61,8 @@ func (s *Store) Fork(ctx context.Context, f *store.Fork) error {
 }
 
 // Generations implements store.RepairStore.
-func (s *Store) Generations(ctx context.Context, run uuid.UUID, with store.PayloadSelection) ([]store.Generation, error) {
-	all, err := s.Store.Generations(ctx, run, with)
+func (s *Store) Generations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) ([]store.Generation, error) {
+	all, err := s.Store.Generations(ctx, run, q)
 	for i := range all {
 		s.openRun(&all[i].Run)
 	}

@@ -356,14 +356,14 @@ func (e *Engine) reportRepair(p *repairPlanner) {
 	}
 }
 
-// Generations returns a run with its payloads, and its superseded generations, the oldest first.
-func (e *Engine) Generations(ctx context.Context, ref string) (*store.Run, []store.Generation, error) {
+// Generations returns a run with its payloads, and its superseded generations that the query selects, the oldest first.
+func (e *Engine) Generations(ctx context.Context, ref string, q store.GenerationsQuery) (*store.Run, []store.Generation, error) {
 	for {
 		row, err := e.Get(ctx, ref)
 		if err != nil {
 			return nil, nil, err
 		}
-		all, err := e.store.Generations(ctx, row.UUID, store.AllPayloads)
+		all, err := e.store.Generations(ctx, row.UUID, q)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the generations of run %q: %w", ref, err)
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -41,9 +42,28 @@ type RepairStore interface {
 	// creates nothing.
 	Fork(ctx context.Context, f *Fork) error
 
-	// Generations returns the superseded generations of a run, the oldest first, and none for a run that was
-	// never repaired. It reads only the given payloads.
-	Generations(ctx context.Context, run uuid.UUID, with PayloadSelection) ([]Generation, error)
+	// Generations returns the superseded generations of a run that the query selects, the oldest first, and none for a
+	// run that was never repaired.
+	Generations(ctx context.Context, run uuid.UUID, q GenerationsQuery) ([]Generation, error)
+}
+
+// GenerationsQuery selects the newest of the superseded generations of a run.
+type GenerationsQuery struct {
+	Before int32 // only generations with a smaller number; zero: all
+	Limit  int   // how many at most; zero: all
+	With   PayloadSelection
+}
+
+// Bounds returns Before and Limit, with the largest numbers instead of zero.
+func (q *GenerationsQuery) Bounds() (before, limit int32) {
+	before, limit = math.MaxInt32, math.MaxInt32
+	if q.Before > 0 {
+		before = q.Before
+	}
+	if q.Limit > 0 {
+		limit = int32(min(q.Limit, math.MaxInt32))
+	}
+	return before, limit
 }
 
 // The pause of a run for a repair belongs to the process that repairs it, as a run belongs to its worker: it is leased, and the process

@@ -1,9 +1,10 @@
--- Returns the superseded generations of a run, the oldest first. $3 and $4 tell whether to read the input, and the output and the error.
+-- Returns the $6 newest superseded generations of a run before the number $5, the newest first. $3 and $4 tell whether to read the
+-- input, and the output and the error.
 SELECT g.number, g.archive_id, g.request, g.status, g.control, g.priority, g.epoch, g.verb, coalesce(g.actor, ''), coalesce(g.reason, ''),
        coalesce(g.from_step, ''), g.at, g.created_at, g.started_at, g.ended_at, g.deadline_at, g.paused_at, g.cancelled_at,
        g.workflow, g.queue, g.version, g.trace, coalesce(g.run_reason, ''), coalesce(g.paused_by, ''), coalesce(g.cancelled_by, ''),
        coalesce(g.cancel_reason, ''), CASE WHEN $3::boolean THEN g.input END, CASE WHEN $4::boolean THEN g.output END,
        CASE WHEN $4::boolean THEN g.error END, g.detail
 FROM durable.generation AS g
-WHERE g.shard = $1::smallint AND g.run_id = $2::uuid
-ORDER BY g.number;
+WHERE g.shard = $1::smallint AND g.run_id = $2::uuid AND g.number < $5::integer
+ORDER BY g.number DESC LIMIT $6::integer;

@@ -26,7 +26,7 @@ func TestActInTheBrowser(t *testing.T) {
 		chromedp.Evaluate(open+`.querySelector("input[name=reason]").value = "the bank has changed its mind"`, nil),
 		chromedp.Evaluate(open+`.querySelector("button:not(.quiet)[type=submit], .buttons button").click()`, nil))
 	until(t, ctx, `document.querySelector(".notice")?.textContent.includes("Retried")`)
-	until(t, ctx, `fetch("api/v1/generations?id=order-declined").then(r => r.json()).then(g => g.length == 2 && g[1].reason == "the bank has changed its mind")`)
+	until(t, ctx, `fetch("api/v1/generations?id=order-declined").then(r => r.json()).then(g => g.generations.length == 2 && g.generations[0].reason == "the bank has changed its mind")`)
 }
 
 // A bulk act reaches more runs than a portion has: the page sends the portions by itself, up to the end.

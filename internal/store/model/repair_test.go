@@ -36,7 +36,7 @@ func TestGenerationsOneAfterTheOther(t *testing.T) {
 			"continue": func(t *rapid.T) { c.T = t; c.alone(repairOp(c.continuation())) },
 			"fork":     func(t *rapid.T) { c.T = t; c.alone(forkOp(c.fork())) },
 			"delete":   func(t *rapid.T) { c.T = t; c.alone(c.deletion()) },
-			"look":     func(t *rapid.T) { c.T = t; c.alone(generationsOp(c.run().UUID)); c.alone(c.archived()) },
+			"look":     func(t *rapid.T) { c.T = t; c.alone(c.generations(c.run().UUID)); c.alone(c.archived()) },
 		})
 	})
 }
@@ -285,19 +285,35 @@ func forkOp(f store.Fork) *op {
 		})
 }
 
-func generationsOp(run uuid.UUID) *op {
-	return opReturning("generations of "+shorten(run),
+// generations reads the superseded generations of a run, or some of them.
+func (c *check) generations(run uuid.UUID) *op {
+	q := store.GenerationsQuery{
+		Before: pick(c, "before", []int32{0, 0, 1, 2, 3, 4}), Limit: pick(c, "limit", []int{0, 0, 1, 2}), With: store.AllPayloads,
+	}
+	return opReturning(fmt.Sprintf("%d generations before %d of %s", q.Limit, q.Before, shorten(run)),
 		func(ctx context.Context, s store.Store) ([]store.Generation, error) {
-			return s.Generations(ctx, run, store.AllPayloads)
+			return s.Generations(ctx, run, q)
 		},
-		func(m *model.Model, _ bool) []store.Generation { return m.GenerationsOf(run) })
+		func(m *model.Model, _ bool) []store.Generation {
+			all := m.GenerationsOf(run)
+			if at := slices.IndexFunc(all, func(g store.Generation) bool { return q.Before > 0 && g.Number >= q.Before }); at >= 0 {
+				all = all[:at]
+			}
+			if q.Limit > 0 && q.Limit < len(all) {
+				all = all[len(all)-q.Limit:]
+			}
+			if len(all) == 0 {
+				return nil
+			}
+			return all
+		})
 }
 
 // archived reads the checkpoints of a superseded generation.
 func (c *check) archived() *op {
 	r := c.run()
 	if len(r.Generations) == 0 {
-		return generationsOp(r.UUID)
+		return c.generations(r.UUID)
 	}
 	g := pick(c, "generation", r.Generations)
 	return opReturning(fmt.Sprintf("history of generation %d of %s", g.Number, shorten(r.UUID)),

@@ -121,7 +121,7 @@ func (b *fixture) fence(f *store.FenceRequest) store.Outcome {
 
 func (b *fixture) generations(run uuid.UUID) []store.Generation {
 	b.Helper()
-	all, err := b.store.Generations(b.ctx, run, store.AllPayloads)
+	all, err := b.store.Generations(b.ctx, run, store.GenerationsQuery{With: store.AllPayloads})
 	if err != nil {
 		b.Fatalf("Generations: %v", err)
 	}
@@ -221,8 +221,13 @@ func repairArchives(b *fixture) {
 		before[i].Run = g.Archive
 	}
 	wantSteps(b, "its history", after, before...)
-	if few, err := b.store.Generations(b.ctx, r.UUID, store.NoPayloads); err != nil || len(few) != 1 || few[0].Run.Error != nil || few[0].Run.Input != nil {
+	if few, err := b.store.Generations(b.ctx, r.UUID, store.GenerationsQuery{}); err != nil || len(few) != 1 || few[0].Run.Error != nil || few[0].Run.Input != nil {
 		b.Errorf("without payloads: %+v, %v", few, err)
+	}
+	for before, want := range map[int32]int{1: 0, 2: 1} {
+		if some, err := b.store.Generations(b.ctx, r.UUID, store.GenerationsQuery{Before: before, Limit: 1}); err != nil || len(some) != want {
+			b.Errorf("before generation %d: %+v, %v", before, some, err)
+		}
 	}
 }
 

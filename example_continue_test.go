@@ -44,9 +44,15 @@ func ExampleCtx_ContinueAsNew() {
 	for _, g := range generations {
 		fmt.Println(g.Number, g.Status, "began with", string(g.Input))
 	}
+	page, err := engine.LatestGenerations(ctx, "account-7", durable.Page{Limit: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the latest of a page of", len(page.Generations), "is", page.Generations[0].Number)
 	// Output:
 	// 110 <nil>
 	// 1 superseded began with 100
 	// 2 superseded began with 103
 	// 3 completed began with 110
+	// the latest of a page of 2 is 3
 }

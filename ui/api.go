@@ -3,7 +3,6 @@ package ui
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,6 +15,7 @@ import (
 func (s *dashboard) registerAPIRoutes() {
 	for path, read := range map[string]func(*requestView, url.Values) (any, error){
 		"runs":      apiRuns,
+		"bulk":      apiBulkPreview,
 		"counts":    func(v *requestView, _ url.Values) (any, error) { n, _, err := v.statusCounts(); return n, err },
 		"queues":    func(v *requestView, _ url.Values) (any, error) { return v.queueList() },
 		"limits":    func(v *requestView, _ url.Values) (any, error) { return v.limitList() },
@@ -63,6 +63,7 @@ func (s *dashboard) registerAPIRoutes() {
 		}))
 	}
 	s.handle("POST /api/v1/act", s.pageHandler(apiAct))
+	s.handle("POST /api/v1/bulk", s.pageHandler(apiBulkPortion))
 	s.handle("/api/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, r, &statusError{http.StatusNotFound, "there is no such address, or it takes another method"})
 	}))
@@ -208,13 +209,9 @@ func (v *requestView) redactedGraph(run *visibleRun) (*durable.GraphInfo, error)
 
 // apiAct performs the act of a JSON object: the fields of the forms, as strings or as JSON values.
 func apiAct(w http.ResponseWriter, r *http.Request, v *requestView) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
-	tooLong := new(http.MaxBytesError)
-	if errors.As(err, &tooLong) {
-		return &statusError{http.StatusRequestEntityTooLarge, "the body is too long"}
-	}
+	body, err := readBody(w, r)
 	if err != nil {
-		return &statusError{http.StatusBadRequest, "the body was not read: " + err.Error()}
+		return err
 	}
 	fields, err := parseActFields(body)
 	if err != nil {

@@ -150,7 +150,7 @@ func addresses(t *testing.T, pattern string, runs []string) (all []string) {
 	case pattern == "/" || pattern == "/api/" || method == http.MethodPost || strings.HasPrefix(path, "/assets/"): // acts have tests of their own
 	case path == "/runs": // it repeats the filter
 		all = []string{path, path + "?status=failed", path + "?tag=tenant.id", path + "?limit=2"}
-	case path == "/bulk":
+	case path == "/bulk", path == "/api/v1/bulk":
 		all = []string{path + "?verb=retry&created_before=now", path + "?verb=pause&tag=tenant.id", path + "?verb=delete&status=ended"}
 	case path == "/api/v1/runs":
 		all = []string{path, path + "?status=failed", path + "?workflow=" + secret + "-flow", path + "?queue=shared-queue&key=" + secret + "-key", path + "?tag=tenant.id", path + "?id_prefix=" + secret, path + "?limit=2"}

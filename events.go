@@ -71,8 +71,8 @@ type Event struct {
 	Workflow string
 
 	// Actor and Reason are the [Actor] and the [Reason] of the call that has requested the change, if the call had any. For an
-	// EventPaused, Actor and Reason come from the call that requested the pause. For an EventCancelled, the actor and the
-	// reason are in [RunInfo.Cancellation].
+	// EventPaused and an EventCancelled, Actor and Reason come from the call that requested the pause or the cancel. The time of
+	// this call is in [RunInfo.PausedAt] and [RunInfo.Cancellation].
 	//
 	// The meaning of Old and New depends on the event's type. For EventMovedToQueue, EventPriorityChanged, EventVersionChanged,
 	// EventRepaired and EventContinued, Old and New are the queue, the priority, the version, or the number of the generation,

@@ -49,6 +49,11 @@ func TestAudit(t *testing.T) {
 		if len(wide) != 6 || strings.Contains(got, "order-2") {
 			t.Errorf("the audit has %d lines:\n%s", len(wide), got)
 		}
+		runOn(t, e, 0, "", append([]string{"delete", "approval-2", "--yes"}, by("eve", "privacy")...)...)
+		until(t, "the event of the deletion", func() bool { return strings.Contains(runOn(t, e, 0, "", "audit").out, "privacy") })
+		if got := runOn(t, e, 0, "", "audit", "-o", "jsonl").out; strings.Count(got, `"verb":"cancel"`) != 1 || !strings.Contains(got, `"actor":"dan","reason":"a mistake"`) {
+			t.Errorf("after the deletion of the cancelled run the audit is\n%s", got)
+		}
 		if got := runOn(t, e, 0, "", "audit", "-n", "1"); strings.Count(got.out, "\n") != 2 || !strings.Contains(got.err, "earlier acts") {
 			t.Errorf("with a limit: %s%s", got.out, got.err)
 		}

@@ -135,7 +135,10 @@ func applyChange(x *writeTx, o *store.ControlRequest, c *store.ControlChange, si
 			return err
 		}
 	}
-	if c.Status >= store.Paused && c.Status != c.Before.Status {
+	switch {
+	case c.Status == store.Cancelled && c.Status != c.Before.Status:
+		return writeCancelled(x, run, o.Now)
+	case c.Status >= store.Paused && c.Status != c.Before.Status:
 		act := store.Act{At: o.Now}
 		if c.Status == store.Paused {
 			act = o.Act()

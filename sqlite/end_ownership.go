@@ -184,20 +184,28 @@ func holdWithCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpd
 	return h
 }
 
+// writeOwnershipEndEvent writes the event of a run that is paused or has ended.
+func writeOwnershipEndEvent(x executor, w *store.OwnershipEnd, status store.Status, pause store.Act) error {
+	switch {
+	case status < store.Paused:
+		return nil
+	case status == store.Cancelled:
+		return writeCancelled(x, w.UUID, ownershipEndTime(w))
+	case status != store.Paused:
+		pause = store.Act{}
+	}
+	pause.At = ownershipEndTime(w)
+	return writeActEvent(x, &pause, &store.Event{Type: store.EndEventOf(status), Run: w.UUID})
+}
+
 // announceOwnershipEnd adds the hint and the event for the end of an ownership, and wakes the parent if the run has ended. pause is who
 // has requested the pause of a run that is paused.
 func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status, pause store.Act) error {
 	if status == store.Pending || status == store.Waiting && !w.WakeAt.IsZero() {
 		x.addHint(store.HintClaim)
 	}
-	if status >= store.Paused {
-		if status != store.Paused {
-			pause = store.Act{}
-		}
-		pause.At = ownershipEndTime(w)
-		if err := writeActEvent(x, &pause, &store.Event{Type: store.EndEventOf(status), Run: w.UUID}); err != nil {
-			return err
-		}
+	if err := writeOwnershipEndEvent(x, w, status, pause); err != nil {
+		return err
 	}
 	if !status.IsTerminal() || !w.Parent.Valid {
 		return nil

@@ -59,6 +59,7 @@ const (
 	qSignalsUnreceivedCount
 	qNextRunWithUnreceivedSignal
 	qEventInsert
+	qEventInsertCancelled
 	qEventsPage
 	qEventsPageBefore
 	qEventLast

@@ -91,6 +91,7 @@ func sqlFile(q queryID) string {
 		qSignalsUnreceivedCount:       "signals_unreceived_count.sql",
 		qNextRunWithUnreceivedSignal:  "next_run_with_unreceived_signal.sql",
 		qEventInsert:                  "event_insert.sql",
+		qEventInsertCancelled:         "event_insert_cancelled.sql",
 		qEventsPage:                   "events_page.sql",
 		qEventsPageBefore:             "events_page_before.sql",
 		qEventCursorValid:             "event_cursor_valid.sql",

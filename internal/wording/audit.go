@@ -25,12 +25,12 @@ type Act struct {
 var eventVerbs = map[durable.EventType]string{
 	durable.EventMovedToQueue: "move", durable.EventPriorityChanged: "prioritize", durable.EventRepaired: "repair", durable.EventDeleted: "delete",
 	durable.EventPaused: "pause", durable.EventResumed: "resume", durable.EventSignalled: "signal", durable.EventTagged: "tag", durable.EventTimeoutSet: "timeout",
-	durable.EventTriggered: "trigger", durable.EventBackfilled: "backfill",
+	durable.EventCancelled: "cancel", durable.EventTriggered: "trigger", durable.EventBackfilled: "backfill",
 	durable.EventQueueDeleted: "delete", durable.EventLimitDeleted: "delete", durable.EventScheduleDeleted: "delete",
 }
 
 // needsActor are the events of eventVerbs that are no acts without an actor and a reason: the run or the engine has caused them.
-var needsActor = map[durable.EventType]bool{durable.EventRepaired: true, durable.EventPaused: true}
+var needsActor = map[durable.EventType]bool{durable.EventRepaired: true, durable.EventPaused: true, durable.EventCancelled: true}
 
 // deletedTargets are what the events of deletions are about, other than runs.
 var deletedTargets = map[durable.EventType]string{
@@ -45,7 +45,7 @@ func ChangeText(before, after string) string {
 	return before + " to " + cmp.Or(after, "-")
 }
 
-// RunIDsForActs returns the UUIDs of the runs that ActsOnRuns needs: those that events say were cancelled.
+// RunIDsForActs returns the UUIDs of the runs that ActsOnRuns uses: those that events say were cancelled.
 func RunIDsForActs(events []durable.Event) (ids []string) {
 	for i := range events {
 		if e := &events[i]; e.Type == durable.EventCancelled {
@@ -56,8 +56,9 @@ func RunIDsForActs(events []durable.Event) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// ActsOnRuns returns the acts among events, in their order, with the deletions of queues, limits and schedules. The actor of a cancel is
-// recorded with the run only, so runs that are not given have none.
+// ActsOnRuns returns the acts among events, in their order, with the deletions of queues, limits and schedules. The time of the
+// request of a cancel, and whether it was a terminate, are recorded with the run only: for runs that are not given, such as deleted ones, an
+// act has the time of the end and the verb cancel.
 func ActsOnRuns(events []durable.Event, runs []durable.RunInfo) (acts []Act) {
 	byID := make(map[string]*durable.RunInfo, len(runs))
 	for i := range runs {

@@ -1,5 +1,5 @@
 -- Applies the changes of a control request, each guarded by the state in which the run was found. It
--- records events for pauses (4), with who has requested them and why, ends (5 and above), and leases that an end takes from their owner. The
+-- records events for pauses (4) and cancels (7), with who has requested them and why, other ends (5 and above), and leases that an end takes from their owner. The
 -- runs are locked, so all are in the state in which they were found; the returned count confirms that.
 --
 -- A run in the lane $17 waits for its start key (see store.UnreleasedLane). A resume does not make it due: its release does. No
@@ -38,7 +38,7 @@ WITH changed AS (
     )
     WHERE r.shard = item.shard AND r.id = item.id
       AND r.status = item.was_status AND r.epoch = item.was_epoch AND r.control = item.was_control
-    RETURNING r.shard, r.id, r.status, item.was_status, item.was_owner, r.control <> item.was_control AS asked,
+    RETURNING r.shard, r.id, r.status, r.cancelled_by, r.cancel_reason, item.was_status, item.was_owner, r.control <> item.was_control AS asked,
               item.was_control & 8 > r.control & 8 AND (r.lane & 3 = 0 OR r.lane = $17::bigint)
                   OR item.status >= 5 AND r.lane = $17::bigint & (-8)::bigint AS unplaced
 ), removed AS (
@@ -49,7 +49,8 @@ WITH changed AS (
     INSERT INTO durable.event (at, txid, shard, type, run_id, actor, reason)
     SELECT $10::timestamptz, greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1)::text::xid8),
            changed.shard, changed.status + 100, changed.id,
-           CASE WHEN changed.status = 4 THEN $12::text END, CASE WHEN changed.status = 4 THEN $11::text END
+           CASE changed.status WHEN 4 THEN $12::text WHEN 7 THEN changed.cancelled_by END,
+           CASE changed.status WHEN 4 THEN $11::text WHEN 7 THEN changed.cancel_reason END
     FROM changed
     WHERE changed.status >= 4 AND changed.status <> changed.was_status
     UNION ALL -- its owner lost the lease

@@ -1,5 +1,5 @@
 -- Ends the ownership of runs: each run that is still running (2) at the writer's epoch finishes, parks,
--- becomes pending or is paused. Ends and pauses are recorded as events, a requested pause with its actor and reason. Requests to the run take
+-- becomes pending or is paused. Ends and pauses are recorded as events, a requested pause or cancel with its actor and reason. Requests to the run take
 -- precedence:
 --
 --  to be cancelled (control 4)  it ends only as cancelled (7); another end changes no row. If
@@ -43,11 +43,11 @@ WITH ended AS (
     WHERE r.shard = item.shard AND r.id = item.id AND r.epoch = item.epoch AND r.status = 2
       AND (r.control & 4 = 0 OR item.status < 5 OR item.status = 7)
     RETURNING r.shard, r.id, r.status, item.at, r.status = 1 OR (r.status = 3 AND r.wake_at <= item.at) AS claimable,
-              CASE WHEN r.status = 4 THEN r.paused_by END AS paused_by,
-              CASE WHEN r.status = 4 AND (item.status <> 4 OR r.paused_by IS NOT NULL) THEN r.reason END AS pause_reason
+              CASE r.status WHEN 4 THEN r.paused_by WHEN 7 THEN r.cancelled_by END AS actor,
+              CASE WHEN r.status = 4 AND (item.status <> 4 OR r.paused_by IS NOT NULL) THEN r.reason WHEN r.status = 7 THEN r.cancel_reason END AS why
 ), told AS (
     INSERT INTO durable.event (at, shard, type, run_id, actor, reason)
-    SELECT ended.at, ended.shard, ended.status + 100, ended.id, ended.paused_by, ended.pause_reason
+    SELECT ended.at, ended.shard, ended.status + 100, ended.id, ended.actor, ended.why
     FROM ended
     WHERE ended.status >= 4
 )

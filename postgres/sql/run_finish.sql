@@ -1,5 +1,5 @@
 -- Finishes runs, if none of them has failed: each run that is still running (2) at the writer's epoch ends as completed (5) or
--- cancelled (7), and gets an event. run_end_ownership.sql ends those that have failed. A run that is to be cancelled (control 4) ends
+-- cancelled (7), and gets an event, that of a cancelled run with who has requested the cancel and why. run_end_ownership.sql ends those that have failed. A run that is to be cancelled (control 4) ends
 -- only as cancelled. The count is the number of finished runs; run_state.sql reads the others.
 --
 -- If some runs of the batch are only released, run_end_ownership.sql writes all of them, in one order. For how
@@ -16,8 +16,9 @@ WITH ended AS (
     ) AS item
     WHERE r.shard = item.shard AND r.id = item.id AND r.epoch = item.epoch AND r.status = 2
       AND (r.control & 4 = 0 OR item.status = 7)
-    RETURNING r.shard, r.id, r.status, r.ended_at
+    RETURNING r.shard, r.id, r.status, r.ended_at,
+              CASE WHEN r.status = 7 THEN r.cancelled_by END AS actor, CASE WHEN r.status = 7 THEN r.cancel_reason END AS cancel_reason
 )
-INSERT INTO durable.event (at, shard, type, run_id)
-SELECT ended.ended_at, ended.shard, ended.status + 100, ended.id
+INSERT INTO durable.event (at, shard, type, run_id, actor, reason)
+SELECT ended.ended_at, ended.shard, ended.status + 100, ended.id, ended.actor, ended.cancel_reason
 FROM ended;

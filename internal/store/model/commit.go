@@ -282,6 +282,9 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 		if r.Status == store.Paused {
 			act = w.ActOfPause(state.Control, r.PausedBy, reason)
 		}
+		if r.Status == store.Cancelled {
+			act = store.Act{Actor: r.CancelledBy, Reason: r.CancelReason}
+		}
 		act.At = w.Now
 		m.recordAct(r.UUID, act, store.Event{Type: store.EndEventOf(r.Status)})
 	}

@@ -80,8 +80,11 @@ func (m *Model) applyChange(o *store.ControlRequest, c *store.ControlChange) {
 	}
 	if c.Status >= store.Paused && c.Status != c.Before.Status {
 		act := store.Act{At: o.Now}
-		if c.Status == store.Paused {
+		switch c.Status {
+		case store.Paused:
 			act = o.Act()
+		case store.Cancelled:
+			act.Actor, act.Reason = r.CancelledBy, r.CancelReason
 		}
 		m.recordAct(r.UUID, act, store.Event{Type: store.EndEventOf(c.Status)})
 	}

@@ -12,6 +12,7 @@ var acts = []test{
 	{"who has paused and who has resumed a run", actResume},
 	{"the pause of a run that is running keeps its actor", actPauseLater},
 	{"a resume of a tree", actResumeTree},
+	{"who has cancelled a run", actCancel},
 	{"a signal, if it is new", actSignal},
 	{"tags, if any changes", actTags},
 	{"a timeout, if it changes", actDeadline},
@@ -87,6 +88,22 @@ func actPauseLater(b *fixture) {
 	b.commitOwnershipEnd(store.OwnershipEnd{UUID: alone.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"})
 	b.wantActs("parked paused ann/it's by hand >", "held paused ann/it's by hand >", "drifted paused ann/it's by hand >",
 		"crashed paused ann/it's by hand >", "alone paused / >")
+}
+
+func actCancel(b *fixture) {
+	terminated, running, together := b.commitPendingRun("terminated", b.now), b.commitRunningRun("running"), b.commitRunningRun("together")
+	failing, silent := b.commitRunningRun("failing"), b.commitRunningRun("silent")
+	b.controlExistingRuns(store.VerbTerminate, terminated.UUID)
+	b.controlExistingRuns(store.VerbCancel, running.UUID, together.UUID)
+	cancelled := func(r store.Run) store.OwnershipEnd {
+		return store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, Error: []byte("{}"), EndedAt: b.now, Now: b.now}
+	}
+	one, two, three := cancelled(running), cancelled(together), cancelled(silent)
+	b.commitOwnershipEnd(one)
+	failed := store.OwnershipEnd{UUID: failing.UUID, Epoch: epochAt(1), Status: store.Failed, Error: []byte("{}"), FailedType: "t", EndedAt: b.now, Now: b.now}
+	b.commit(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&two, &failed}})
+	b.commitOwnershipEnd(three) // by itself
+	b.wantActs("terminated cancelled ann/it's by hand >", "running cancelled ann/it's by hand >", "together cancelled ann/it's by hand >")
 }
 
 func actResumeTree(b *fixture) {

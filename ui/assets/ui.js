@@ -104,25 +104,75 @@ async function load(event) {
   follow();
 }
 
-function follow() {
-  const address = document.hidden ? undefined : main().dataset.live;
-  if (!address) {
-    stream?.close();
-    stream = null;
-    return;
+// Over HTTP/1.1 a browser has six connections to a host, and a stream takes one. So all windows of a browser have at most four streams, and
+// take turns if they are more. A turn is longer than the server takes to load a page again. The locks do not exist on http: pages of
+// other hosts than localhost; these windows do not wait for each other.
+const mostStreams = 4;
+const turnLength = 10_000;
+const placeName = (number) => `durable stream ${number}`;
+let place = null; // aborted when the page needs no stream any more; it has a place for one, or waits for it
+
+// A place that no window has, or any.
+async function choosePlace() {
+  const names = Array.from({ length: mostStreams }, (_, i) => placeName(i));
+  const { held } = await navigator.locks.query();
+  const free = names.filter((name) => !held.some((lock) => lock.name === name));
+  const among = free.length ? free : names;
+  return among[Math.floor(Math.random() * among.length)];
+}
+
+async function isAwaited(name) {
+  return (await navigator.locks.query()).pending.some((lock) => lock.name === name);
+}
+
+async function takeTurns(mine) {
+  const ended = new Promise((resolve) => mine.signal.addEventListener("abort", resolve));
+  const turn = async ({ name }) => {
+    do {
+      connect();
+      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, turnLength))]);
+    } while (!mine.signal.aborted && !(await isAwaited(name)));
+    if (!mine.signal.aborted) disconnect();
+  };
+  while (!mine.signal.aborted) {
+    await navigator.locks.request(await choosePlace(), { signal: mine.signal }, turn).catch((error) => {
+      if (!mine.signal.aborted) throw error;
+    });
   }
-  if (stream && stream.readyState !== EventSource.CLOSED) return;
+}
+
+function connect() {
+  const address = main().dataset.live;
+  if (!address || stream && stream.readyState !== EventSource.CLOSED) return;
   const reconnects = stream !== null;
   stream = new EventSource(address);
   stream.onmessage = load;
   stream.onopen = () => { if (reconnects || stale) load(); };
   stream.onerror = () => {
     stale = true;
-    if (stream?.readyState === EventSource.CLOSED) setTimeout(follow, 5000); // it was refused, so the browser does not try again
+    if (stream?.readyState === EventSource.CLOSED) setTimeout(() => { if (stream) connect(); }, 5000); // it was refused, so the browser does not try again
   };
 }
 
+function disconnect() {
+  stream?.close();
+  stream = null;
+}
+
+function unfollow() {
+  place?.abort();
+  place = null;
+  disconnect();
+}
+
+function follow() {
+  if (document.hidden || !main().dataset.live) unfollow();
+  else if (!navigator.locks) connect();
+  else if (!place) takeTurns(place = new AbortController()).catch(connect);
+}
+
 addEventListener("visibilitychange", () => { stale = true; follow(); });
-addEventListener("pagehide", () => stream?.close());
+addEventListener("pagehide", unfollow);
+addEventListener("pageshow", follow); // also when the browser goes back to a page that it has kept
 document.addEventListener("focusout", () => setTimeout(() => { if (stale && stream) load(); }, 200));
 follow();

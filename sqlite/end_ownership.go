@@ -27,11 +27,17 @@ func writeOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 		return resolveOwnershipEnd(x, w)
 	}
 	if w.Status == store.Paused { // paused without a control request
-		if n, err := x.exec(qRunMarkPaused, bindTime(ownershipEndTime(w)), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number()); err != nil || n != 1 {
-			return checkOneRow("setting aside run", w.UUID, n, err)
+		if err := markPaused(x, w); err != nil {
+			return err
 		}
 	}
 	return announceOwnershipEnd(x, w, w.Status, store.Act{})
+}
+
+// markPaused marks a run that was paused without a control request, so that it can be resumed.
+func markPaused(x *writeTx, w *store.OwnershipEnd) error {
+	n, err := x.exec(qRunMarkPaused, bindTime(ownershipEndTime(w)), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number())
+	return checkOneRow("setting aside run", w.UUID, n, err)
 }
 
 // bitsBlockingEnd returns the control bits and the mark of a wake which change this end of an ownership.
@@ -73,6 +79,11 @@ func resolveOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 	end := withRequestsApplied(w, &row)
 	if n, err := endOwnership(x, &end, noControlBits, noControlBits); err != nil || n != 1 {
 		return checkOneRow("ending an ownership of run", w.UUID, n, err)
+	}
+	if end.Status == store.Paused && row.Control&store.PausedMask == 0 { // the bits that are set request nothing
+		if err := markPaused(x, w); err != nil {
+			return err
+		}
 	}
 	return announceOwnershipEnd(x, &end, end.Status, w.ActOfPause(row.Control, row.PausedBy, row.Reason))
 }

@@ -27,8 +27,8 @@ WITH ended AS (
                       THEN coalesce(r.reason, item.reason)
                       WHEN item.status = 1 OR (item.status < 5 AND r.control & 4 <> 0)
                       THEN coalesce(item.reason, r.reason) ELSE item.reason END,
-        control = CASE WHEN item.status = 4 AND r.control = 0 THEN 1 ELSE r.control END,
-        paused_at = CASE WHEN item.status = 4 AND r.control = 0 THEN item.at ELSE r.paused_at END,
+        control = CASE WHEN item.status = 4 AND r.control & 7 = 0 THEN r.control | 1 ELSE r.control END,
+        paused_at = CASE WHEN item.status = 4 AND r.control & 7 = 0 THEN item.at ELSE r.paused_at END,
         owner = NULL, woken = false, ended_at = item.ended_at,
         output = item.output, error = item.error, failed_step = item.failed_step, failed_type = item.failed_type, trace = coalesce(item.trace, r.trace)
     FROM unnest(

@@ -296,13 +296,23 @@ func controlCrashCancelled(b *fixture) {
 }
 
 func controlSetAside(b *fixture) {
-	r := b.commitRunningRun("")
-	wantOutcome(b, "set aside", b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"}).Outcome, store.Written)
-	b.controlExistingRuns(store.VerbResume, r.UUID)
-	if got := b.row(r.UUID); got.Status != store.Pending || got.Control != 0 || got.Reason != "" {
-		b.Errorf("resumed: %s with %d, reason %q, want pending without", got.Status, got.Control, got.Reason)
+	plain := b.commitRunningRun("")
+	marked := b.newQueuedStart("has to begin by a time", "queue", "") // its mark requests no pause
+	marked.Run.Admission, marked.Run.Control, marked.Place.StartBy = store.AdmissionNotNeeded, store.HasStartBy, b.afterStart(time.Hour)
+	b.commit(&store.Batch{Starts: []*store.StartWrite{marked}})
+	b.claimOne(b.query(b.now), marked.Run.UUID)
+	for id, control := range map[uuid.UUID]store.ControlBits{plain.UUID: 0, marked.Run.UUID: store.HasStartBy} {
+		w := store.OwnershipEnd{UUID: id, Epoch: b.row(id).Epoch, Status: store.Paused, Reason: "broken"}
+		wantOutcome(b, "set aside", b.commitOwnershipEnd(w).Outcome, store.Written)
+		if got := b.row(id); got.Control != control|store.PausedItself || got.PausedAt.IsZero() {
+			b.Errorf("set aside: control %d, paused at %v, want %d", got.Control, got.PausedAt, control|store.PausedItself)
+		}
+		b.controlExistingRuns(store.VerbResume, id)
+		if got := b.row(id); got.Status != store.Pending || got.Control != control || got.Reason != "" {
+			b.Errorf("resumed: %s with %d, reason %q, want pending with %d", got.Status, got.Control, got.Reason, control)
+		}
+		b.claimOne(b.query(b.afterStart(time.Minute)), id)
 	}
-	b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID)
 }
 
 func controlRenew(b *fixture) {

@@ -96,6 +96,7 @@ type bed struct {
 	// changed.
 	transactions func(ctx context.Context, work func() error) (int, error)
 	third        *session // nil where a database has no locks of rows
+	writer       *sql.DB  // of SQLite; else nil
 	// inTransaction makes a start that folds in a transaction of a user. It calls finish, and then commits if that says so.
 	inTransaction func(ctx context.Context, c *store.FoldChangeRequest, finish func() (commits bool)) error
 }
@@ -130,6 +131,7 @@ func onSQLite(t *testing.T) *bed {
 		b.keep(t, i, s)
 		writer = s.Writer()
 	}
+	b.writer = writer
 	b.inTransaction = func(ctx context.Context, c *store.FoldChangeRequest, finish func() bool) error {
 		tx, err := writer.BeginTx(ctx, nil)
 		if err != nil {

@@ -1,6 +1,7 @@
 package durabletest_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -65,6 +66,27 @@ func TestATimeoutThatWasRemovedWhileARunIsDebouncedStaysRemoved(t *testing.T) {
 			if !info.Deadline.Equal(want) {
 				t.Errorf("the timeout set to %v: the deadline is %v, want %v", set, info.Deadline, want)
 			}
+		}
+	})
+}
+
+// A repair that is refused does not take a paused run from the start key for which it waits.
+func TestARefusedRepairOfADebouncedRunChangesNothing(t *testing.T) {
+	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+		e := durabletest.NewWithOptions(t, defs(begun), append(opts, noon)...)
+		e.FreezeClock()
+		run, err := begun.Start(quickly(t), e.Engine, "in", durable.Debounce("k", 10*time.Second, time.Minute))
+		must(t, err)
+		_, err = e.Pause(quickly(t), run.ID(), durable.Reason("test"))
+		must(t, err)
+		if _, err := e.Rerun(quickly(t), run.ID(), "none"); !errors.Is(err, durable.ErrNoStep) {
+			t.Errorf("a step that the run does not have: %v, want ErrNoStep", err)
+		}
+		_, err = e.Resume(quickly(t), run.ID())
+		must(t, err)
+		e.Advance(10 * time.Second)
+		if got, want := resultOf(t, run), "in 12:00:10"; got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	})
 }

@@ -27,11 +27,16 @@ const (
 // pauseAndAwaitStop pauses a live run, and waits until it stands still, unless the repair is to fence it at once. It sets *row to the
 // run as it is then. It reports false if the run has changed otherwise.
 func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
-	if p.request.DryRun || row.Status == store.Paused {
+	if p.request.DryRun {
 		return true, nil
 	}
-	if _, _, err := p.planGeneration(ctx, row, q); err != nil || p.request.InterruptSteps {
-		return err == nil, err // what cannot be meant does not pause the run
+	// A repair that is refused neither pauses nor fences the run: a run that waits for its start key could not be released after that.
+	_, _, err = p.planGeneration(ctx, row, q)
+	switch {
+	case err != nil && row.Status == store.Paused && p.hasChanged(ctx, row): // perhaps only because another repair was first
+		return false, nil
+	case err != nil || row.Status == store.Paused || p.request.InterruptSteps:
+		return err == nil, err
 	}
 	if row.Control&store.PausedItself == 0 {
 		if err := p.extendPause(ctx, row.UUID); err != nil {

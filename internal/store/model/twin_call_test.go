@@ -195,11 +195,15 @@ func (c *twinCheck) deadline() *twinCall {
 		d.Timeout = time.Duration(c.dice("timeout", 5)) * time.Second
 		d.At = c.now.Add(d.Timeout)
 	}
-	return &twinCall{text: fmt.Sprintf("deadline of %s to %s", r.text(), offset(d.At)), do: func(ctx context.Context, s store.Store) (any, error) {
-		mine := d
-		err := s.SetDeadline(ctx, &mine)
-		return mine, err
-	}}
+	return &twinCall{
+		text: fmt.Sprintf("deadline of %s to %s", r.text(), offset(d.At)),
+		do: func(ctx context.Context, s store.Store) (any, error) {
+			mine := d
+			err := s.SetDeadline(ctx, &mine)
+			return mine, err
+		},
+		check: checkDeadline,
+	}
 }
 
 // clearStartBy records that the function of a run is called.

@@ -23,6 +23,8 @@ type twinCheck struct {
 	now     time.Time
 	rows    twinDump // after the last call
 	started int
+
+	generations map[string]int32 // of the runs that were repaired
 }
 
 var twinQueues = []string{"p", "q"}
@@ -35,7 +37,7 @@ func TestStoresStayEqual(t *testing.T) {
 		both[i] = beds[kind](t)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		c := &twinCheck{check: newCheck(t, both[0]), beds: both, now: base}
+		c := &twinCheck{check: newCheck(t, both[0]), beds: both, now: base, generations: make(map[string]int32)}
 		if err := both[1].empty(c.ctx); err != nil {
 			t.Fatalf("empty the database: %v", err)
 		}
@@ -59,6 +61,8 @@ func TestStoresStayEqual(t *testing.T) {
 			"leave":    c.action(func() { c.makeCall(c.leave()) }),
 			"control":  c.action(func() { c.makeCall(c.control()) }),
 			"claim":    c.action(func() { c.makeCall(c.claim()) }),
+			"delete":   c.action(func() { c.makeCall(c.deleteTree()) }),
+			"repair":   c.action(func() { c.makeCall(c.repairRun()) }),
 			"queue":    c.action(func() { c.makeCall(c.changeQueue()) }),
 			"admit":    c.action(func() { c.admit(pick(c.check, "queue", twinQueues)) }),
 			"admit 2":  c.action(func() { c.admit(pick(c.check, "queue", twinQueues)) }),

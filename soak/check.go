@@ -31,16 +31,18 @@ func (f *findings) addViolation(format string, args ...any) {
 
 // evidence holds everything that is known of a soak after its end.
 type evidence struct {
-	controller *controller
-	load       *load
-	clients    *clients
-	queueLoad  *queueLoad
-	repairLoad *repairLoad
-	entries    []entry
-	runs       map[string]*knownRun // by UUID
-	order      []*knownRun          // newest first, as List returns them
-	effects    []effect
-	events     []durable.Event
+	controller    *controller
+	load          *load
+	clients       *clients
+	queueLoad     *queueLoad
+	repairLoad    *repairLoad
+	scheduleLoad  *scheduleLoad
+	scheduleFires map[string][]durable.ScheduleFire // of the schedules with overlap policies, the newest first
+	entries       []entry
+	runs          map[string]*knownRun // by UUID
+	order         []*knownRun          // newest first, as List returns them
+	effects       []effect
+	events        []durable.Event
 }
 
 // knownRun is a run as the database holds it.
@@ -54,10 +56,10 @@ type knownRun struct {
 }
 
 // check compares the plans, the ledger and the database. The error broken is a violation too.
-func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad, repairs *repairLoad, s *faults, broken error) (*report, error) {
+func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad, repairs *repairLoad, schedules *scheduleLoad, s *faults, broken error) (*report, error) {
 	c.stopSending()
 	f := &findings{}
-	e := &evidence{controller: c, load: l, clients: t, queueLoad: q, repairLoad: repairs}
+	e := &evidence{controller: c, load: l, clients: t, queueLoad: q, repairLoad: repairs, scheduleLoad: schedules}
 	if err := e.gather(ctx, s.place); err != nil {
 		return nil, fmt.Errorf("gather what to check: %w", err)
 	}
@@ -81,6 +83,7 @@ func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad
 	e.checkQueues(f)
 	e.checkFolds(f)
 	e.checkRepairs(f)
+	e.checkSchedules(f)
 	f.checkLeaks(ctx, s.place, e)
 
 	r := &f.report
@@ -104,6 +107,9 @@ func (e *evidence) gather(ctx context.Context, p place) (err error) {
 		return err
 	}
 	if err := e.gatherRuns(ctx); err != nil {
+		return err
+	}
+	if e.scheduleFires, err = e.scheduleLoad.fires(ctx); err != nil {
 		return err
 	}
 	for cursor := ""; ; {

@@ -16,33 +16,33 @@ import (
 type kind string
 
 const (
-	kindFunctionBegun kind = "enter"   // an execution of a run's function begins
-	kindStepCalled    kind = "begin"   // a step's function is called
-	kindCallReturned  kind = "ack"     // a durable call has returned Value, or the failure Err
-	kindAwaitsSignal  kind = "token"   // a run waits for a signal, or for the result of the token Value
-	kindClaimed       kind = "claim"   // runs were claimed, until the time Value
-	kindCommitting    kind = "try"     // a batch is about to be committed
-	kindCommitted     kind = "did"     // the batch was committed, with these outcomes
-	kindLeaked        kind = "leak"    // a worker has leaked goroutines
-	kindPermitHeld    kind = "hold"    // a function that has a permit of the limit key Step begins
-	kindPermitFreed   kind = "free"    // it returns
-	kindPermitGranted kind = "grant"   // the limit key Step granted a permit at the time Value
-	kindLimitChanging kind = "bound"   // the bound of the limit Step is about to be changed to Attempt
-	kindLimitChanged  kind = "bounded" // it has been changed
-	kindScheduled     kind = "tick"    // the run of the scheduled time Value is executed
-
-	kindQueuedBegun      kind = "in"     // the function of a run in the queue Step, or of the workflow Step, with the key Value is called
-	kindQueuedReturned   kind = "out"    // it returns
-	kindAdmitted         kind = "admit"  // Attempt runs of the queue Step were admitted at the time Value
-	kindRenewed          kind = "renew"  // the leases of runs were extended until the time Value
-	kindVerbCalled       kind = "ask"    // the verb Step is about to be called, for a queue or a run
-	kindVerbReturned     kind = "asked"  // it has returned
-	kindFoldBegun        kind = "fold"   // a start that folds, identified by Exec, is about to be made; Step is its kind and key, Value its mode or input
-	kindFoldEnded        kind = "folded" // it has led to the run, or to Err
-	kindRepairedBegun    kind = "open"   // an execution of a run that is repaired begins
-	kindRepairedStep     kind = "make"   // it calls the function of a step with the idempotency key Step
-	kindRepairedReturned kind = "kept"   // the step has returned the recorded Value
-	kindDebounceRan      kind = "ran"    // the run of a debounced start is executed with the input Value
+	kindFunctionBegun    kind = "enter"   // an execution of a run's function begins
+	kindStepCalled       kind = "begin"   // a step's function is called
+	kindCallReturned     kind = "ack"     // a durable call has returned Value, or the failure Err
+	kindAwaitsSignal     kind = "token"   // a run waits for a signal, or for the result of the token Value
+	kindClaimed          kind = "claim"   // runs were claimed, until the time Value
+	kindCommitting       kind = "try"     // a batch is about to be committed
+	kindCommitted        kind = "did"     // the batch was committed, with these outcomes
+	kindLeaked           kind = "leak"    // a worker has leaked goroutines
+	kindPermitHeld       kind = "hold"    // a function that has a permit of the limit key Step begins
+	kindPermitFreed      kind = "free"    // it returns
+	kindPermitGranted    kind = "grant"   // the limit key Step granted a permit at the time Value
+	kindLimitChanging    kind = "bound"   // the bound of the limit Step is about to be changed to Attempt
+	kindLimitChanged     kind = "bounded" // it has been changed
+	kindScheduled        kind = "tick"    // the run of the scheduled time Value is executed
+	kindShiftBegun       kind = "shift"   // the run of the time Value of the schedule Step, which has an overlap policy, is executed
+	kindQueuedBegun      kind = "in"      // the function of a run in the queue Step, or of the workflow Step, with the key Value is called
+	kindQueuedReturned   kind = "out"     // it returns
+	kindAdmitted         kind = "admit"   // Attempt runs of the queue Step were admitted at the time Value
+	kindRenewed          kind = "renew"   // the leases of runs were extended until the time Value
+	kindVerbCalled       kind = "ask"     // the verb Step is about to be called, for a queue or a run
+	kindVerbReturned     kind = "asked"   // it has returned
+	kindFoldBegun        kind = "fold"    // a start that folds, identified by Exec, is about to be made; Step is its kind and key, Value its mode or input
+	kindFoldEnded        kind = "folded"  // it has led to the run, or to Err
+	kindRepairedBegun    kind = "open"    // an execution of a run that is repaired begins
+	kindRepairedStep     kind = "make"    // it calls the function of a step with the idempotency key Step
+	kindRepairedReturned kind = "kept"    // the step has returned the recorded Value
+	kindDebounceRan      kind = "ran"     // the run of a debounced start is executed with the input Value
 )
 
 // entry is one line of the ledger. Its kind determines which fields are set.

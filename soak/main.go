@@ -13,8 +13,9 @@
 // with its times and its result (clients.go). Another client starts and signals these runs in
 // transactions that it holds open for up to three seconds (open_transactions.go). More runs have steps with limits, also by key,
 // while the bounds are changed (limit_changes.go), and
-// a schedule starts a run each second (flow.go). Runs are started in queues whose settings several processes change, and which
-// they pause, resume and delete (queued.go, queue_load.go). Starts with keys fold, also in steps and in transactions that stay open
+// a schedule starts a run each second (flow.go). Schedules with other overlap policies start runs that often take longer than the time
+// to the next one, and are paused, triggered and backfilled (scheduled.go, schedule_load.go). Runs are started in queues whose settings
+// several processes change, and which they pause, resume and delete (queued.go, queue_load.go). Starts with keys fold, also in steps and in transactions that stay open
 // (folds.go, fold_load.go). Runs whose steps fail by chance are retried, corrected step by step and forked while they are executed and after
 // they have ended; some retry themselves, and some continue as new (repaired.go).
 //
@@ -146,6 +147,11 @@ func soak(ctx context.Context, set settings) (err error) {
 	folded := folds.begin(underFaults)
 	repairs := newRepairLoad(controller, set.seed)
 	repaired := repairs.begin(underFaults)
+	schedules := newScheduleLoad(controller, set.seed)
+	scheduled, err := schedules.begin(underFaults)
+	if err != nil {
+		return err
+	}
 	operated := clients.begin(underFaults)
 	if err := faults.injectFaults(underFaults); err != nil {
 		return fmt.Errorf("inject a fault: %w", err)
@@ -160,13 +166,14 @@ func soak(ctx context.Context, set settings) (err error) {
 	queued()
 	folded()
 	repaired()
+	scheduled()
 	if err := operated(); err != nil {
 		return err
 	}
-	stuck := errors.Join(load.finish(settling), flow.finish(settling), queueLoad.finish(settling), folds.finish(settling), repairs.finish(settling), clients.finish(settling), faults.killer.finish(settling, controller))
+	stuck := errors.Join(load.finish(settling), flow.finish(settling), queueLoad.finish(settling), folds.finish(settling), repairs.finish(settling), schedules.finish(settling), clients.finish(settling), faults.killer.finish(settling, controller))
 	failed := workers.stop()
 
-	report, err := check(ctx, controller, load, clients, queueLoad, repairs, faults, errors.Join(stuck, failed))
+	report, err := check(ctx, controller, load, clients, queueLoad, repairs, schedules, faults, errors.Join(stuck, failed))
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func serve(ctx context.Context, j *job, book *ledger) error {
 	p := newInterpreter(book, j.Place.Folder)
 	p.tx = tx
 	cfg := durable.Config{
-		Workflows: []durable.Definition{p.order, p.changing, collect, limited(book), tick(book), queued(book)}, Concurrency: 64, MaxCrashes: crashes,
+		Workflows: []durable.Definition{p.order, p.changing, collect, limited(book), tick(book), shift(book), queued(book)}, Concurrency: 64, MaxCrashes: crashes,
 		Lease: lease, ParkAfter: parkAfter, Grace: time.Second, Logger: j.Place.logger(), Version: j.Version,
 	}
 	f := newFolder(book)

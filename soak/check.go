@@ -37,6 +37,8 @@ type evidence struct {
 	queueLoad     *queueLoad
 	repairLoad    *repairLoad
 	scheduleLoad  *scheduleLoad
+	briefLoad     *briefLoad
+	leftovers     []string                          // rows that belong to no run
 	scheduleFires map[string][]durable.ScheduleFire // of the schedules with overlap policies, the newest first
 	entries       []entry
 	runs          map[string]*knownRun // by UUID
@@ -56,10 +58,10 @@ type knownRun struct {
 }
 
 // check compares the plans, the ledger and the database. The error broken is a violation too.
-func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad, repairs *repairLoad, schedules *scheduleLoad, s *faults, broken error) (*report, error) {
+func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad, repairs *repairLoad, schedules *scheduleLoad, b *briefLoad, s *faults, broken error) (*report, error) {
 	c.stopSending()
 	f := &findings{}
-	e := &evidence{controller: c, load: l, clients: t, queueLoad: q, repairLoad: repairs, scheduleLoad: schedules}
+	e := &evidence{controller: c, load: l, clients: t, queueLoad: q, repairLoad: repairs, scheduleLoad: schedules, briefLoad: b}
 	if err := e.gather(ctx, s.place); err != nil {
 		return nil, fmt.Errorf("gather what to check: %w", err)
 	}
@@ -84,6 +86,7 @@ func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad
 	e.checkFolds(f)
 	e.checkRepairs(f)
 	e.checkSchedules(f)
+	e.checkBrief(f)
 	f.checkLeaks(ctx, s.place, e)
 
 	r := &f.report
@@ -104,6 +107,9 @@ func (e *evidence) gather(ctx context.Context, p place) (err error) {
 		return err
 	}
 	if e.effects, err = p.effects(ctx, e.controller.store); err != nil {
+		return err
+	}
+	if e.leftovers, err = p.leftovers(ctx, e.controller.store); err != nil {
 		return err
 	}
 	if err := e.gatherRuns(ctx); err != nil {

@@ -18,21 +18,26 @@ var countsSQLite string
 
 // wrongCounts returns the queues and keys whose counts differ from their places. One statement reads one snapshot, so the counts
 // are right at any moment.
-func (p place) wrongCounts(ctx context.Context, s durable.Store) (wrong []string, err error) {
+func (p place) wrongCounts(ctx context.Context, s durable.Store) ([]string, error) {
+	return p.queryTexts(ctx, s, countsSQLite, countsPostgres)
+}
+
+// queryTexts returns the rows of a query, which has one column.
+func (p place) queryTexts(ctx context.Context, s durable.Store, ofSQLite, ofPostgres string) (texts []string, err error) {
 	var rows interface {
 		Next() bool
 		Scan(dest ...any) error
 		Err() error
 	}
 	if own, ok := s.(*sqlite.Store); ok {
-		found, err := own.Writer().QueryContext(ctx, countsSQLite)
+		found, err := own.Writer().QueryContext(ctx, ofSQLite)
 		if err != nil {
 			return nil, err
 		}
 		defer found.Close()
 		rows = found
 	} else {
-		found, err := p.pool.Query(ctx, countsPostgres)
+		found, err := p.pool.Query(ctx, ofPostgres)
 		if err != nil {
 			return nil, err
 		}
@@ -44,9 +49,9 @@ func (p place) wrongCounts(ctx context.Context, s durable.Store) (wrong []string
 		if err := rows.Scan(&text); err != nil {
 			return nil, err
 		}
-		wrong = append(wrong, text)
+		texts = append(texts, text)
 	}
-	return wrong, rows.Err()
+	return texts, rows.Err()
 }
 
 // compareCounts compares counts and places until ctx ends.

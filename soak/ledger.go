@@ -37,6 +37,8 @@ const (
 	kindRenewed          kind = "renew"   // the leases of runs were extended until the time Value
 	kindVerbCalled       kind = "ask"     // the verb Step is about to be called, for a queue or a run
 	kindVerbReturned     kind = "asked"   // it has returned
+	kindBriefBegun       kind = "brief"   // a run of workflow brief is executed; Value is the UUID of its parent
+	kindArchived         kind = "old"     // the retention has archived a run, or half of it for the reason Err
 	kindFoldBegun        kind = "fold"    // a start that folds, identified by Exec, is about to be made; Step is its kind and key, Value its mode or input
 	kindFoldEnded        kind = "folded"  // it has led to the run, or to Err
 	kindRepairedBegun    kind = "open"    // an execution of a run that is repaired begins

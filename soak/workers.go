@@ -47,12 +47,15 @@ func (w *workers) worker(i int) *process {
 
 // start starts worker i.
 func (w *workers) start(i int) error {
-	version := firstVersion
+	version, poll := firstVersion, 0
+	if i%2 == 1 {
+		poll = shortPollMs
+	}
 	if w.mu.Lock(); w.started[i] && i%2 == 1 {
 		version = secondVersion
 	}
 	w.mu.Unlock()
-	p, err := startProcess(job{Place: w.place, Queues: w.queues, Version: version})
+	p, err := startProcess(job{Place: w.place, Queues: w.queues, Version: version, PollMs: poll})
 	if err != nil {
 		return err
 	}

@@ -112,12 +112,25 @@ func (e *Engine) readHistoryOrOutline(ctx context.Context, id string, generation
 	if steps, err = read(ctx, archive, r.UUID); err != nil {
 		return nil, archive, nil, view, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
+	if err := e.checkNotDeleted(ctx, r, generation); err != nil {
+		return nil, archive, nil, view, err
+	}
 	now, err := e.inner.Now(ctx)
 	if err != nil {
 		return nil, archive, nil, view, err
 	}
 	view = history.NewView(r, steps, now)
 	return r, archive, slices.DeleteFunc(steps, record.IsPlainRenewal), view, nil
+}
+
+// checkNotDeleted returns ErrNotFound if the run, or its superseded generation, was deleted. If a deletion comes between the read of a run
+// and the read of its history, the history is empty. An archive that stores the last export it gets must not get that one.
+func (e *Engine) checkNotDeleted(ctx context.Context, r *store.Run, generation int) error {
+	present, err := e.inner.GetWithoutPayloads(ctx, r.UUID.String())
+	if err == nil && generation > 0 {
+		_, _, err = e.readRunAtGeneration(ctx, present, generation)
+	}
+	return err
 }
 
 // lastKnownTime returns the latest known time of the attempt.

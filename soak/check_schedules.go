@@ -31,8 +31,9 @@ func (e *evidence) checkSchedules(f *findings) {
 		runs[name][at] = k
 		f.report.shifts++
 	}
+	visible := e.endsVisible()
 	for _, name := range slices.Sorted(maps.Keys(shiftSchedules)) {
-		s := &scheduleChecker{evidence: e, findings: f, name: name, overlap: shiftSchedules[name], runs: runs[name], fires: make(map[time.Time]durable.ScheduleFire)}
+		s := &scheduleChecker{evidence: e, findings: f, name: name, overlap: shiftSchedules[name], runs: runs[name], fires: make(map[time.Time]durable.ScheduleFire), endVisible: visible}
 		s.check()
 	}
 	for _, x := range e.entries {
@@ -48,17 +49,38 @@ func (e *evidence) checkSchedules(f *findings) {
 	e.checkBackfills(f, runs)
 }
 
+// endsVisible returns when the ends of runs were visible at the latest, by UUID. The worker sets EndedAt before the commit, which may wait for
+// the database. A worker that was killed after the commit has not recorded it.
+func (e *evidence) endsVisible() map[string]time.Time {
+	visible := make(map[string]time.Time)
+	for _, k := range e.order {
+		visible[k.RunID] = k.EndedAt.Add(unknownStartDelay)
+	}
+	for _, x := range e.entries {
+		if x.Kind != kindCommitted {
+			continue
+		}
+		for _, w := range x.Writes {
+			if k := e.runs[w.Run]; k != nil && w.Outcome == written && w.What == string(k.Status) {
+				visible[w.Run] = x.At
+			}
+		}
+	}
+	return visible
+}
+
 // scheduleChecker checks one schedule.
 type scheduleChecker struct {
 	*evidence
 	*findings
-	name    string
-	overlap durable.Overlap
-	runs    map[time.Time]*knownRun            // by their times
-	fires   map[time.Time]durable.ScheduleFire // by their times
-	oldest  time.Time                          // the fires from this time on are kept
-	times   []time.Time                        // of the fires that are no triggers, in order
-	regular []*knownRun                        // the runs that the schedule itself has started, in the order of their creation
+	name       string
+	overlap    durable.Overlap
+	runs       map[time.Time]*knownRun            // by their times
+	fires      map[time.Time]durable.ScheduleFire // by their times
+	oldest     time.Time                          // the fires from this time on are kept
+	times      []time.Time                        // of the fires that are no triggers, in order
+	regular    []*knownRun                        // the runs that the schedule itself has started, in the order of their creation
+	endVisible map[string]time.Time               // by UUID; see endsVisible
 }
 
 func (s *scheduleChecker) check() {
@@ -133,11 +155,11 @@ func (s *scheduleChecker) checkOutcome(x durable.ScheduleFire) {
 	s.addViolation("schedule %s: the outcome of %v is %s, decided at %v, without need", s.name, x.At, x.Outcome, x.FiredAt)
 }
 
-// earlierRunLasted reports whether the run that the schedule itself had started for an earlier scheduled time was live until a moment. The
-// schedule decides its times in order, at their FiredAt or later.
+// earlierRunLasted reports whether the run that the schedule itself had started for an earlier scheduled time may have been live until a
+// moment. The schedule decides its times in order, at their FiredAt or later.
 func (s *scheduleChecker) earlierRunLasted(scheduled, moment time.Time) bool {
 	return slices.ContainsFunc(s.regular, func(k *knownRun) bool {
-		return k.ID < shiftRunID(s.name, scheduled) && !k.EndedAt.Before(moment.Add(-clockSkew))
+		return k.ID < shiftRunID(s.name, scheduled) && !s.endVisible[k.RunID].Before(moment.Add(-clockSkew))
 	})
 }
 

@@ -38,6 +38,7 @@ type evidence struct {
 	repairLoad    *repairLoad
 	scheduleLoad  *scheduleLoad
 	briefLoad     *briefLoad
+	revisedLoad   *revisedLoad
 	leftovers     []string                          // rows that belong to no run
 	scheduleFires map[string][]durable.ScheduleFire // of the schedules with overlap policies, the newest first
 	entries       []entry
@@ -58,10 +59,10 @@ type knownRun struct {
 }
 
 // check compares the plans, the ledger and the database. The error broken is a violation too.
-func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad, repairs *repairLoad, schedules *scheduleLoad, b *briefLoad, s *faults, broken error) (*report, error) {
+func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad, repairs *repairLoad, schedules *scheduleLoad, b *briefLoad, revised *revisedLoad, s *faults, broken error) (*report, error) {
 	c.stopSending()
 	f := &findings{}
-	e := &evidence{controller: c, load: l, clients: t, queueLoad: q, repairLoad: repairs, scheduleLoad: schedules, briefLoad: b}
+	e := &evidence{controller: c, load: l, clients: t, queueLoad: q, repairLoad: repairs, scheduleLoad: schedules, briefLoad: b, revisedLoad: revised}
 	if err := e.gather(ctx, s.place); err != nil {
 		return nil, fmt.Errorf("gather what to check: %w", err)
 	}
@@ -87,6 +88,7 @@ func check(ctx context.Context, c *controller, l *load, t *clients, q *queueLoad
 	e.checkRepairs(f)
 	e.checkSchedules(f)
 	e.checkBrief(f)
+	e.checkRevised(f)
 	f.checkLeaks(ctx, s.place, e)
 
 	r := &f.report

@@ -45,7 +45,9 @@ func (e *evidence) checkLedger(f *findings) {
 		case kindClaimed:
 			for _, w := range x.Writes {
 				r.checkNonce(f, w)
-				r.checkVersionOrder(f, x, w)
+				if k := e.runs[w.Run]; k == nil || k.Workflow != revisedName { // a version that fits continues a run that is held
+					r.checkVersionOrder(f, x, w)
+				}
 				r.claimedEpoch[w.Run] = max(r.claimedEpoch[w.Run], w.Epoch)
 				r.ownedEpoch[fmt.Sprint(x.Pid, w.Run)] = w.Epoch
 			}

@@ -222,7 +222,7 @@ func TestTornLedger(t *testing.T) {
 // A soak in which a fault did not occur is an error, since it proves nothing.
 func TestFaultsMustOccur(t *testing.T) {
 	t.Parallel()
-	full := report{failovers: 1, away: 1, open: 1, kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, compensations: 1, losersChildren: 1, aroundDeadline: 1, permits: 1, fires: 1, replacedShifts: 1, triggers: 1, backfilled: 1, deleted: 1, retired: 1, queued: 1, pauses: 1, counted: 1, folds: 1, repairs: 1, forward: 1, linear: "ok"}
+	full := report{failovers: 1, away: 1, open: 1, kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, compensations: 1, losersChildren: 1, aroundDeadline: 1, permits: 1, fires: 1, replacedShifts: 1, triggers: 1, backfilled: 1, deleted: 1, retired: 1, held: 1, queued: 1, pauses: 1, counted: 1, folds: 1, repairs: 1, forward: 1, linear: "ok"}
 	set := settings{store: "postgres"}
 	if err := full.print(set); err != nil {
 		t.Error(err)
@@ -232,6 +232,7 @@ func TestFaultsMustOccur(t *testing.T) {
 		"fenced": func(r *report) { r.fenced = 0 }, "failover": func(r *report) { r.failovers = 0 }, "absence": func(r *report) { r.away = 0 }, "open transaction": func(r *report) { r.open = 0 },
 		"permit": func(r *report) { r.permits = 0 }, "run of a schedule": func(r *report) { r.fires = 0 },
 		"next time of its schedule": func(r *report) { r.replacedShifts = 0 }, "trigger": func(r *report) { r.triggers = 0 }, "backfilled": func(r *report) { r.backfilled = 0 },
+		"hold of a run":    func(r *report) { r.held = 0 },
 		"a client deleted": func(r *report) { r.deleted = 0 }, "the retention deleted": func(r *report) { r.retired = 0 },
 		"run in a queue": func(r *report) { r.queued = 0 }, "pause of a queue": func(r *report) { r.pauses = 0 }, "comparison": func(r *report) { r.counted = 0 },
 		"start that folds": func(r *report) { r.folds = 0 }, "repair": func(r *report) { r.repairs = 0 },

@@ -39,6 +39,7 @@ const (
 	kindVerbReturned     kind = "asked"   // it has returned
 	kindBriefBegun       kind = "brief"   // a run of workflow brief is executed; Value is the UUID of its parent
 	kindArchived         kind = "old"     // the retention has archived a run, or half of it for the reason Err
+	kindRevisedStep      kind = "revised" // the version Version calls the function of the step Step of a run of workflow revised
 	kindFoldBegun        kind = "fold"    // a start that folds, identified by Exec, is about to be made; Step is its kind and key, Value its mode or input
 	kindFoldEnded        kind = "folded"  // it has led to the run, or to Err
 	kindRepairedBegun    kind = "open"    // an execution of a run that is repaired begins

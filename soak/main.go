@@ -18,7 +18,8 @@
 // several processes change, and which they pause, resume and delete (queued.go, queue_load.go). Starts with keys fold, also in steps and in transactions that stay open
 // (folds.go, fold_load.go). Runs whose steps fail by chance are retried, corrected step by step and forked while they are executed and after
 // they have ended; some retry themselves, and some continue as new (repaired.go). Runs with children, signals and places in a queue are
-// deleted by clients, and by the retention of the workers, soon after their end (brief.go, aging.go).
+// deleted by clients, and by the retention of the workers, soon after their end (brief.go, aging.go). The workers have two versions of
+// the code, which differ in one workflow, so that its runs are held and continued (revised.go).
 //
 // # Faults
 //
@@ -158,6 +159,8 @@ func soak(ctx context.Context, set settings) (err error) {
 	if err != nil {
 		return err
 	}
+	revisions := newRevisedLoad(controller)
+	held := revisions.begin(underFaults)
 	operated := clients.begin(underFaults)
 	if err := faults.injectFaults(underFaults); err != nil {
 		return fmt.Errorf("inject a fault: %w", err)
@@ -174,13 +177,14 @@ func soak(ctx context.Context, set settings) (err error) {
 	repaired()
 	scheduled()
 	deleted()
+	held()
 	if err := operated(); err != nil {
 		return err
 	}
-	stuck := errors.Join(load.finish(settling), flow.finish(settling), queueLoad.finish(settling), folds.finish(settling), repairs.finish(settling), schedules.finish(settling), briefs.finish(settling), clients.finish(settling), faults.killer.finish(settling, controller))
+	stuck := errors.Join(load.finish(settling), flow.finish(settling), queueLoad.finish(settling), folds.finish(settling), repairs.finish(settling), schedules.finish(settling), briefs.finish(settling), revisions.finish(settling), clients.finish(settling), faults.killer.finish(settling, controller))
 	failed := workers.stop()
 
-	report, err := check(ctx, controller, load, clients, queueLoad, repairs, schedules, briefs, faults, errors.Join(stuck, failed))
+	report, err := check(ctx, controller, load, clients, queueLoad, repairs, schedules, briefs, revisions, faults, errors.Join(stuck, failed))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ type report struct {
 	counted                                       int // comparisons of the counts of queues with their places
 	shifts, replacedShifts, triggers, backfilled  int // runs of schedules with overlap policies; those that the next time has cancelled; those that triggers and backfills have started
 	brief, deleted, retired                       int // runs of workflow brief; those that clients, and the retention, have deleted
+	held                                          int // holds of runs whose history does not fit the code
 	folds                                         int // starts that fold
 	repairs                                       int // of runs
 	forward                                       int // runs that the first version of the code began and the second one continued
@@ -46,8 +47,8 @@ func (r *report) print(set settings) error {
 	}
 	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d compensations=%d operations=%d deadlines=%d around_deadlines=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d losers_children=%d queue_changes=%d queue_pauses=%d counts_compared=%d went_forward=%d standby_away=%d commits_blocked=%d\n",
 		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.compensations, r.operations, r.deadlines, r.aroundDeadline, r.terminated, r.killer, r.superseded, r.diverged, r.losersChildren, r.changes, r.pauses, r.counted, r.forward, r.away, r.blocked)
-	fmt.Printf("soak: seed=%d acked=%d terminal=%d kill9=%d pg_immediate=%d sigstop=%d failovers=%d open_transactions=%d fenced_writes=%d limits=%d fires=%d overlapping=%d ended_by_next=%d triggers=%d backfilled=%d brief=%d deleted=%d retired=%d queues=%d folds=%d repairs=%d porcupine=%s violations=%d\n",
-		set.seed, r.acked, r.terminal, r.kill9, r.immediate, r.sigstop, r.failovers, r.open, r.fenced, r.permits, r.fires, r.shifts, r.replacedShifts, r.triggers, r.backfilled, r.brief, r.deleted, r.retired, r.queued, r.folds, r.repairs, r.linear, len(r.violations))
+	fmt.Printf("soak: seed=%d acked=%d terminal=%d kill9=%d pg_immediate=%d sigstop=%d failovers=%d open_transactions=%d fenced_writes=%d limits=%d fires=%d overlapping=%d ended_by_next=%d triggers=%d backfilled=%d brief=%d deleted=%d retired=%d held=%d queues=%d folds=%d repairs=%d porcupine=%s violations=%d\n",
+		set.seed, r.acked, r.terminal, r.kill9, r.immediate, r.sigstop, r.failovers, r.open, r.fenced, r.permits, r.fires, r.shifts, r.replacedShifts, r.triggers, r.backfilled, r.brief, r.deleted, r.retired, r.held, r.queued, r.folds, r.repairs, r.linear, len(r.violations))
 	if len(r.violations) > 0 {
 		return fmt.Errorf("%d violations; repeat with -store %s -seconds %d -seed %d", len(r.violations), set.store, set.seconds, set.seed)
 	}
@@ -71,6 +72,7 @@ func (r *report) print(set settings) error {
 		{"backfilled run", r.backfilled},
 		{"run that a client deleted", r.deleted},
 		{"run that the retention deleted", r.retired},
+		{"hold of a run by another version", r.held},
 		{"run in a queue", r.queued},
 		{"pause of a queue", r.pauses},
 		{"comparison of the counts of queues", r.counted},

@@ -33,7 +33,7 @@ type job struct {
 // shortPollMs is the Poll of the workers with odd indexes. The retention of a worker begins every 60 times its Poll.
 const shortPollMs = 200
 
-// The versions of the code, which differ in nothing but the name. All workers begin with the first one, so it is seen first. A worker
+// The versions of the code, which differ in the name and in workflow revised. All workers begin with the first one, so it is seen first. A worker
 // with an odd index that is started again has the second one.
 const (
 	firstVersion  = "first"
@@ -101,7 +101,7 @@ func serve(ctx context.Context, j *job, book *ledger) error {
 	p := newInterpreter(book, j.Place.Folder)
 	p.tx = tx
 	cfg := durable.Config{
-		Workflows: []durable.Definition{p.order, p.changing, collect, limited(book), tick(book), shift(book), brief(book), queued(book)}, Concurrency: 64, MaxCrashes: crashes,
+		Workflows: []durable.Definition{p.order, p.changing, collect, limited(book), tick(book), shift(book), brief(book), revised(book, j.Version), queued(book)}, Concurrency: 64, MaxCrashes: crashes,
 		Lease: lease, ParkAfter: parkAfter, Grace: time.Second, Logger: j.Place.logger(), Version: j.Version, Poll: time.Duration(j.PollMs) * time.Millisecond, Retention: briefKeep(book),
 	}
 	f := newFolder(book)

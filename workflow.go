@@ -127,6 +127,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 				ErrDiverged, s.Address(), w.name, len(input), err, fix)))
 		}
 		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload, stepDefaults: w.stepDefaults}, in)
+		s.NoteReturn(err)
 		if next := continueInput(err, s); next != nil {
 			s.SetNextInput(next)
 			return nil, nil

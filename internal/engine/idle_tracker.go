@@ -25,6 +25,7 @@ type idleTracker struct {
 	isConcurrent  bool          // the run has had two durable calls at the same time, or goroutines of its own
 	waits         map[*waitingCall]struct{}
 	timer         *time.Timer
+	isParked      bool // suspendIfIdle has suspended the run
 	stopped       bool
 }
 
@@ -34,10 +35,14 @@ type waitingCall struct {
 	inMemoryUntil time.Time // until when the run stays in memory while half of the slots are free; zero: only as long as others do
 }
 
-// beginBusy marks the beginning of a durable call that executes or writes. endBusy marks its end.
+// beginBusy marks the beginning of a durable call that executes or writes. endBusy marks its end. If the run was parked since the call
+// was found to be allowed, the call will be refused, and the run was parked too early.
 func (i *idleTracker) beginBusy() {
 	i.mu.Lock()
 	i.activeCalls++
+	if i.isParked {
+		i.r.noteCallWhileParked()
+	}
 	i.isConcurrent = i.isConcurrent || i.activeCalls+len(i.waits) > 1
 	if i.timer != nil {
 		i.timer.Stop()
@@ -97,6 +102,7 @@ func (i *idleTracker) suspendIfIdle() {
 		return // a compensation waits for its next attempt; if the run parked, it would be claimed again at once
 	}
 	if first.IsZero() || i.r.e.clock.Until(first) > i.r.e.cfg.ParkAfter {
+		i.isParked = true
 		i.r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: first})
 	}
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -13,9 +15,9 @@ import (
 // A run parks when the engine sees no activity in it. The engine does not see the function's own code
 // between two durable calls, and cannot tell such code from a machine that has stopped. So the engine may
 // park a run too early. This shows when a goroutine that was not notified of the suspension makes its
-// next call, which is refused, or begins to wait, or when the function does not return at all. Nothing else would then wake
-// the run before the event that its other goroutines wait for, which may never come. So the run is woken
-// again after a delay. Each time this happens, the run gets more time to settle.
+// next call, which is refused, or begins to wait, or when the function returns a result, which is lost, or does not return at all.
+// Nothing else would then wake the run before the event that its other goroutines wait for, which may never come. So the run is
+// woken again after a delay. Each time this happens, the run gets more time to settle.
 
 const (
 	maxEarlyParks         = 10_000 // the maximum number of runs parked too early that a worker remembers
@@ -43,6 +45,26 @@ func (r *run) noteRefusedCall() {
 		r.suspensionNotices.callBeforeNotice = true
 	}
 	r.noteNotified()
+}
+
+// noteCallWhileParked records that the calling goroutine begins a call that it was allowed to make before the run was parked.
+func (r *run) noteCallWhileParked() {
+	r.mu.Lock()
+	r.noteRefusedCall()
+	r.mu.Unlock()
+}
+
+// NoteReturn records that the function of the run has returned with the error. If the run was parked meanwhile, and the function
+// returns because of something else, its result is lost: it was about to end the run.
+func (s *Scope) NoteReturn(err error) {
+	if errors.Is(err, ErrSuspended) || errors.Is(err, context.Canceled) {
+		return
+	}
+	s.r.mu.Lock()
+	if cause := s.r.suspension; cause != nil && !errors.Is(err, cause.cause) {
+		s.r.noteRefusedCall()
+	}
+	s.r.mu.Unlock()
 }
 
 // noteWait records that the calling goroutine begins to wait. If the run is suspended by then, the time when it is woken does not

@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -22,5 +26,47 @@ func TestAWaitThatBeginsAfterTheRunParked(t *testing.T) {
 		if _, early := r.earlyParkDelay(s); early == notified {
 			t.Errorf("a goroutine that was notified (%v) waits: parked too early is %v", notified, early)
 		}
+	}
+}
+
+// A call that was allowed before the run was parked, and begins to execute only then, is refused and will have to be made again. So the
+// run was parked too early.
+func TestACallThatBeginsWhileTheRunParks(t *testing.T) {
+	for _, notified := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newLoneRun(t, new(slate), store.ClaimedRun{})
+			r.idleTracker.beginWait(time.Time{})
+			s := r.parked(concurrentSettleTime)
+			r.mu.Lock()
+			if r.goroutines.allReturned = true; notified {
+				r.noteNotified()
+			}
+			r.mu.Unlock()
+			r.idleTracker.beginBusy()
+			if _, early := r.earlyParkDelay(s); early == notified {
+				t.Errorf("a goroutine that was notified (%v) begins a call: parked too early is %v", notified, early)
+			}
+		})
+	}
+}
+
+// A function that returns because of something else than the suspension was about to end its run, and is called again soon.
+func TestAFunctionThatReturnsWhileTheRunParks(t *testing.T) {
+	for _, c := range []struct {
+		err   error
+		early bool
+	}{{nil, true}, {errors.New("refused"), true}, {ErrSuspended, false}, {fmt.Errorf("wait: %w", ErrSuspended), false}, {ErrParked, false}, {context.Canceled, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newLoneRun(t, new(slate), store.ClaimedRun{})
+			r.idleTracker.beginWait(time.Time{})
+			s := r.parked(concurrentSettleTime)
+			r.mu.Lock()
+			r.goroutines.allReturned = true
+			r.mu.Unlock()
+			r.scope().NoteReturn(c.err)
+			if _, early := r.earlyParkDelay(s); early != c.early {
+				t.Errorf("the function returns %v: parked too early is %v", c.err, early)
+			}
+		})
 	}
 }

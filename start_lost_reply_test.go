@@ -114,7 +114,7 @@ func TestChildStartsWithoutAReplyAreReleased(t *testing.T) {
 			return kid.Wait()
 		})
 		s := &mute{Store: inner, done: make(chan struct{}), chosen: func(r *store.StartWrite) bool { return r.Run.Parent.Valid }}
-		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{parent, child}, Lease: time.Second, Patience: 50 * time.Millisecond})
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{parent, child}, Lease: 3 * time.Second, Patience: 50 * time.Millisecond})
 		running(t, e)
 		read(child.Call(within(t), e, 1))(t) // when Call returns, the worker has been active
 		read(parent.Start(within(t), e, 21, durable.ID("p")))(t)

@@ -159,6 +159,9 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if len(ended) > 0 {
+			t.Fatalf("the control has not waited: %v", <-ended)
+		}
 	}
 	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: last.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
 	if got := row(t, s, last.Run.UUID).Status; got != store.Paused {

@@ -86,8 +86,8 @@ func start(t *testing.T, e *durable.Engine, w *durable.Workflow[string, string],
 	if err != nil {
 		t.Fatal(err)
 	}
-	for w == approval {
-		info, err := e.Get(within(t), id)
+	for ctx := within(t); w == approval; {
+		info, err := e.Get(ctx, id)
 		if err != nil {
 			t.Fatal(err)
 		}

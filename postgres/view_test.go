@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -82,6 +83,24 @@ func TestViewsShowEncodedPayloads(t *testing.T) {
 	err := conn.QueryRow(t.Context(), `SELECT concat_ws(' ', r.input, r.output, s.output, s.error, s.failures, m.payload)
 		FROM durable.runs r JOIN durable.steps s ON s.run_id = r.id JOIN durable.signals m ON m.run_id = r.id WHERE r.id = $1`, pgUUID(r.UUID)).Scan(&got)
 	if want := `{"encoded" : 4} {"encoded" : 4} {"message":"no"} {"encoded" : 4} {"encoded" : 4}`; err != nil || got != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+}
+
+// The view of signals shows the call that has received a signal as people see its name.
+func TestTheViewOfSignalsShowsNames(t *testing.T) {
+	s := open(t, "exec")
+	conn := ours(t, s)
+	at := now(t, s)
+	r := running(uuid.New(), at)
+	commit(t, s, &store.Batch{Starts: []*store.StartWrite{{Run: r}}})
+	commit(t, s, &store.Batch{Signals: []*store.SignalWrite{{Run: r.UUID, ID: uuid.New(), Name: "s", Payload: []byte("1"), CreatedAt: at}}})
+	if _, err := conn.Exec(t.Context(), `UPDATE durable.signal SET step = $2 WHERE run_id = $1`, pgUUID(r.UUID), "b"+naming.Separator+"go/on"); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	err := conn.QueryRow(t.Context(), `SELECT received_by FROM durable.signals WHERE run_id = $1`, pgUUID(r.UUID)).Scan(&got)
+	if want := "b/go%2Fon"; err != nil || got != want {
 		t.Errorf("%s, %v; want %s", got, err, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -82,6 +83,21 @@ func TestViewsShowEncodedPayloads(t *testing.T) {
 	err := s.writer().QueryRowContext(t.Context(), `SELECT s.output || s.error || s.failures || m.payload
 		FROM durable_steps s JOIN durable_signals m ON m.run_id = s.run_id WHERE s.run_id = hex(?)`, run[:]).Scan(&got)
 	if want := `{"encoded":4}{"message":"no"}{"encoded":4}{"encoded":4}`; err != nil || got != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+}
+
+// The view of signals shows the call that has received a signal as people see its name.
+func TestTheViewOfSignalsShowsNames(t *testing.T) {
+	s := openTest(t)
+	run := startTestRuns(t, s, 1)[0]
+	sendSignals(t, s, newSignal(run, "s", now()))
+	if _, err := s.writer().ExecContext(t.Context(), `UPDATE durable_signal SET step = ? WHERE run_id = ?`, "b"+naming.Separator+"go/on", run[:]); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	err := s.writer().QueryRowContext(t.Context(), `SELECT received_by FROM durable_signals WHERE run_id = hex(?)`, run[:]).Scan(&got)
+	if want := "b/go%2Fon"; err != nil || got != want {
 		t.Errorf("%s, %v; want %s", got, err, want)
 	}
 }

@@ -115,7 +115,8 @@ LEFT JOIN durable.run AS r ON r.shard OPERATOR(pg_catalog.=) s.shard AND r.id OP
     AND (s.status OPERATOR(pg_catalog.<) 3 OR s.kind OPERATOR(pg_catalog.=) 3);
 
 CREATE VIEW durable.signals AS
-SELECT run_id, name, key, durable.payload_json(payload) AS payload, created_at, arrived_at, step AS received_by, id, shard
+SELECT run_id, name, key, durable.payload_json(payload) AS payload, created_at, arrived_at,
+       replace(replace(replace(step, '%', '%25'), '/', '%2F'), chr(31), '/') AS received_by, id, shard
 FROM durable.signal;
 
 CREATE VIEW durable.events AS

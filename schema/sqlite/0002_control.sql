@@ -118,7 +118,8 @@ FROM (
 
 CREATE VIEW durable_signals AS
 SELECT hex(run_id) AS run_id, name, key, iif(substr(payload, 1, 1) = x'c0', json_object('encoded', length(payload)), CAST(payload AS TEXT)) AS payload,
-       strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at, step AS received_by, hex(id) AS id
+       strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
+       replace(replace(replace(step, '%', '%25'), '/', '%2F'), char(31), '/') AS received_by, hex(id) AS id
 FROM durable_signal;
 
 CREATE VIEW durable_events AS

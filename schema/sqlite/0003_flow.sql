@@ -192,7 +192,7 @@ SELECT name, coalesce(chosen, declared) AS settings, executing, open, waiting,
 FROM durable_queue;
 
 CREATE VIEW durable_places AS
-SELECT lower(hex(run_id)) AS run_id, queue, key AS group_key,
+SELECT hex(run_id) AS run_id, queue, key AS group_key,
        CASE state WHEN 1 THEN 'outside' WHEN 2 THEN 'in line' WHEN 3 THEN 'behind key' WHEN 4 THEN 'executing' WHEN 5 THEN 'passing' END AS state,
        root AND begun AS open, priority, weight, turn,
        strftime('%Y-%m-%d %H:%M:%f', arrived_at / 1e6, 'unixepoch') AS arrived_at,

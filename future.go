@@ -142,6 +142,9 @@ func (f *Future[T]) isFinal() bool {
 // return.
 func (f *Future[T]) Wait() (T, error) {
 	<-f.done
+	if f.branch != nil && errors.Is(f.err, ErrSuspended) {
+		f.branch.Scope().NoteSuspendedBranch()
+	}
 	return f.value, f.err
 }
 

@@ -252,3 +252,42 @@ func TestPausesAreNoAttempts(t *testing.T) {
 		t.Errorf("got %d, %v: pauses have failed the step for good", got, err)
 	}
 }
+
+// A function that ends after its run was parked too early, because it did long work of its own beside a wait, fails the run all the
+// same, whether it returns an error or panics.
+func TestAFailureAfterTheRunParkedIsNotLost(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		for name, end := range map[string]func() error{"returns": func() error { return errDeclined }, "panics": func() error { panic("broken") }} {
+			var parked atomic.Bool
+			w := durable.Define(name, func(c *durable.Ctx, _ int) (int, error) {
+				c.Go("b", func(c *durable.Ctx) (int, error) { return c.Receive[int]("never", durable.Within(time.Hour)) })
+				if !parked.Swap(true) {
+					<-c.Done() // the work ends after the run was parked, and sees nothing of that
+				}
+				return 0, end()
+			})
+			e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: 20 * time.Millisecond})
+			running(t, e)
+			read(w.Start(within(t), e, 0, durable.ID(name)))(t)
+			if !becomes(t, e, name, durable.StatusFailed, 10*time.Second) {
+				info := read(e.Get(within(t), name))(t)
+				t.Errorf("a function that %s: the run is %s, and wakes at %v", name, info.Status, info.WakeAt)
+			}
+		}
+	})
+}
+
+// A parent that only waits for its child has no time at which it wakes.
+func TestAParentOfAWaitingChildStaysParked(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		leaf := durable.Define("leaf", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("never") })
+		parent := durable.Define("parent", func(c *durable.Ctx, n int) (int, error) { return c.Child("leaf", leaf, n) })
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{leaf, parent}, ParkAfter: 20 * time.Millisecond})
+		running(t, e)
+		read(parent.Start(within(t), e, 0, durable.ID("p")))(t)
+		awaitStatus(t, e, "p", durable.StatusWaiting)
+		if info := read(e.Get(within(t), "p"))(t); !info.WakeAt.IsZero() {
+			t.Errorf("the parent is woken at %v, although only the end of its child lets it continue", info.WakeAt)
+		}
+	})
+}

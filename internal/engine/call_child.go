@@ -233,7 +233,9 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	if row == nil && err == nil {
 		r.idleTracker.endBusy()
 		waiting := r.idleTracker.beginWait(time.Time{})
-		row, err = r.e.awaitRun(c.s.ctx, c.id, false)
+		if row, err = r.e.awaitRun(c.s.ctx, c.id, false); err != nil {
+			_ = c.s.endReason() // this goroutine knows if the run was parked
+		}
 		r.idleTracker.beginBusy() // before the wait ends, so that the run is not unloaded in between
 		r.idleTracker.endWait(waiting)
 	}

@@ -88,6 +88,9 @@ func (s *Scope) awaitAndRecordEnds(open []*Child) {
 		r.idleTracker.endBusy()
 		waiting := r.idleTracker.beginWait(time.Time{})
 		_, err := r.e.awaitRun(s.ctx, open[rand.N(len(open))].id, false)
+		if err != nil {
+			_ = s.endReason() // this goroutine knows if the run was parked
+		}
 		r.idleTracker.beginBusy() // before the wait ends, so that the run is not unloaded in between
 		r.idleTracker.endWait(waiting)
 		if err != nil && !errors.Is(err, ErrNotFound) { // a child that was deleted has ended, and Child.Wait says so

@@ -181,6 +181,8 @@ func (p *repairPlanner) checkState(row *store.Run) error {
 		allowed = row.Status == store.Failed || row.Status == store.Expired
 	}
 	switch {
+	case row.Epoch.Count == 0 && !row.Status.IsTerminal(): // a run that waits for its start key would never be released
+		return p.newStateError(row, "it has not begun, so nothing of it can be repaired: use Fork with NewID to copy it")
 	case allowed:
 		return nil
 	case row.Status == store.Cancelled:

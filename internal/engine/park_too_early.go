@@ -28,6 +28,7 @@ const (
 // suspensionNotices records which goroutines know that the run is suspended.
 type suspensionNotices struct {
 	notifiedGoroutines map[string]bool // goroutines that were notified, by their numbers
+	sawSuspendedBranch map[string]bool // goroutines that got ErrSuspended as the result of a branch
 	callBeforeNotice   bool            // a goroutine that was not notified made a call
 }
 
@@ -54,17 +55,28 @@ func (r *run) noteCallWhileParked() {
 	r.mu.Unlock()
 }
 
-// NoteReturn records that the function of the run has returned with the error. If the run was parked meanwhile, and the function
-// returns because of something else, its result is lost: it was about to end the run.
+// NoteSuspendedBranch records that the calling goroutine got ErrSuspended as the result of a branch.
+func (s *Scope) NoteSuspendedBranch() {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	n := &s.r.suspensionNotices
+	if n.sawSuspendedBranch == nil {
+		n.sawSuspendedBranch = make(map[string]bool)
+	}
+	n.sawSuspendedBranch[stack.GoroutineID()] = true
+}
+
+// NoteReturn records that the function of the run has returned with the error, or has panicked with it. If the run was parked meanwhile,
+// and the function ends because of something else, its result is lost: it was about to end the run.
 func (s *Scope) NoteReturn(err error) {
 	if errors.Is(err, ErrSuspended) || errors.Is(err, context.Canceled) {
 		return
 	}
 	s.r.mu.Lock()
-	if cause := s.r.suspension; cause != nil && !errors.Is(err, cause.cause) {
+	defer s.r.mu.Unlock()
+	if cause := s.r.suspension; cause != nil && !errors.Is(err, cause.cause) && !s.r.suspensionNotices.sawSuspendedBranch[stack.GoroutineID()] {
 		s.r.noteRefusedCall()
 	}
-	s.r.mu.Unlock()
 }
 
 // noteWait records that the calling goroutine begins to wait. If the run is suspended by then, the time when it is woken does not

@@ -148,14 +148,17 @@ func (r *run) execute(late time.Duration) {
 
 // callWorkflow calls the user's function, and converts a panic into a failure.
 func (r *run) callWorkflow() (output []byte, failure *record.Failure) {
+	scope := &Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx}
 	defer func() {
 		if v := recover(); v != nil {
 			output, failure = nil, panicFailure(v, debug.Stack())
+			thrown, _ := v.(error)
+			scope.NoteReturn(thrown)
 			r.logger().Error("a workflow panicked", telemetry.KeyError, failure.Message, telemetry.KeyStack, failure.Stack)
 		}
 	}()
 	r.functionBase = stack.BaseFunction()
-	return r.e.workflows[r.row.Workflow].CallFunction(&Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx}, r.row.Input)
+	return r.e.workflows[r.row.Workflow].CallFunction(scope, r.row.Input)
 }
 
 // writeEnd writes the end of this ownership: the run's result, or what its suspension specifies.

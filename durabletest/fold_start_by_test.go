@@ -79,8 +79,8 @@ func TestARefusedRepairOfADebouncedRunChangesNothing(t *testing.T) {
 		must(t, err)
 		_, err = e.Pause(quickly(t), run.ID(), durable.Reason("test"))
 		must(t, err)
-		if _, err := e.Rerun(quickly(t), run.ID(), "none"); !errors.Is(err, durable.ErrNoStep) {
-			t.Errorf("a step that the run does not have: %v, want ErrNoStep", err)
+		if _, err := e.Rerun(quickly(t), run.ID(), "none"); !errors.Is(err, durable.ErrState) {
+			t.Errorf("a run that has not begun: %v, want ErrState", err)
 		}
 		_, err = e.Resume(quickly(t), run.ID())
 		must(t, err)

@@ -240,7 +240,7 @@ func (d *Declaration) replacesRecorded(s *State, now time.Time) bool {
 	case s.Declared == nil:
 		return true
 	case d.Version == s.DeclaredVersion:
-		return !d.Started.Before(s.DeclarerStarted) || s.DeclarerStarted.After(now)
+		return d.Started.After(s.DeclarerStarted) || s.DeclarerStarted.After(now)
 	default:
 		return !slices.Contains(s.DeclaredVersions, d.Version) || !d.Live[s.DeclaredVersion]
 	}

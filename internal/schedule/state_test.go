@@ -11,7 +11,7 @@ func TestTheDeclarationOfTheWorkerThatStartedLastIsRecorded(t *testing.T) {
 	for _, c := range []struct {
 		recorded, own time.Duration
 		want          bool
-	}{{-2, -1, true}, {-1, -1, true}, {-1, -2, false}, {1, -1, true}} {
+	}{{-2, -1, true}, {-1, -1, false}, {-1, -2, false}, {1, -1, true}} {
 		s := &State{Declared: &Settings{}, DeclaredVersion: "v1", DeclarerStarted: now.Add(c.recorded * time.Hour)}
 		d := &Declaration{Version: "v1", Started: now.Add(c.own * time.Hour)}
 		if got := d.replacesRecorded(s, now); got != c.want {

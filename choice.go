@@ -196,7 +196,7 @@ func (e *decisiveError) Unwrap() error { return e.error }
 
 // awaitFirstFailure waits until a branch has failed, and returns its index. If all branches succeed, it returns -1.
 func awaitFirstFailure[T any](futures []*Future[T]) (int, error) {
-	ends := watchEnds(futures)
+	ends := watchBranchEnds(futures)
 	for range futures {
 		i := <-ends
 		switch _, err := futures[i].Wait(); {
@@ -209,8 +209,8 @@ func awaitFirstFailure[T any](futures []*Future[T]) (int, error) {
 	return -1, nil
 }
 
-// watchEnds returns a channel of the indexes of the futures, in the order in which their branches end.
-func watchEnds[T any](futures []*Future[T]) <-chan int {
+// watchBranchEnds returns a channel of the indexes of the futures, in the order in which their branches end.
+func watchBranchEnds[T any](futures []*Future[T]) <-chan int {
 	ends := make(chan int, len(futures))
 	for i, f := range futures {
 		f.notifyWhenFinal(func() { ends <- i })
@@ -230,7 +230,7 @@ func losersAmong[T any](won []int, futures []*Future[T]) (all []engine.LoserBran
 
 // awaitSuccesses waits until k branches have succeeded, and returns their indexes in the order in which they succeeded.
 func awaitSuccesses[T any](k int, futures []*Future[T]) ([]int, error) {
-	ends := watchEnds(futures)
+	ends := watchBranchEnds(futures)
 	var winners []int
 	errs := make([]error, len(futures))
 	for range futures {

@@ -39,7 +39,7 @@ func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRu
 	if err := e.DecodeExport(&x); err != nil {
 		return PreflightRun{}, fmt.Errorf("replay the export of run %q: %w", x.Run.ID, err)
 	}
-	row, steps, err := x.liveRows()
+	row, steps, err := x.rowsForReplay()
 	if err != nil {
 		return PreflightRun{}, err
 	}
@@ -56,8 +56,8 @@ func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRu
 	return found, ctx.Err()
 }
 
-// liveRows returns the rows that a live run with this history would have.
-func (x *Exported) liveRows() (*store.Run, []store.Step, error) {
+// rowsForReplay returns the rows that a live run with this history would have.
+func (x *Exported) rowsForReplay() (*store.Run, []store.Step, error) {
 	id, ok := store.ParseCanonicalUUID(x.Run.RunID)
 	if !ok {
 		return nil, nil, fmt.Errorf("%w: the export has the run_id %.40q, which is no UUID: pass what Engine.Export returned", ErrInvalidConfig, x.Run.RunID)

@@ -46,7 +46,7 @@ func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*R
 	if err != nil {
 		return nil, err
 	}
-	forked := newRepaired([]engine.RepairedRun{*made})
+	forked := newRepaired([]engine.PlannedRunRepair{*made})
 	if q.DryRun {
 		forked.RunID = "" // there is no run
 	}

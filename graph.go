@@ -82,10 +82,10 @@ func DefineGraphFrom[I, O any](name string, build func(g *Graph[I], in I) *Node[
 type Graph[I any] struct{ definition *graphDefinition }
 
 // Input returns the input of the run. The argument in is the [NodeInput] that the function of a node gets.
-func (g *Graph[I]) Input(in *NodeInput) I { return in.run.input.(*graphInput[I]).value }
+func (g *Graph[I]) Input(in *NodeInput) I { return in.run.input.(*typedInput[I]).value }
 
-// graphInput holds the input of a run. It is a type of its own because I may be an interface.
-type graphInput[I any] struct{ value I }
+// typedInput holds the input of a run. It is a type of its own because I may be an interface.
+type typedInput[I any] struct{ value I }
 
 // graphDefinition is a declared graph. It does not change after finish.
 type graphDefinition struct {

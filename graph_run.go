@@ -32,7 +32,7 @@ type graphRun struct {
 	c           *Ctx
 	definition  *graphDefinition
 	shape       *graph.Shape  // the recorded shape: equal to the shape of d, except that nodes, needs and members of choices may be in another order
-	input       any           // *graphInput
+	input       any           // *typedInput
 	nodeFutures []Future[any] // in the order of declaration
 	allFinal    chan struct{} // closed when the results of all nodes are final
 
@@ -64,7 +64,7 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 	if err != nil {
 		return zero, err
 	}
-	x := newGraphRun(c, d, shape, &graphInput[I]{in})
+	x := newGraphRun(c, d, shape, &typedInput[I]{in})
 	x.startReadyNodes()
 	v, err := x.awaitAllNodes(c)
 	if err != nil {

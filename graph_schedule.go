@@ -32,13 +32,14 @@ func (x *graphRun) startReadyNodes() {
 
 // startDueNodes starts a goroutine for each node that is due.
 func (x *graphRun) startDueNodes() {
-	if next := x.takeDueNode(); next.graphNode != nil {
+	if next := x.takeOneStartOtherDueNodes(); next.graphNode != nil {
 		x.startNode(next)
 	}
 }
 
-// takeDueNode returns a node that is due for the calling goroutine, and starts goroutines for the others. Without a node, graphNode is nil.
-func (x *graphRun) takeDueNode() (next dueNode) {
+// takeOneStartOtherDueNodes takes all nodes that are due. It returns one of them, for the calling goroutine to execute, and starts a
+// goroutine for each of the others. If no node is due, the graphNode of the result is nil.
+func (x *graphRun) takeOneStartOtherDueNodes() (next dueNode) {
 	x.mu.Lock()
 	due := x.dueNodes
 	x.dueNodes = nil
@@ -56,7 +57,7 @@ func (x *graphRun) takeDueNode() (next dueNode) {
 func (x *graphRun) startNode(n dueNode) {
 	err := x.c.scope.Go(func() {
 		defer x.startDueNodes() // after a runtime.Goexit
-		for next := n; next.graphNode != nil; next = x.takeDueNode() {
+		for next := n; next.graphNode != nil; next = x.takeOneStartOtherDueNodes() {
 			x.executeInBranch(next)
 		}
 	}, func(*record.Failure) {}) // execute has stored it

@@ -81,7 +81,7 @@ func newCheckpoint(s *store.Step, view *history.View) Checkpoint {
 		c.Err = newStepError(c.Name, record.DecodeFailure(s.Error))
 	}
 	failures := record.DecodeFailures(s)
-	c.FirstFailure, c.LastFailure = failedAttempt(c.Name, failures.First), failedAttempt(c.Name, failures.Latest())
+	c.FirstFailure, c.LastFailure = publicFailedAttempt(c.Name, failures.First), publicFailedAttempt(c.Name, failures.Latest())
 	return c
 }
 
@@ -141,7 +141,8 @@ func (f *FailedAttempt) lastKnownTime() time.Time {
 	return f.StartedAt
 }
 
-func failedAttempt(step string, a *record.FailedAttempt) *FailedAttempt {
+// publicFailedAttempt converts a failed attempt of the step from its stored form. It returns nil for nil.
+func publicFailedAttempt(step string, a *record.FailedAttempt) *FailedAttempt {
 	if a == nil {
 		return nil
 	}

@@ -194,7 +194,7 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 func (info *RunInfo) addWait(s *store.Step) {
 	w := OpenCall{Name: naming.Display(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
 	failures := record.DecodeFailures(s)
-	w.LastFailure = failedAttempt(w.Name, failures.Latest())
+	w.LastFailure = publicFailedAttempt(w.Name, failures.Latest())
 	info.OpenCalls = append(info.OpenCalls, w)
 	if f := w.LastFailure; f != nil && (info.LastFailure == nil || f.lastKnownTime().After(info.LastFailure.lastKnownTime())) {
 		info.LastFailure = f

@@ -231,7 +231,7 @@ func (e *Engine) newRepairRequest(ctx context.Context, verb Verb, q engine.Repai
 }
 
 // newRepaired returns the description of a repair. runs has a run and those of its descendants that are retried with it.
-func newRepaired(runs []engine.RepairedRun) *Repaired {
+func newRepaired(runs []engine.PlannedRunRepair) *Repaired {
 	all := make(map[uuid.UUID]*Repaired, len(runs))
 	for i := range runs { // a run stands behind its parent
 		r := &runs[i]

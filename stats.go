@@ -69,7 +69,7 @@ func (e *Engine) Stats() Stats {
 		Flushes: j.Flushes, WrittenRows: j.WrittenRows, WrittenBytes: j.WrittenBytes, LargestFlushRows: j.LargestFlushRows,
 		TotalFlushTime: j.TotalFlushTime, AverageFlushTime: j.AverageFlushTime, FailedFlushes: j.FailedFlushes, FlushRetries: j.FlushRetries, PendingWrites: j.PendingEntries,
 		StepsWaitingForSlot: s.StepsWaitingForSlot, RunsInMemory: s.RunsInMemory, StartedExecutions: s.StartedExecutions, EndedExecutions: s.EndedExecutions, ParkedExecutions: s.ParkedExecutions, ReleasedExecutions: s.ReleasedExecutions, LostExecutions: s.LostExecutions,
-		HeldExecutions: s.HeldExecutions, RetryingWrites: s.RetryingWrites, SoloWrites: j.SoloTransactions,
+		HeldExecutions: s.HeldExecutions, RetryingWrites: s.RetryingWrites, SoloWrites: j.SeparateTransactions,
 		ReceiveTimeouts: ReceiveTimeouts{
 			Failed: s.ReceiveTimeouts[engine.TimeoutFails], ReturnedElse: s.ReceiveTimeouts[engine.TimeoutReturnsValue], Cancelled: s.ReceiveTimeouts[engine.TimeoutCancels],
 			Expired: s.ReceiveTimeouts[engine.TimeoutExpires], Escalated: s.ReceiveTimeouts[engine.TimeoutEscalates],

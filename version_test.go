@@ -35,7 +35,7 @@ func works(t *testing.T, s durable.Store, version string, w durable.Definition) 
 func lastSeen(t *testing.T, s durable.Store, version string, ago time.Duration) (at time.Time) {
 	t.Helper()
 	at = orFail(s.Now(within(t)))(t).Add(-ago)
-	_ = orFail(s.RecordVersion(within(t), &store.VersionReport{Version: version, Now: at, Workflows: []string{"order"}, FirstSeen: make([]time.Time, 1)}))(t)
+	_ = orFail(s.RecordVersion(within(t), &store.WorkerVersionReport{Version: version, Now: at, Workflows: []string{"order"}, FirstSeen: make([]time.Time, 1)}))(t)
 	return at
 }
 

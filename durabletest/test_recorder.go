@@ -41,7 +41,7 @@ func (r *testRecorder) onCall(c engine.ProbedCall) {
 	self := goroutineID()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recordRunPath(c)
+	r.recordPathInRunTree(c)
 	var x *runExecution
 	for i := len(r.executions) - 1; i >= 0; i-- {
 		if e := r.executions[i]; e.run == c.Run && e.epoch == c.Epoch {
@@ -153,9 +153,9 @@ func (r *testRecorder) fixedOutput(c engine.ProbedCall) ([]byte, bool) {
 	return fixed, ok
 }
 
-// recordRunPath records the path of the call's run in the tree of runs. A parent is always recorded before its
+// recordPathInRunTree records the path of the call's run in the tree of runs. A parent is always recorded before its
 // children. The caller holds r.mu.
-func (r *testRecorder) recordRunPath(c engine.ProbedCall) {
+func (r *testRecorder) recordPathInRunTree(c engine.ProbedCall) {
 	if _, known := r.runPaths[c.Run]; known {
 		return
 	}

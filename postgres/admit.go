@@ -18,7 +18,7 @@ import (
 // one reads the line and the keys, one writes, and one commits.
 func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
-	strays, err := s.lanesWithStrays(ctx, a.Queue)
+	strays, err := s.lanesWithUnadmittedRuns(ctx, a.Queue)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error 
 	started := q.DueExecutedRuns()
 	err := ask("read the line of a queue", func(batch *pgx.Batch) {
 		if len(started) > 0 {
-			batch.Queue(s.statements.admitRunsEnding, int2Array{len(started), func(i int) int16 { return store.ShardOf(started[i]) }},
+			batch.Queue(s.statements.admitRunsWithRecordedEnd, int2Array{len(started), func(i int) int16 { return store.ShardOf(started[i]) }},
 				uuidArray{len(started), func(i int) *uuid.UUID { return &started[i] }}, store.EndRecordName)
 		}
 		if q.HasRate() {
@@ -208,7 +208,7 @@ func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error 
 	if err != nil {
 		return err
 	}
-	line.add()
+	line.addRunsToQueueState()
 	more := queueKeyReader{q: q, names: slices.DeleteFunc(q.KeysToRead(look), func(name string) bool {
 		_, known := slices.BinarySearch(keys.names, name)
 		return known
@@ -247,6 +247,7 @@ func newWaitingRunsReader(q *store.QueueState, room, spare int) *waitingRunsRead
 	return &waitingRunsReader{q: q, limit: room + spare}
 }
 
+// addRunsInLineRead adds the statement that reads and locks the runs for the reader.
 func (s *database) addRunsInLineRead(batch *pgx.Batch, l *waitingRunsReader) {
 	batch.Queue(s.statements.admitRunsInLineLock, l.q.Name, rangesBegun, rangesRoot, int32(l.limit))
 }
@@ -281,8 +282,8 @@ func (l *waitingRunsReader) isShort(room int) bool {
 	return false
 }
 
-// add adds what was read to the queue.
-func (l *waitingRunsReader) add() {
+// addRunsToQueueState adds the runs that were read to the state of the queue.
+func (l *waitingRunsReader) addRunsToQueueState() {
 	for i, part := range store.WaitingRunsRanges {
 		l.q.AddRunsInLine(part, l.ranges[i], l.rows[i] >= l.limit)
 	}

@@ -13,14 +13,14 @@ func newQueueState(a *store.AdmissionRequest) *store.QueueState {
 	return &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: a.Now.Truncate(time.Microsecond)}
 }
 
-// lanesWithStrays returns the lanes of the queue in which there may be runs that no admission has seen.
-func (s *database) lanesWithStrays(ctx context.Context, queue string) ([]store.ClaimLane, error) {
+// lanesWithUnadmittedRuns returns the lanes of the queue in which there may be runs that no admission has seen.
+func (s *database) lanesWithUnadmittedRuns(ctx context.Context, queue string) ([]store.ClaimLane, error) {
 	if gaps, old := s.knownLanes.gapsToSearch(); old {
 		if err := s.findLanes(ctx, &gaps); err != nil {
 			return nil, err
 		}
 	}
-	return s.knownLanes.lanesWithStrays(queue), nil
+	return s.knownLanes.lanesWithUnadmittedRuns(queue), nil
 }
 
 // readUnclaimedByKey reads the result of admit_unclaimed_by_key.sql.

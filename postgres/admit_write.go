@@ -35,7 +35,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			batch.Queue(s.statements.admitPlaceUpsert, placeArgs(q.Name, placed)...)
 		}
 		if len(ended) > 0 {
-			batch.Queue(s.statements.admitEndedPlaceDelete, admissionRunKeyArgs(ended)...)
+			batch.Queue(s.statements.admitEndedPlaceDelete, admissionRunIDArgs(ended)...)
 		}
 		if len(keys) > 0 {
 			batch.Queue(s.statements.admitKeyUpsert, queueKeyArgs(q.Name, keys)...)
@@ -128,15 +128,15 @@ func expectReturned(res statementResults, what string, n int) error {
 
 func admittedArgs(runs []store.AdmissionRun) []any {
 	n := len(runs)
-	return append(admissionRunKeyArgs(runs),
+	return append(admissionRunIDArgs(runs),
 		int2Array{n, func(i int) int16 { return int16(runs[i].Admission) }},
 		int2Array{n, func(i int) int16 { return int16(runs[i].Status) }},
 		timeArray{n, func(i int) *time.Time { return &runs[i].WakeAt }},
 	)
 }
 
-// admissionRunKeyArgs returns the first parameters of the statements about runs.
-func admissionRunKeyArgs(runs []store.AdmissionRun) []any {
+// admissionRunIDArgs returns the first parameters of the statements about runs.
+func admissionRunIDArgs(runs []store.AdmissionRun) []any {
 	n := len(runs)
 	return append(make([]any, 0, 12),
 		int2Array{n, func(i int) int16 { return store.ShardOf(runs[i].Run) }},
@@ -146,7 +146,7 @@ func admissionRunKeyArgs(runs []store.AdmissionRun) []any {
 
 func placeArgs(queue string, runs []store.AdmissionRun) []any {
 	n := len(runs)
-	return append(admissionRunKeyArgs(runs),
+	return append(admissionRunIDArgs(runs),
 		queue,
 		textArray{n, func(i int) *string { return &runs[i].Key }},
 		int4Array{n, func(i int) int32 { return runs[i].Weight }},

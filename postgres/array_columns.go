@@ -118,6 +118,7 @@ func registerColumns(m *pgtype.Map) {
 	m.RegisterDefaultPgType((*timeValue)(nil), "timestamptz")
 }
 
+// arrayDimensions returns the dimensions of a PostgreSQL array of n elements: one dimension that begins at index 1, or none if the array is empty.
 func arrayDimensions(n int) []pgtype.ArrayDimension {
 	if n == 0 {
 		return []pgtype.ArrayDimension{}

@@ -99,8 +99,8 @@ func (l *knownLanes) gapsToSearch() (claimLanes, bool) {
 	return l.laneGaps(), true
 }
 
-// lanesWithStrays returns the known lanes of a queue with runs that no admission has seen, if the queue has a row.
-func (l *knownLanes) lanesWithStrays(queue string) (lanes []store.ClaimLane) {
+// lanesWithUnadmittedRuns returns the known lanes of a queue with runs that no admission has seen, if the queue has a row.
+func (l *knownLanes) lanesWithUnadmittedRuns(queue string) (lanes []store.ClaimLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, k := range l.lanes {

@@ -76,8 +76,8 @@ func (s *database) tryControl(ask roundTripFunc, o *store.ControlRequest) error 
 
 // lockTree locks all runs that a control request may change. It returns them as they are after that, with
 // the ended runs between them.
-func (s *database) lockTree(ask roundTripFunc, runs []uuid.UUID) ([]store.ControlledRun, error) {
-	var nodes []store.ControlledRun
+func (s *database) lockTree(ask roundTripFunc, runs []uuid.UUID) ([]store.RunToControl, error) {
+	var nodes []store.RunToControl
 	for {
 		locked, live := 0, 0
 		err := ask("lock a tree", func(batch *pgx.Batch) {
@@ -104,8 +104,8 @@ func (s *database) lockTree(ask roundTripFunc, runs []uuid.UUID) ([]store.Contro
 	}
 }
 
-func scanNode(rows pgx.Rows) (store.ControlledRun, error) {
-	var n store.ControlledRun
+func scanNode(rows pgx.Rows) (store.RunToControl, error) {
+	var n store.RunToControl
 	var parent, owner pgtype.UUID
 	err := rows.Scan((*uuidValue)(&n.UUID), &parent, (*int16)(&n.Status), (*epochValue)(&n.Epoch), (*int16)(&n.Control), &owner, &n.Detached)
 	n.Parent = uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}

@@ -13,7 +13,7 @@ import (
 func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
 	workflows, queues := f.Names()
 	err = s.roundTripOnEnginePool(ctx)("read held runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.heldRuns, version, textArrayOf(workflows), textArrayOf(queues), pgUUID(after), int32(limit))
+		batch.Queue(s.statements.driftHeldRuns, version, textArrayOf(workflows), textArrayOf(queues), pgUUID(after), int32(limit))
 	}, func(res statementResults) error {
 		runs = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

@@ -107,7 +107,7 @@ func (s *database) tryFold(ask roundTripFunc, c *store.FoldChangeRequest) error 
 		return err
 	}
 	if w.Start != nil {
-		if err := s.startFolded(ask, w.Start); err != nil {
+		if err := s.insertFoldingRun(ask, w.Start); err != nil {
 			return err
 		}
 	}
@@ -200,8 +200,8 @@ func (s *database) writeFold(ask roundTripFunc, c *store.FoldChangeRequest, w *s
 	return fmt.Errorf("postgres: key %q of workflow %q: %w: its row is gone although it is locked", c.Key.Key, c.Key.Workflow, store.ErrUnavailable)
 }
 
-// startFolded inserts the run of a start that folds, and sets its outcome.
-func (s *database) startFolded(ask roundTripFunc, item *store.StartWrite) error {
+// insertFoldingRun inserts the run of a start that folds, and sets its outcome.
+func (s *database) insertFoldingRun(ask roundTripFunc, item *store.StartWrite) error {
 	w := &sortedBatch{newRowsMayExist: true}
 	w.addBatch(&store.Batch{Starts: []*store.StartWrite{item}})
 	w.notifyWorkers = w.notifyWorkers && !item.Run.Unreleased

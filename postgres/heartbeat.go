@@ -49,7 +49,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 	var homeErr error
 	sharded := s.citus.isSharded()
 	err := s.runBatch(ctx, pool, "renew", func(batch *pgx.Batch) {
-		s.queueHeartbeat(batch, &h)
+		s.addHeartbeatToBatch(batch, &h)
 		if len(h.Leases) > 0 {
 			batch.Queue(s.statements.leaseExtend, append(leaseArgs(h.Leases, h.Worker.ID), pgTime(h.LeaseUntil))...)
 		}

@@ -129,7 +129,7 @@ func (s *database) renewTogether(ctx context.Context, all []*sharedHeartbeat) er
 	err := s.runBatch(ctx, s.idleHeartbeatPool(), "renew", func(batch *pgx.Batch) {
 		for _, one := range all {
 			one.floor = one.s.rewindDetector.lastPosition()
-			one.s.queueHeartbeat(batch, &one.h)
+			one.s.addHeartbeatToBatch(batch, &one.h)
 		}
 		if !s.rewindDetector.disabled {
 			batch.Queue(s.statements.walPosition)
@@ -159,14 +159,14 @@ func (s *database) renewTogether(ctx context.Context, all []*sharedHeartbeat) er
 	return nil
 }
 
-// queueHeartbeat queues the statement that records the heartbeat of a worker.
-func (s *database) queueHeartbeat(batch *pgx.Batch, h *store.Heartbeat) {
+// addHeartbeatToBatch adds the statement that records the heartbeat of a worker.
+func (s *database) addHeartbeatToBatch(batch *pgx.Batch, h *store.Heartbeat) {
 	w, held := &h.Worker, s.presenceLockOf(h.Worker.ID)
 	batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 16), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
 		pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema, w.Quiet, w.LastChange.TextOrNil(), w.ClockAhead.Microseconds())...)
 }
 
-// readHeartbeat reads the result of queueHeartbeat.
+// readHeartbeat reads the result of addHeartbeatToBatch.
 func (s *database) readHeartbeat(res statementResults, result *store.RenewResult) error {
 	return eachRow(res, func(rows pgx.Rows) error {
 		var change pgtype.Text

@@ -47,7 +47,7 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	}
 	server, encoding, recorded, onCitus := 0, "", false, false
 	err := s.runBatch(ctx, s.enginePool, "look at the schema", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.migrationTableExists, s.schema, s.tableName("migration"))
+		batch.Queue(s.statements.migrationPreconditions, s.schema, s.tableName("migration"))
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&server, &encoding, nil, &recorded, &onCitus) })
 	})
@@ -135,7 +135,7 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 	}
 	var exists, recorded, onCitus bool
 	have := 0
-	if err := tx.QueryRow(ctx, s.statements.migrationTableExists, s.schema, s.tableName("migration")).Scan(nil, nil, &exists, &recorded, &onCitus); err != nil {
+	if err := tx.QueryRow(ctx, s.statements.migrationPreconditions, s.schema, s.tableName("migration")).Scan(nil, nil, &exists, &recorded, &onCitus); err != nil {
 		return err
 	}
 	if recorded {

@@ -67,7 +67,7 @@ func (s *database) StatusCounts(ctx context.Context, now time.Time, most int) ([
 
 // LastEvent implements store.Store.
 func (s *database) LastEvent(ctx context.Context) (cursor string, err error) {
-	err = s.runBatch(ctx, s.enginePool, "find the newest event", func(batch *pgx.Batch) { batch.Queue(s.statements.eventLast) },
+	err = s.runBatch(ctx, s.enginePool, "find the newest event", func(batch *pgx.Batch) { batch.Queue(s.statements.eventNewest) },
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
 				var txid string

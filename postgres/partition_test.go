@@ -57,7 +57,7 @@ func TestTablesDistribute(t *testing.T) {
 	placed := []*store.StartWrite{{Run: child[0].Run, Place: &store.QueuePlace{Run: child[0].Run.UUID, Queue: "queue", Weight: 1}}}
 	wait := receive(run.UUID, "wait", "go", at)
 	sent := []*store.SignalWrite{signal(run.UUID, "go", "1", at)}
-	change := store.ControlChange{Before: store.ControlledRun{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1), Owner: run.Owner}, Status: store.Cancelled, Audit: store.AuditCancel}
+	change := store.ControlChange{Before: store.RunToControl{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1), Owner: run.Owner}, Status: store.Cancelled, Audit: store.AuditCancel}
 	key := []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}
 	lease := leaseArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)
 	for _, c := range []struct {
@@ -89,7 +89,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"control_apply.sql", controlApplyArgs(&store.ControlRequest{Now: at}, []store.ControlChange{change}, "channel")},
 		{"notifications.sql", notificationArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)},
 		{"steps_open.sql", append(key, pgTime(at))},
-		{"run_choices.sql", key},
+		{"recorded_choices.sql", key},
 		{"run_last_lease_loss.sql", key},
 		{"map_progress.sql", key},
 		{"run_tags.sql", key},

@@ -49,7 +49,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 		}
 	})
 	if err == nil {
-		s.limitsOnTimeline.markKnown(r.limitNames, r.timeline)
+		s.limitsOnDatabaseTimeline.markKnown(r.limitNames, r.timeline)
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 	}
 	limits, shut := make(map[string]store.LimitRow), make(map[string]time.Time)
 	timeline := s.rewindDetector.timelineText()
-	unseen, now := s.limitsOnTimeline.limitsNotOnTimeline(r.limitKeys, timeline), b.Now
+	unseen, now := s.limitsOnDatabaseTimeline.limitsNotOnTimeline(r.limitKeys, timeline), b.Now
 	if len(unseen) > 0 {
 		var err error
 		if now, err = s.clockInTx(ask, now); err != nil {
@@ -252,7 +252,7 @@ func (s *database) writePermits(
 			batch.Queue(s.statements.permitOffer, append(permitKeys(offers),
 				timeArray{len(offers), func(i int) *time.Time { return &offers[i].Until }}, pgTime(b.Now), notifyChannel(s.schema))...)
 		}
-		batch.Queue(s.statements.limitKeyUpdate,
+		batch.Queue(s.statements.limitKeyRecordGrant,
 			textArray{n, func(i int) *string { return &lines[i].Limit }},
 			textArray{n, func(i int) *string { return &lines[i].Key }},
 			timeArray{n, func(i int) *time.Time { return &plans[i].RateUsedUntil }},

@@ -40,17 +40,17 @@ type database struct {
 	endStoreCtx context.CancelFunc
 	userEraKey  string // see eraKey
 
-	mu               sync.Mutex
-	closed           bool
-	activeListeners  sync.WaitGroup // calls of Listen; added to under mu while not closed
-	listeners        int            // how many there are
-	activeCalls      sync.WaitGroup // that use the engine's connections; likewise
-	rewindDetector   rewindDetector
-	citus            citusLocation
-	limitsOnTimeline limitsOnTimeline
-	knownLanes       knownLanes
-	presenceLocks    map[uuid.UUID]presenceLock // the presence locks of this process's workers
-	peers            map[uuid.UUID]peersView    // by the caller, of a store of OpenSchema
+	mu                       sync.Mutex
+	closed                   bool
+	activeListeners          sync.WaitGroup // calls of Listen; added to under mu while not closed
+	listeners                int            // how many there are
+	activeCalls              sync.WaitGroup // that use the engine's connections; likewise
+	rewindDetector           rewindDetector
+	citus                    citusLocation
+	limitsOnDatabaseTimeline limitsOnDatabaseTimeline
+	knownLanes               knownLanes
+	presenceLocks            map[uuid.UUID]presenceLock // the presence locks of this process's workers
+	peers                    map[uuid.UUID]peersView    // by the caller, of a store of OpenSchema
 }
 
 var _ store.Store = (*database)(nil)

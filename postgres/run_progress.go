@@ -17,7 +17,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 	shard, id := store.ShardOf(run), pgUUID(run)
 	err := s.runBatch(ctx, s.enginePool, "read an outline", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.stepsOpen, shard, id, pgTime(now))
-		batch.Queue(s.statements.runChoices, shard, id)
+		batch.Queue(s.statements.recordedChoices, shard, id)
 		batch.Queue(s.statements.runLastLeaseLoss, shard, id)
 		batch.Queue(s.statements.mapProgress, shard, id)
 		batch.Queue(s.statements.runTags, shard, id)

@@ -20,46 +20,46 @@ const (
 
 // statements holds the texts of the .sql files for one schema.
 type statements struct {
-	engineSettings                                                                                                                                  string
-	runsLockForBatch, runInsert, runInsertOne, runInsertGeneratedIds, runInsertGeneratedID, runInsertAny, runByName, parentState                    string
-	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepNotWrittenReasons                                                                string
-	signalReceive, signalInsert, signalInsertByPerson, signalNotStoredReasons, signalsUnreceivedCount                                               string
-	runFinish, runFinishOne, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts          string
-	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                        string
-	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                          string
-	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints, runCountChildEnds, childEndsAwait                                            string
-	workerUpsert, workerQuiet, leaseExtend, leaseLost                                                                                               string
-	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                       string
-	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, notifications                                                     string
-	stepsOpen, runChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                           string
-	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid      string
-	listenSessionSettings, listen, presenceLock, presenceUnlock, unlisten, heldLocks, presenceRecord, presenceDeadWorkers                           string
-	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                string
-	migrationLock, migrationTableExists, migrationVersion, migrationNoTimeouts                                                                      string
-	limitKeyLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitsRead, permitRequestsRead                                   string
-	permitDelete, permitUpsert, permitOffer, limitKeyUpdate, limitKeysDeleteUnused                                                                  string
-	limitKeysWithWaiters, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                             string
-	limits, limitUsage, queueRows, queueDeclare, queueSet, queuePause                                                                               string
-	queueResume, queueDelete, queueReset, queues, queueKeys, queueDepth, queuePlaceOfRun                                                            string
-	admitQueueLock, admitHasWork, admitRunsLock, admitRunsEnding, admitUnclaimedCount, admitUnclaimedByKey, admitRunsInLineLock, admitKeysToCheck   string
-	admitKeysRead, admitRunsBehindKeyLock, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                         string
-	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitEndedPlaceDelete                                              string
-	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite       string
-	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListHeld, failures, statusCounts, eventLast                                  string
-	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                string
-	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert string
-	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                 string
-	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                                                   string
-	scheduleFireUpsert, scheduleFiresByTime, scheduleFiresLatest, scheduleFiresOldest, scheduleFireDelete, scheduleFiresDeleteAll                   string
-	scheduleFireBitmapsRead, scheduleFireBitmapsUpsert, scheduleFireBitmapsDeleteAll                                                                string
-	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                        string
-	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                string
-	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                            string
-	repairPauseExtend, repairPausesExpired, repairPauseDelete                                                                                       string
-	runHoldForDrift, heldRuns, heldRunClaim, divergences, divergencesDelete, histories                                                              string
-	repairChildrenDetach, repairSignalsRelease, repairRun, generations, eventInsert                                                                 string
-	citusHome, versionRecord, versions, versionsDeleteOld                                                                                           string
-	retentionTreeLock, retentionTreeRead, retentionDelete, retentionPage, retentionGenerations, retentionEventsDelete                               string
+	engineSettings                                                                                                                                         string
+	runsLockForBatch, runInsert, runInsertOne, runInsertGeneratedIds, runInsertGeneratedID, runInsertAny, runByName, parentState                           string
+	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepNotWrittenReasons                                                                       string
+	signalReceive, signalInsert, signalInsertByPerson, signalNotStoredReasons, signalsUnreceivedCount                                                      string
+	runFinish, runFinishOne, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts                 string
+	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                               string
+	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                                 string
+	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints, runCountChildEnds, childEndsAwait                                                   string
+	workerUpsert, workerQuiet, leaseExtend, leaseLost                                                                                                      string
+	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                              string
+	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, notifications                                                            string
+	stepsOpen, recordedChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                             string
+	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid             string
+	listenSessionSettings, listen, presenceLock, presenceUnlock, unlisten, heldLocks, presenceRecord, presenceDeadWorkers                                  string
+	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                       string
+	migrationLock, migrationPreconditions, migrationVersion, migrationNoTimeouts                                                                           string
+	limitKeyLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitsRead, permitRequestsRead                                          string
+	permitDelete, permitUpsert, permitOffer, limitKeyRecordGrant, limitKeysDeleteUnused                                                                    string
+	limitKeysWithWaiters, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                                    string
+	limits, limitUsage, queueRows, queueDeclare, queueSet, queuePause                                                                                      string
+	queueResume, queueDelete, queueReset, queues, queueKeys, queueDepth, queuePlaceOfRun                                                                   string
+	admitQueueLock, admitHasWork, admitRunsLock, admitRunsWithRecordedEnd, admitUnclaimedCount, admitUnclaimedByKey, admitRunsInLineLock, admitKeysToCheck string
+	admitKeysRead, admitRunsBehindKeyLock, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                                string
+	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitEndedPlaceDelete                                                     string
+	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite              string
+	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListHeld, failures, statusCounts, eventNewest                                       string
+	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                       string
+	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert        string
+	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                        string
+	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                                                          string
+	scheduleFireUpsert, scheduleFiresByTime, scheduleFiresLatest, scheduleFiresOldest, scheduleFireDelete, scheduleFiresDeleteAll                          string
+	scheduleFireBitmapsRead, scheduleFireBitmapsUpsert, scheduleFireBitmapsDeleteAll                                                                       string
+	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                               string
+	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                       string
+	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                                   string
+	repairPauseExtend, repairPausesExpired, repairPauseDelete                                                                                              string
+	runHoldForDrift, driftHeldRuns, heldRunClaim, divergences, divergencesDelete, histories                                                                string
+	repairChildrenDetach, repairSignalsRelease, repairRun, generations, eventInsert                                                                        string
+	citusHome, versionRecord, versions, versionsDeleteOld                                                                                                  string
+	retentionTreeLock, retentionTreeRead, retentionDelete, retentionPage, retentionGenerations, retentionEventsDelete                                      string
 }
 
 func loadStatements(schema string) statements {
@@ -87,7 +87,7 @@ func loadStatements(schema string) statements {
 		retentionTreeRead:             text("retention_tree_read.sql"),
 		retentionDelete:               text("retention_delete.sql"),
 		runHoldForDrift:               text("run_hold_for_drift.sql"),
-		heldRuns:                      text("held_runs.sql"),
+		driftHeldRuns:                 text("drift_held_runs.sql"),
 		histories:                     text("histories.sql"),
 		heldRunClaim:                  text("held_run_claim.sql"),
 		divergences:                   text("divergences.sql"),
@@ -115,7 +115,7 @@ func loadStatements(schema string) statements {
 		runDeadlineSet:                text("run_deadline_set.sql"),
 		notifications:                 text("notifications.sql"),
 		stepsOpen:                     text("steps_open.sql"),
-		runChoices:                    text("run_choices.sql"),
+		recordedChoices:               text("recorded_choices.sql"),
 		runLastLeaseLoss:              text("run_last_lease_loss.sql"),
 		mapProgress:                   text("map_progress.sql"),
 		runTags:                       text("run_tags.sql"),
@@ -131,7 +131,7 @@ func loadStatements(schema string) statements {
 		runsListHeld:                  text("runs_list_held.sql"),
 		failures:                      text("failures.sql"),
 		statusCounts:                  text("status_counts.sql"),
-		eventLast:                     text("event_last.sql"),
+		eventNewest:                   text("event_newest.sql"),
 		runTree:                       text("run_tree.sql"),
 		runTreeCounts:                 text("run_tree_counts.sql"),
 		eventsPage:                    text("events_page.sql"),
@@ -195,7 +195,7 @@ func loadStatements(schema string) statements {
 		waitForStandbys:               text("wait_for_standbys.sql"),
 		migrationLock:                 text("migration_lock.sql"),
 		migrationNoTimeouts:           text("migration_no_timeouts.sql"),
-		migrationTableExists:          text("migration_table_exists.sql"),
+		migrationPreconditions:        text("migration_preconditions.sql"),
 		migrationVersion:              text("migration_version.sql"),
 		untrustedOwners:               text("untrusted_owners.sql"),
 		userTxSyncCommit:              text("user_tx_sync_commit.sql"),
@@ -208,7 +208,7 @@ func loadStatements(schema string) statements {
 		permitDelete:                  text("permit_delete.sql"),
 		permitUpsert:                  text("permit_upsert.sql"),
 		permitOffer:                   text("permit_offer.sql"),
-		limitKeyUpdate:                text("limit_key_update.sql"),
+		limitKeyRecordGrant:           text("limit_key_record_grant.sql"),
 		limitKeysDeleteUnused:         text("limit_keys_delete_unused.sql"),
 		limitKeysWithWaiters:          text("limit_keys_with_waiters.sql"),
 		permitsOfRun:                  text("permits_of_run.sql"),
@@ -221,7 +221,7 @@ func loadStatements(schema string) statements {
 		admitQueueLock:                text("admit_queue_lock.sql"),
 		admitHasWork:                  text("admit_has_work.sql"),
 		admitRunsLock:                 text("admit_runs_lock.sql"),
-		admitRunsEnding:               text("admit_runs_ending.sql"),
+		admitRunsWithRecordedEnd:      text("admit_runs_with_recorded_end.sql"),
 		admitUnclaimedCount:           text("admit_unclaimed_count.sql"),
 		admitUnclaimedByKey:           text("admit_unclaimed_by_key.sql"),
 		admitRunsInLineLock:           text("admit_runs_in_line_lock.sql"),

@@ -11,7 +11,7 @@ import (
 )
 
 // RecordVersion implements store.Store. It uses the pool of the heartbeats, so that no other work can delay it.
-func (s *database) RecordVersion(ctx context.Context, r *store.VersionReport) (known store.KnownVersions, err error) {
+func (s *database) RecordVersion(ctx context.Context, r *store.WorkerVersionReport) (known store.KnownVersions, err error) {
 	records := store.IsOrderedVersion(r.Version)
 	err = s.runBatch(ctx, s.idleHeartbeatPool(), "record the version", func(batch *pgx.Batch) {
 		if records {

@@ -38,7 +38,7 @@ func TestALockedVersionDelaysTheStartOfAWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := &store.VersionReport{Version: "v1", Now: now(t, s), Workflows: []string{"w"}, FirstSeen: make([]time.Time, 1)}
+	report := &store.WorkerVersionReport{Version: "v1", Now: now(t, s), Workflows: []string{"w"}, FirstSeen: make([]time.Time, 1)}
 	if _, err := s.RecordVersion(t.Context(), report); err != nil {
 		t.Fatal(err)
 	}

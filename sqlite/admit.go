@@ -16,7 +16,7 @@ func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
 	idle := false
 	err := s.withReadConn(ctx, "look at a queue", func(x executor) error {
-		strays, err := s.lanesWithStrays(ctx, x, a.Queue)
+		strays, err := s.lanesWithUnadmittedRuns(ctx, x, a.Queue)
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 		return err
 	}
 	return s.writeAndNotify(ctx, "admit runs", func(x *writeTx) error {
-		strays, err := s.lanesWithStrays(ctx, x, a.Queue)
+		strays, err := s.lanesWithUnadmittedRuns(ctx, x, a.Queue)
 		if err != nil {
 			return err
 		}

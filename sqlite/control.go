@@ -47,7 +47,7 @@ func applyControl(ctx context.Context, x *writeTx, o *store.ControlRequest) erro
 
 // loadTree returns the runs, their descendants and their ancestors, each once. It also returns the times at which the
 // paused ones were paused.
-func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.ControlledRun, paused map[uuid.UUID]time.Time, err error) {
+func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.RunToControl, paused map[uuid.UUID]time.Time, err error) {
 	paused = make(map[uuid.UUID]time.Time)
 	seen := make(map[uuid.UUID]uuid.NullUUID) // the parents of the runs read so far
 	look := func(q queryID, run uuid.UUID) error {
@@ -56,7 +56,7 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 		}
 		return x.query(q, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			n := store.ControlledRun{
+			n := store.RunToControl{
 				UUID: c.uuid(), Parent: c.nullUUID(), Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int()),
 				Owner: c.nullUUID(), Detached: c.int() != 0,
 			}

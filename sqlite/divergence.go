@@ -28,7 +28,7 @@ func holdForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
 func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
 	err = s.withReadConn(ctx, "read held runs", func(x executor) error {
 		runs = nil // drops what a failed attempt read
-		return x.query(qHeldRuns, func(v []driver.Value) error {
+		return x.query(qDriftHeldRuns, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			id, queue, workflow := c.uuid(), c.text(), c.text()
 			if len(runs) < limit && f.Includes(queue, workflow) {

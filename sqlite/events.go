@@ -38,8 +38,8 @@ func writeActEvent(x executor, act *store.Act, e *store.Event) error {
 	return err
 }
 
-// writeDeletion records who has deleted a queue or a limit, and why, unless nobody has said so.
-func writeDeletion(x executor, what store.EventType, c *store.OperatorRequest) error {
+// writeDeletionEvent writes the event that a queue or a limit was deleted, by whom and why. It writes nothing if the request names neither.
+func writeDeletionEvent(x executor, what store.EventType, c *store.OperatorRequest) error {
 	act := c.Act()
 	if !act.IsRecorded() {
 		return nil

@@ -32,7 +32,7 @@ func (s *database) DeleteLimit(ctx context.Context, c store.OperatorRequest) (fo
 		n, err := x.exec(qLimitDelete, c.Name)
 		found = n > 0
 		if err == nil && found {
-			err = writeDeletion(x, store.EventLimitDeleted, &c)
+			err = writeDeletionEvent(x, store.EventLimitDeleted, &c)
 		}
 		return err
 	})

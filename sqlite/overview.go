@@ -106,7 +106,7 @@ func (s *database) StatusCounts(ctx context.Context, now time.Time, most int) ([
 // LastEvent implements store.Store.
 func (s *database) LastEvent(ctx context.Context) (cursor string, err error) {
 	err = s.withReadConn(ctx, "newest event", func(x executor) error {
-		return x.query(qEventLast, func(v []driver.Value) error {
+		return x.query(qEventNewest, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			cursor = formatCursor(c.int(), c.int())
 			return c.err

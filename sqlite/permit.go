@@ -81,7 +81,7 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 			l.Permits = append(l.Permits, p)
 			return c.err
 		}
-		if err := x.query(qPermitsInUse, see, g.Limit, g.Key); err != nil {
+		if err := x.query(qPermitsHeldOrOffered, see, g.Limit, g.Key); err != nil {
 			return nil, err
 		}
 		for _, missed := range []bool{true, false} {
@@ -143,7 +143,7 @@ func writePlan(x *writeTx, l *store.LimitKeyState, plan *store.PermitPlan, now t
 			return err
 		}
 	}
-	n, err := x.exec(qLimitKeyUpdate, bindTime(plan.RateUsedUntil), bindTime(plan.ClosedUntil), l.Limit, l.Key)
+	n, err := x.exec(qLimitKeyRecordGrant, bindTime(plan.RateUsedUntil), bindTime(plan.ClosedUntil), l.Limit, l.Key)
 	return checkOneRow("a line of limit "+l.Limit+" for", uuid.Nil, n, err)
 }
 

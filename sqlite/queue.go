@@ -70,7 +70,7 @@ func (s *database) DeleteQueue(ctx context.Context, c store.OperatorRequest) (de
 		deleted = n > 0
 		x.addHint(store.HintClaim)
 		if err == nil && deleted {
-			err = writeDeletion(x, store.EventQueueDeleted, &c)
+			err = writeDeletionEvent(x, store.EventQueueDeleted, &c)
 		}
 		return err
 	})

@@ -140,7 +140,7 @@ func (s *database) Checkpoints(ctx context.Context, run uuid.UUID, names []strin
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			err := x.query(qCheckpoint, func(v []driver.Value) error {
+			err := x.query(qCheckpointByName, func(v []driver.Value) error {
 				c := columnReader{values: v[:1]}
 				step, err := scanStep(v[1:])
 				steps = append(steps, store.SizedStep{Step: step, OutputSize: int(c.int())})

@@ -24,7 +24,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 			return err
 		}
 		slices.SortStableFunc(o.OpenCalls, func(a, b store.Step) int { return cmp.Compare(a.Seq, b.Seq) })
-		if o.Choices, err = querySteps(x, qRunChoices, bindShard(run), bindUUID(run)); err != nil {
+		if o.Choices, err = querySteps(x, qRecordedChoices, bindShard(run), bindUUID(run)); err != nil {
 			return err
 		}
 		err = x.query(qRunLastLeaseLoss, func(v []driver.Value) error {

@@ -24,12 +24,12 @@ const (
 	qStepByName
 	qHistory
 	qHistoryOutline
-	qCheckpoint
+	qCheckpointByName
 	qChangeMark
 	qHistoryPart
 	qStepsTerminalCount
 	qStepsOpen
-	qRunChoices
+	qRecordedChoices
 	qRunLastLeaseLoss
 	qRunMaps
 	qMapItemsDoneCount
@@ -62,7 +62,7 @@ const (
 	qEventInsertCancelled
 	qEventsPage
 	qEventsPageBefore
-	qEventLast
+	qEventNewest
 	qEventCursorValid
 	qTagSet
 	qTagDelete
@@ -107,13 +107,13 @@ const (
 	qLimitKeyLock
 	qPermitReturn
 	qPermitLimitBounds
-	qPermitsInUse
+	qPermitsHeldOrOffered
 	qPermitsWaiting
 	qPermitRequestingRun
 	qPermitByStep
 	qPermitDelete
 	qPermitUpsert
-	qLimitKeyUpdate
+	qLimitKeyRecordGrant
 	qLimitKeyNextWithWaiters
 	qLimitKeysPage
 	qLimitKeysDeleteUnused
@@ -224,7 +224,7 @@ const (
 	qRunTree
 	qRunTreeCounts
 	qWorkers
-	qHeldRuns
+	qDriftHeldRuns
 	qDivergencesDelete
 	qWorkersLiveWorkflows
 	qVersionRecord

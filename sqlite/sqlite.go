@@ -54,16 +54,16 @@ var _ store.Store = (*database)(nil)
 // database is the implementation of a [Store].
 type database struct {
 	store.SharedValues
-	path           string // absolute, without links
-	texts          *statementTexts
-	files          *movedFileDetector
-	writerDB       *sql.DB // one connection, which is never closed while idle
-	readerDB       *sql.DB
-	listenerDB     *sql.DB   // one connection for each call of Listen
-	anchorConn     *sql.Conn // open until Close, since SQLite deletes the log when the last connection is closed
-	workerLocks    workerLockFolder
-	strayLaneCache strayLaneCache
-	knownWorkers   knownWorkers
+	path                string // absolute, without links
+	texts               *statementTexts
+	files               *movedFileDetector
+	writerDB            *sql.DB // one connection, which is never closed while idle
+	readerDB            *sql.DB
+	listenerDB          *sql.DB   // one connection for each call of Listen
+	anchorConn          *sql.Conn // open until Close, since SQLite deletes the log when the last connection is closed
+	workerLocks         workerLockFolder
+	unadmittedLaneCache unadmittedLaneCache
+	knownWorkers        knownWorkers
 
 	closed atomic.Bool
 	done   chan struct{} // closed by Close

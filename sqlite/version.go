@@ -9,7 +9,7 @@ import (
 )
 
 // RecordVersion implements store.Store.
-func (s *database) RecordVersion(ctx context.Context, r *store.VersionReport) (store.KnownVersions, error) {
+func (s *database) RecordVersion(ctx context.Context, r *store.WorkerVersionReport) (store.KnownVersions, error) {
 	if store.IsOrderedVersion(r.Version) {
 		err := s.withWriteTx(ctx, "record the version", func(x executor) error {
 			if _, err := x.exec(qVersionsDeleteOld, bindTime(r.Now.Add(-store.VersionRetention))); err != nil {

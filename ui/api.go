@@ -157,7 +157,7 @@ func apiTree(v *requestView, run *visibleRun, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, err := v.readTopLevels(run, apiTreeLevels, p.Limit)
+	top, err := v.readTopTreeLevels(run, apiTreeLevels, p.Limit)
 	if err != nil {
 		return nil, err
 	}

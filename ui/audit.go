@@ -13,7 +13,7 @@ import (
 
 // auditData is what the list of acts shows.
 type auditData struct {
-	Last []wording.Act // what was done last to queues, limits, schedules and workers; on the first page only
+	Last []wording.Act // the last change of each queue, limit, schedule and worker, and deletions; on the first page only. The API has it as "last".
 	Runs []wording.Act
 	Next string // the cursor of the acts before; empty: these are the first
 }

@@ -51,7 +51,8 @@ func classifyEnd(e *durable.Event) (ended, failed bool) {
 	return false, false
 }
 
-func (t *endedTally) minuteSum(at time.Time) *endedSum {
+// sumOfMinute returns the sum of the minute that contains at, and adds one to the tally if there is none.
+func (t *endedTally) sumOfMinute(at time.Time) *endedSum {
 	minute := at.Unix() / 60
 	s := t.sumsByMinute[minute]
 	if s == nil {
@@ -65,10 +66,10 @@ func (t *endedTally) countEvents(events []durable.Event) {
 	for i := range events {
 		ended, failed := classifyEnd(&events[i])
 		if ended {
-			t.minuteSum(events[i].At).ended++
+			t.sumOfMinute(events[i].At).ended++
 		}
 		if failed {
-			t.minuteSum(events[i].At).failed++
+			t.sumOfMinute(events[i].At).failed++
 		}
 	}
 }
@@ -93,7 +94,7 @@ func (t *endedTally) addEstimate(events []durable.Event, to time.Time) {
 			next = to
 		}
 		share := float64(next.Sub(from)) / float64(span)
-		s := t.minuteSum(from)
+		s := t.sumOfMinute(from)
 		s.ended, s.failed, s.estimated = s.ended+ended*share, s.failed+failed*share, true
 		from = next
 	}

@@ -79,7 +79,7 @@ func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestVi
 		}
 	}
 	d.Waterfall = newWaterfall(run.RunInfo, history, part.From, v.at)
-	if d.Tree, err = v.readTopLevels(run, mostTreeLevels, mostTreeRows); err != nil {
+	if d.Tree, err = v.readTopTreeLevels(run, mostTreeLevels, mostTreeRows); err != nil {
 		return err
 	}
 	if d.Generation == 0 && (len(history.Outline) == 0 || slices.ContainsFunc(history.Outline, func(c durable.Checkpoint) bool { return c.Kind == durable.KindGraph })) {
@@ -164,8 +164,8 @@ const (
 	mostTreeLevels = 4
 )
 
-// readTopLevels reads the first levels of a run's tree, each with one statement, and at most as many descendants as rows says.
-func (v *requestView) readTopLevels(run *visibleRun, levels, rows int) (*treeRow, error) {
+// readTopTreeLevels reads the first levels of a run's tree, each with one statement, and at most as many descendants as rows says.
+func (v *requestView) readTopTreeLevels(run *visibleRun, levels, rows int) (*treeRow, error) {
 	root := &treeRow{RunInfo: run.RunInfo}
 	level, left := map[string]*treeRow{run.RunID: root}, rows
 	for range levels {

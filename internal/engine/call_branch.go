@@ -35,8 +35,8 @@ type Branch struct {
 	hasBranches atomic.Bool    // branches were started in the branch
 	isNode      bool           // see NodeBranch
 
-	endByChoice    *branchEnd // guarded by run.mu; nil: no choice has ended the branch
-	hasRefusedCall bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
+	endByChoice            *branchEnd // guarded by run.mu; nil: no choice has ended the branch
+	hasCallRefusedAfterEnd bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
 }
 
 // Branch opens a scope within this scope. The names in the branch get the prefix name, so no other call of this scope may have
@@ -105,13 +105,13 @@ func (b *Branch) WasEndedByChoice() bool {
 	return b.endByChoice != nil && !b.endByChoice.hadReturned
 }
 
-// HasRefusedCall reports whether a call in the branch was refused because a choice had ended the branch or a
+// HasCallRefusedAfterEnd reports whether a call in the branch was refused because a choice had ended the branch or a
 // branch around it. Then the branch did not come to its own end. Otherwise all its calls are recorded, and
 // it returns the same result in every replay.
-func (b *Branch) HasRefusedCall() bool {
+func (b *Branch) HasCallRefusedAfterEnd() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
-	return b.hasRefusedCall
+	return b.hasCallRefusedAfterEnd
 }
 
 // endContexts ends the contexts of the branch.

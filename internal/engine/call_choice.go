@@ -120,7 +120,7 @@ type LoserBranch struct {
 	// whether the branch has returned.
 	WithholdResult func() (returned bool)
 	// DeliverResult is called once after WithholdResult has reported false. err is ErrCancelled, or ErrSuspended if the choice
-	// was not recorded. See [Branch.HasRefusedCall].
+	// was not recorded. See [Branch.HasCallRefusedAfterEnd].
 	DeliverResult func(err error)
 }
 

@@ -149,7 +149,7 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 		q.Name = t.nameOfStartedRun()
 	}
 	if q.Fold != nil {
-		started, err := t.startFolded(ctx, &q, own)
+		started, err := t.executeFoldingStart(ctx, &q, own)
 		if err == nil {
 			err = started.Err
 		}

@@ -53,7 +53,7 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 			takes = string(known.Output) == "true"
 		}
 		if !takes {
-			p.noteNeededChange(naming.Display(s.prefix)+full[len(s.prefix)+len(patchScope):], store.KindPatch)
+			p.noteNeededNameChange(naming.Display(s.prefix)+full[len(s.prefix)+len(patchScope):], store.KindPatch)
 		}
 		return takes, nil
 	}

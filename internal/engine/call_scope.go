@@ -77,7 +77,7 @@ func (s *Scope) checkOpenLocked() error {
 	err := s.endReasonLocked()
 	if err == ErrCancelled && s.branch != nil {
 		s.branch.endContexts() // in a replay, its contexts may not have ended yet
-		s.branch.hasRefusedCall = s.branch.hasRefusedCall || !s.branch.earliestEndTime().IsZero()
+		s.branch.hasCallRefusedAfterEnd = s.branch.hasCallRefusedAfterEnd || !s.branch.earliestEndTime().IsZero()
 	}
 	if d := s.r.forcedEnd; d != nil && d.recorded && err == d.cause { // nor the run's contexts
 		s.r.endCalls(err)

@@ -100,7 +100,7 @@ func (w *worker) claimWith(shares []claimShare, maxSuspects int, setRules func(c
 		q.MaxSuspects = min(q.MaxSuspects, rand.IntN(2))
 	}
 	capped := setRules(ctx, &q)
-	claims, err := w.claimKnownVersions(ctx, &q, shares)
+	claims, err := w.claimByVersionRules(ctx, &q, shares)
 	if err != nil {
 		return claimResult{}, err
 	}
@@ -118,9 +118,9 @@ func (w *worker) claimWith(shares []claimShare, maxSuspects int, setRules func(c
 	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil
 }
 
-// claimKnownVersions claims runs of versions that this worker may execute at present. If another version arrives meanwhile, it reads
+// claimByVersionRules claims runs of versions that this worker may execute at present. If another version arrives meanwhile, it reads
 // the versions and claims again.
-func (w *worker) claimKnownVersions(ctx context.Context, q *store.ClaimQuery, shares []claimShare) (claims store.ClaimResult, err error) {
+func (w *worker) claimByVersionRules(ctx context.Context, q *store.ClaimQuery, shares []claimShare) (claims store.ClaimResult, err error) {
 	for range maxVersionRetries {
 		if q.Versions, err = w.versionRules(ctx, q.Now); err != nil {
 			return claims, err

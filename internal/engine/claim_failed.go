@@ -65,9 +65,9 @@ func (f *failedClaims) remove(q store.ClaimQuery, released bool) {
 	f.queries = slices.DeleteFunc(f.queries, func(u store.ClaimQuery) bool { return u.Nonce == q.Nonce && u.Now.Equal(q.Now) })
 }
 
-// extendOutage extends the outage in the query by the ends of the leases of failed claims. The runs of these claims were not
+// extendOutageOfQuery extends the outage in the query by the ends of the leases of failed claims. The runs of these claims were not
 // executed, so the ends of their leases show no crash.
-func (f *failedClaims) extendOutage(q *store.ClaimQuery) {
+func (f *failedClaims) extendOutageOfQuery(q *store.ClaimQuery) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, at := range f.unreleasedAt {

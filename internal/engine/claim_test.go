@@ -20,7 +20,7 @@ func (due) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 func (due) QueueRows(context.Context) ([]store.QueueRow, error) { return nil, nil }
 
 // RecordVersion implements store.Store: there is no other version.
-func (due) RecordVersion(context.Context, *store.VersionReport) (store.KnownVersions, error) {
+func (due) RecordVersion(context.Context, *store.WorkerVersionReport) (store.KnownVersions, error) {
 	return store.KnownVersions{}, nil
 }
 

@@ -145,9 +145,9 @@ type Engine struct {
 	noOlderWorkerAt atomic.Pointer[time.Time] // when no worker that ignores generations lived last; nil: not known; see holdForOlderWorkers
 
 	mu            sync.Mutex
-	session       *workerSession // nil while there is no worker
-	runError      error          // with which the worker of Run had to stop
-	runWasStopped bool           // Run is stopping or has returned, and was not called again
+	lifetime      *workerLifetime // nil while there is no worker
+	runError      error           // with which the worker of Run had to stop
+	runWasStopped bool            // Run is stopping or has returned, and was not called again
 }
 
 // New returns an engine. It does not connect to the database.
@@ -215,7 +215,7 @@ func (e *Engine) startUnlessNameTaken(ctx context.Context, by writeCaller, reque
 		return nil, err
 	}
 	if len(wrong) == 0 {
-		return e.startRuns(ctx, by, requests)
+		return e.createRuns(ctx, by, requests)
 	}
 	return e.startValid(ctx, by, requests, wrong)
 }
@@ -233,15 +233,15 @@ func (e *Engine) startValid(ctx context.Context, by writeCaller, requests []Star
 	if len(fit) == 0 {
 		return startResults, nil
 	}
-	started, err := e.startRuns(ctx, by, fit)
+	started, err := e.createRuns(ctx, by, fit)
 	for i, s := range started {
 		startResults[places[i]] = s
 	}
 	return startResults, err
 }
 
-// startRuns starts the runs of the requests.
-func (e *Engine) startRuns(ctx context.Context, by writeCaller, requests []StartRequest) ([]StartResult, error) {
+// createRuns writes the runs of the requests, and executes at once those for which the worker of this process has slots.
+func (e *Engine) createRuns(ctx context.Context, by writeCaller, requests []StartRequest) ([]StartResult, error) {
 	if err := e.CheckQueues(ctx, requests); err != nil {
 		return nil, err
 	}

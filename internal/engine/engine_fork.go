@@ -23,7 +23,7 @@ func (q *RepairRequest) storedValues() map[string][]byte {
 
 // Fork starts a root run that begins with a copy of the history of the run ref. The other run does not change, and may be
 // live. What is copied are outcomes, which do not change either, so the copy needs no lock.
-func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*RepairedRun, error) {
+func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*PlannedRunRepair, error) {
 	if err := e.checkNoWorkersBefore(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*Repair
 	return made, nil
 }
 
-func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*RepairedRun, error) {
+func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*PlannedRunRepair, error) {
 	history, err := e.store.History(ctx, row.UUID)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*R
 	subject, r := &repair.RunToRepair{Run: row, History: history}, &repair.Request{From: naming.ParseDisplay(q.From), FromEnd: q.FromEnd, Now: e.clock.Now()}
 	steps, detail, err := repair.CopyHistory(subject, r, q.storedValues())
 	if err != nil || q.DryRun {
-		return &RepairedRun{Run: &store.Run{Name: q.NewID}, Generation: 1, Detail: detail}, err
+		return &PlannedRunRepair{Run: &store.Run{Name: q.NewID}, Generation: 1, Detail: detail}, err
 	}
 	if err := copyProblem(row, steps); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*R
 	if w := e.worker(); w != nil {
 		w.wakeLoops()
 	}
-	return &RepairedRun{Run: run, Generation: 1, Detail: detail}, nil
+	return &PlannedRunRepair{Run: run, Generation: 1, Detail: detail}, nil
 }
 
 // copyProblem returns why a payload of the copy cannot be decoded, or nil. It would be encoded anew for the other run.

@@ -16,7 +16,7 @@ func (e *Engine) WorkerHealth() WorkerHealth {
 	e.mu.Lock()
 	h := WorkerHealth{HasWorkflows: len(e.workflows) > 0, Lease: e.cfg.Lease, StopError: e.runError}
 	var w *worker
-	if s := e.session; s != nil {
+	if s := e.lifetime; s != nil {
 		h.IsRunning, w = s.usedByRun, s.worker
 	}
 	e.mu.Unlock()

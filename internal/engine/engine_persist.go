@@ -97,7 +97,7 @@ func (e *Engine) writeWithRetry(ctx context.Context, by writeCaller, beforeAlone
 
 // retryWriteAlone continues persist after its first attempt, which failed with last.
 func (e *Engine) retryWriteAlone(ctx context.Context, by writeCaller, beforeAlone func(), write writeFunc, last error) error {
-	alone := e.journal.NewSoloWriter()
+	alone := e.journal.NewSeparateTxWriter()
 	defer alone.Close()
 	doubtful := mayHaveCommitted(last)
 	if beforeAlone != nil && !doubtful {

@@ -41,8 +41,8 @@ const (
 	ForkVerb     = "fork"
 )
 
-// RepairedRun is the part of a repair that concerns one run.
-type RepairedRun struct {
+// PlannedRunRepair is the part of a repair that concerns one run.
+type PlannedRunRepair struct {
 	Run        *store.Run // as it was
 	Generation int32      // the number of the new generation
 	Detail     record.RepairDetail
@@ -63,7 +63,7 @@ const (
 // Repair makes the next generation of a run, and in a retry of the failed children that its failure names. It returns the repaired
 // runs, parents first. It returns a *StateError for a run whose state does not allow it, and an error of package repair for a
 // request that does not fit the history of the run.
-func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]RepairedRun, error) {
+func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]PlannedRunRepair, error) {
 	if err := e.checkNoWorkersBefore(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ type repairPlanner struct {
 
 	// These are of one try.
 	storeRequest     store.RepairRequest
-	runs             []RepairedRun
+	runs             []PlannedRunRepair
 	childrenToCancel []uuid.UUID
 	childrenToResume []uuid.UUID
 }
@@ -258,7 +258,7 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 		return false, err
 	}
 	p.storeRequest.Runs = append(p.storeRequest.Runs, made.Repair)
-	p.runs = append(p.runs, RepairedRun{Run: row, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.ChildrenToCancel})
+	p.runs = append(p.runs, PlannedRunRepair{Run: row, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.ChildrenToCancel})
 	p.childrenToCancel = append(p.childrenToCancel, made.ChildrenToCancel...)
 	p.noteChildrenToResume(s, made)
 	for _, id := range made.ChildrenToRetry {

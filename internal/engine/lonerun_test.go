@@ -29,7 +29,7 @@ func newLoneRun(t *testing.T, s store.Store, c store.ClaimedRun) *run {
 	}
 	w := newWorker(e)
 	w.slots.Open()
-	e.session = &workerSession{worker: w}
+	e.lifetime = &workerLifetime{worker: w}
 	c.Run.UUID, c.Run.Name, c.Run.Workflow, c.Run.Status = store.NewUUID(0), cmp.Or(c.Run.Name, "lone"), "w", store.Running
 	c.Run.Epoch, c.Run.WakeAt = store.Epoch{Count: 1}, e.clock.Now().Add(time.Minute)
 	r := newRun(w, &c)

@@ -80,7 +80,7 @@ func (p *replayFindings) noteNext(full string, kind store.Kind) {
 	p.out.NextCalls = append(p.out.NextCalls, NextCall{naming.Display(full), kind})
 }
 
-func (p *replayFindings) noteNeededChange(name string, kind store.Kind) {
+func (p *replayFindings) noteNeededNameChange(name string, kind store.Kind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if need := (NextCall{name, kind}); !slices.Contains(p.out.NeededChanges, need) {
@@ -119,7 +119,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 	r := newRun(p.w, &store.ClaimedRun{Run: own, History: history})
 	r.preflightFindings = new(replayFindings)
 	r.endWriteBegan.Store(true) // nothing is written
-	r.noteNeededChanges()
+	r.noteNeededNameChanges()
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned) // also after a Goexit
@@ -171,20 +171,20 @@ func (p *replayFindings) hasNoFinding() bool {
 	return p.out.Diverged == nil && len(p.out.NextCalls) == 0
 }
 
-// noteNeededChanges notes which declared changes of names the history needs, or the idempotency keys of calls that a repair has dropped.
-func (r *run) noteNeededChanges() {
+// noteNeededNameChanges notes which declared changes of names the history needs, or the idempotency keys of calls that a repair has dropped.
+func (r *run) noteNeededNameChanges() {
 	def := r.workflowDefinition()
 	noteRenamed := func(last string, kind store.Kind) {
 		for _, old := range def.PreviousCallNames {
 			if old == last {
-				r.preflightFindings.noteNeededChange(last, kind)
+				r.preflightFindings.noteNeededNameChange(last, kind)
 			}
 		}
 	}
 	for name, row := range r.history {
 		last := name[len(scopePrefix(name)):]
 		if def.Retired[last] {
-			r.preflightFindings.noteNeededChange(last, row.Kind)
+			r.preflightFindings.noteNeededNameChange(last, row.Kind)
 		}
 		noteRenamed(last, row.Kind)
 	}

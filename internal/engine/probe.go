@@ -79,11 +79,12 @@ func (e *Engine) attachProbe(s store.Store) {
 // notifyProbe notifies the probe of a call. recorded is the call's row in history, or nil.
 func (r *run) notifyProbe(name string, kind store.Kind, recorded *store.Step) {
 	if p := r.e.probe; p != nil {
-		p.OnCall(r.describeCall(name, kind, recorded != nil && recorded.Status.IsTerminal()))
+		p.OnCall(r.probedCall(name, kind, recorded != nil && recorded.Status.IsTerminal()))
 	}
 }
 
-func (r *run) describeCall(name string, kind store.Kind, recorded bool) ProbedCall {
+// probedCall describes a call of the run for the probe. recorded tells that history holds the result of the call.
+func (r *run) probedCall(name string, kind store.Kind, recorded bool) ProbedCall {
 	return ProbedCall{
 		Run: r.row.UUID, Parent: r.row.Parent, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
 		Name: name, Kind: kind, Recorded: recorded,
@@ -104,7 +105,7 @@ func (t *stepTask) outputToRecord(output []byte) (record []byte, own bool) {
 	if t.r.e.probe == nil {
 		return output, true
 	}
-	record = t.r.e.probe.OutputToCommit(t.r.describeCall(t.name, t.spec.Kind, false), output)
+	record = t.r.e.probe.OutputToCommit(t.r.probedCall(t.name, t.spec.Kind, false), output)
 	return record, bytes.Equal(record, output)
 }
 
@@ -114,7 +115,7 @@ func (t *stepTask) chooseWinners(spec *ChoiceSpec) ([]int, error) {
 	if t.r.e.probe == nil {
 		return spec.Deciders, nil
 	}
-	c := t.r.describeCall(t.name, store.KindChoice, false)
+	c := t.r.probedCall(t.name, store.KindChoice, false)
 	c.Attempt = t.attempt
 	out, failure := t.r.e.probe.Attempt(t.s.stepsCtx, c, func() (AttemptOutput, *record.Failure) {
 		made := spec.newRecordWithDeciders(spec.Deciders)
@@ -132,7 +133,7 @@ func (t *stepTask) chooseWinners(spec *ChoiceSpec) ([]int, error) {
 }
 
 func (t *stepTask) performProbed(ctx *attemptContext) (got attemptResult) {
-	c := t.r.describeCall(t.name, t.spec.Kind, false)
+	c := t.r.probedCall(t.name, t.spec.Kind, false)
 	c.Attempt = t.attempt
 	got.out, got.failure = t.r.e.probe.Attempt(ctx, c, func() (AttemptOutput, *record.Failure) {
 		got = t.callChosenFunc(ctx)

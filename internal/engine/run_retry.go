@@ -133,7 +133,7 @@ func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repai
 	own.Before = store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}
 	own.Status, own.WakeAt, own.Deadline = store.Waiting, wake, time.Time{}
 	p.storeRequest.Runs = []store.RunRepair{*own}
-	p.runs = []RepairedRun{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.ChildrenToCancel}}
+	p.runs = []PlannedRunRepair{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.ChildrenToCancel}}
 	p.childrenToCancel = made.ChildrenToCancel
 	for _, child := range made.ChildrenToRetry {
 		if err := r.addFailedChild(ctx, p, child, now, due); err != nil {

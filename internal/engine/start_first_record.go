@@ -16,7 +16,7 @@ type FirstRecord struct {
 	Output []byte
 }
 
-// startsOfOneCall are the rows that one call of startRuns writes.
+// startsOfOneCall are the rows that one call of createRuns writes.
 type startsOfOneCall struct {
 	starts []*store.StartWrite
 	local  []*store.StartWrite // those whose runs this process executes at once

@@ -198,8 +198,8 @@ func (l *foldLocks) lockKey(ctx context.Context, key store.FoldKey) (unlock func
 	}
 }
 
-// startFolded makes the start of a call of a scope that folds. own tells that the call has named the run.
-func (t *stepTask) startFolded(ctx context.Context, q *StartRequest, own bool) (StartResult, error) {
+// executeFoldingStart executes a start that folds and that a call of a workflow makes. own tells that the call has named the run.
+func (t *stepTask) executeFoldingStart(ctx context.Context, q *StartRequest, own bool) (StartResult, error) {
 	writes, by := t.effectWriteContext(ctx)
 	started, err := t.r.e.startFoldUnlessNameTaken(writes, by, q)
 	if own && errors.Is(started.Err, ErrIDConflict) && started.Run.Workflow == q.Workflow {

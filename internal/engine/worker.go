@@ -24,7 +24,7 @@ import (
 // It then abandons the remaining runs, and their later writes are fenced.
 const drainExtraWait = time.Second
 
-// worker executes runs during one session. Each part of its state has a type with a mutex of its own. These
+// worker executes runs during one workerLifetime. Each part of its state has a type with a mutex of its own. These
 // mutexes are the last in any order of locks: no other lock is taken while one of them is held. hearing is
 // taken before them.
 type worker struct {
@@ -83,9 +83,9 @@ func newWorker(e *Engine) *worker {
 	return w
 }
 
-// serveSession registers the worker, runs its loops until ctx ends, and drains. It returns why the worker could
+// serve registers the worker, runs its loops until ctx ends, and drains. It returns why the worker could
 // not begin, or could not continue.
-func (w *worker) serveSession(ctx context.Context) (err error) {
+func (w *worker) serve(ctx context.Context) (err error) {
 	defer w.endRunContexts(ErrShutdown)
 	if len(w.workflows) == 0 { // a client: it executes nothing, and is not registered
 		w.log.Warn("Run was called on an engine without workflows, and executes nothing: list them in Config.Workflows, or leave Run out")
@@ -340,7 +340,7 @@ func (w *worker) newClaimQuery() store.ClaimQuery {
 		Worker: w.id, Nonce: store.NewNonce(), Filter: w.e.claimFilter, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.crashesBeforePause(),
 	}
 	w.renewalOutage.setOutageBounds(&q, w.e.cfg.Lease)
-	w.failedClaims.extendOutage(&q)
+	w.failedClaims.extendOutageOfQuery(&q)
 	return q
 }
 

@@ -30,8 +30,8 @@ func namesToRecord(names []string) []string {
 	return names
 }
 
-// unservedRuns describes a pair of queue and workflow with due runs that no live worker executes.
-type unservedRuns struct {
+// unexecutedPair describes a pair of queue and workflow with due runs that no live worker executes.
+type unexecutedPair struct {
 	firstSeen time.Time // when the pair was first seen, on this process's clock
 	logged    bool
 }
@@ -39,7 +39,7 @@ type unservedRuns struct {
 // unexecutedLoop checks from time to time for due runs that no live worker executes.
 func (w *worker) unexecutedLoop(ctx context.Context) {
 	every := min(w.e.cfg.Lease, maxUnexecutedCheckInterval)
-	seen := make(map[store.QueueWorkflow]*unservedRuns)
+	seen := make(map[store.QueueWorkflow]*unexecutedPair)
 	for sleepCtx(ctx, w.otherWorkers.pollInterval(every)) {
 		places, err := w.findUnexecuted(ctx)
 		if err != nil {
@@ -101,13 +101,13 @@ func (w *worker) findUnexecuted(ctx context.Context) ([]store.OverdueLane, error
 
 // logUnexecuted logs each pair that has been in places for at least the time after, and removes from
 // seen the pairs that a worker executes now.
-func (w *worker) logUnexecuted(seen map[store.QueueWorkflow]*unservedRuns, places []store.OverdueLane, after time.Duration) {
+func (w *worker) logUnexecuted(seen map[store.QueueWorkflow]*unexecutedPair, places []store.OverdueLane, after time.Duration) {
 	still := make(map[store.QueueWorkflow]bool, len(places))
 	for _, o := range places {
 		still[o.QueueWorkflow] = true
 		u := seen[o.QueueWorkflow]
 		if u == nil {
-			u = &unservedRuns{firstSeen: time.Now()}
+			u = &unexecutedPair{firstSeen: time.Now()}
 			seen[o.QueueWorkflow] = u
 		}
 		if u.logged || time.Since(u.firstSeen) < after {

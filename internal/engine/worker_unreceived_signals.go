@@ -26,10 +26,11 @@ const (
 // endedRuns holds the runs that this worker has ended and not yet checked for unreceived signals.
 type endedRuns struct {
 	mu   sync.Mutex
-	runs []endedRun
+	runs []endedRunToCheck
 }
 
-type endedRun struct {
+// endedRunToCheck is a run that has ended, and may have signals that it never received.
+type endedRunToCheck struct {
 	id             uuid.UUID
 	name, workflow string
 }
@@ -38,11 +39,11 @@ func (e *endedRuns) add(r *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.runs) < maxEndedRuns {
-		e.runs = append(e.runs, endedRun{r.row.UUID, r.row.Name, r.row.Workflow})
+		e.runs = append(e.runs, endedRunToCheck{r.row.UUID, r.row.Name, r.row.Workflow})
 	}
 }
 
-func (e *endedRuns) takeAll() []endedRun {
+func (e *endedRuns) takeAll() []endedRunToCheck {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	runs := e.runs
@@ -64,7 +65,7 @@ func (w *worker) logUnreceived(ctx context.Context) {
 		some := runs[:min(len(runs), endedRunsPerSearch)]
 		runs = runs[len(some):]
 		all := make([]uuid.UUID, len(some))
-		by := make(map[uuid.UUID]*endedRun, len(some))
+		by := make(map[uuid.UUID]*endedRunToCheck, len(some))
 		for i := range some {
 			all[i] = some[i].id
 			by[some[i].id] = &some[i]

@@ -76,7 +76,7 @@ func (w *worker) reportVersion(ctx context.Context) error {
 	now := w.e.clock.Now()
 	own := w.e.programVersion()
 	quiet, _ := w.quiet.get()
-	report := store.VersionReport{Version: own, Now: now, Workflows: w.workflows, Queues: w.e.cfg.Queues, FirstSeen: make([]time.Time, len(w.workflows))}
+	report := store.WorkerVersionReport{Version: own, Now: now, Workflows: w.workflows, Queues: w.e.cfg.Queues, FirstSeen: make([]time.Time, len(w.workflows))}
 	for i, workflow := range w.workflows {
 		report.FirstSeen[i] = v.firstSeen[workflow]
 	}

@@ -15,7 +15,7 @@ type reportedVersions struct {
 	all []string
 }
 
-func (s *reportedVersions) RecordVersion(_ context.Context, r *store.VersionReport) (store.KnownVersions, error) {
+func (s *reportedVersions) RecordVersion(_ context.Context, r *store.WorkerVersionReport) (store.KnownVersions, error) {
 	s.all = append(s.all, r.Version)
 	return store.KnownVersions{Sightings: []store.VersionSighting{{Workflow: "w", Version: "v2", FirstSeen: r.Now, LastSeen: r.Now}}}, nil
 }

@@ -17,15 +17,15 @@
 //
 // A flush can fail for three reasons:
 //   - The database is unavailable, or rolled the transaction back. The journal retries the same
-//     batch with backoff, also that of a SoloWriter. If the first attempt was committed although
+//     batch with backoff, also that of a SeparateTxWriter. If the first attempt was committed although
 //     its result was lost, the retry finds the rows in the wanted state, and their outcome is Written.
 //   - The database rejected a value or a statement. The journal bisects the batch, so that only the
 //     entry with the rejected row fails.
 //   - Another transaction has locked a row or a name. The journal flushes the entries that wait for
 //     no locks at once, and returns ErrLocked to each other caller. Those callers then write with
-//     SoloWriter, in transactions for which nobody else waits. See solo_writer.go.
+//     SeparateTxWriter, in transactions for which nobody else waits. See separate_tx_writer.go.
 //
-// The journal does not retry rejected or locked writes. The caller retries them with SoloWriter.
+// The journal does not retry rejected or locked writes. The caller retries them with SeparateTxWriter.
 //
 // Only the journal calls Store.Commit. The journal is not the history: the history is the list of
 // checkpoints of one run, and the store keeps it.
@@ -85,17 +85,17 @@ type Journal struct {
 	hasSingleWriter bool      // no second writer starts
 	entryPool       sync.Pool // of *Entry
 
-	soloSlots chan struct{} // limits the concurrent transactions of SoloWriter
+	separateTxSlots chan struct{} // limits the concurrent transactions of SeparateTxWriter
 
-	mu                 sync.Mutex
-	pendingEntries     []*Entry
-	activeWriters      int
-	writerTransactions [2]transactionRuns
-	awaitedLocks       map[string]int     // the number of SoloWriter writers that wait for each lock, by the key of the lock
-	soloTransactions   []*transactionRuns // one for each transaction of SoloWriter that is in progress
-	closed             bool
-	writersDone        chan struct{} // closed when the last writer ends after Close
-	callerReturnRate   float64       // moving average: the fraction of a flush's callers that append to the next flush in time
+	mu                   sync.Mutex
+	pendingEntries       []*Entry
+	activeWriters        int
+	writerTransactions   [2]transactionRuns
+	awaitedLocks         map[string]int     // the number of SeparateTxWriter writers that wait for each lock, by the key of the lock
+	separateTransactions []*transactionRuns // one for each transaction of SeparateTxWriter that is in progress
+	closed               bool
+	writersDone          chan struct{} // closed when the last writer ends after Close
+	callerReturnRate     float64       // moving average: the fraction of a flush's callers that append to the next flush in time
 }
 
 // New returns a journal that commits with the given function. It calls observe, if that is not nil,
@@ -111,7 +111,7 @@ func New(commit CommitFunc, observe func(FlushStats), patience time.Duration) *J
 	return &Journal{
 		commit: commit, onFlush: observe, patience: patience,
 		flushCtx: ctx, cancelFlushes: cancel, writersDone: make(chan struct{}),
-		soloSlots: make(chan struct{}, maxSoloTransactions), awaitedLocks: make(map[string]int),
+		separateTxSlots: make(chan struct{}, maxSeparateTransactions), awaitedLocks: make(map[string]int),
 	}
 }
 
@@ -134,7 +134,7 @@ func (j *Journal) appendEntry(e *Entry, callerMayWrite bool) (own *transactionRu
 		j.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if len(j.awaitedLocks) > 0 && j.needsLockOfSoloWriter(e) {
+	if len(j.awaitedLocks) > 0 && j.needsLockOfSeparateTxWriter(e) {
 		j.mu.Unlock()
 		e.result <- errLockAwaited
 		return nil, nil
@@ -263,7 +263,7 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 			rest = append(rest, j.pendingEntries[i:]...)
 			break
 		}
-		if other.conflictsWith(e) || len(j.soloTransactions) > 0 && j.conflictsWithSolo(e) {
+		if other.conflictsWith(e) || len(j.separateTransactions) > 0 && j.conflictsWithSeparateTx(e) {
 			rest = append(rest, e)
 			continue
 		}

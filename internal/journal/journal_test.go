@@ -227,9 +227,9 @@ func TestNothingIsWrittenForACallerThatHasLeft(t *testing.T) {
 	defer closeNow(t, j)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	solo := j.NewSoloWriter()
-	defer solo.Close()
-	for name, w := range map[string]Writer{"journal": j, "alone": solo} {
+	separate := j.NewSeparateTxWriter()
+	defer separate.Close()
+	for name, w := range map[string]Writer{"journal": j, "alone": separate} {
 		for range 1000 {
 			var written *WriteError
 			if err := w.WriteStep(ended, step(name)); !errors.As(err, &written) || written.MayHaveCommitted || !errors.Is(err, context.Canceled) {

@@ -7,22 +7,22 @@ import (
 
 // Stats counts what a journal has done since New, and the entries that are pending now.
 type Stats struct {
-	Flushes          int64         // committed flushes
-	WrittenRows      int64         // items in the committed flushes
-	WrittenBytes     int64         // approximate bytes in the committed flushes, with the overhead of rows
-	LargestFlushRows int64         // items in the largest committed flush
-	TotalFlushTime   time.Duration // sum of the durations of the committed flushes; two may overlap
-	AverageFlushTime time.Duration // moving average of the duration of a flush, over about the last 16
-	FailedFlushes    int64         // failed flushes; most of them were split and tried again
-	FlushRetries     int64         // retries of flushes while the database was unavailable
-	SoloTransactions int64         // transactions by SoloWriter
-	PendingEntries   int           // entries that wait for a flush to begin
+	Flushes              int64         // committed flushes
+	WrittenRows          int64         // items in the committed flushes
+	WrittenBytes         int64         // approximate bytes in the committed flushes, with the overhead of rows
+	LargestFlushRows     int64         // items in the largest committed flush
+	TotalFlushTime       time.Duration // sum of the durations of the committed flushes; two may overlap
+	AverageFlushTime     time.Duration // moving average of the duration of a flush, over about the last 16
+	FailedFlushes        int64         // failed flushes; most of them were split and tried again
+	FlushRetries         int64         // retries of flushes while the database was unavailable
+	SeparateTransactions int64         // transactions by SeparateTxWriter
+	PendingEntries       int           // entries that wait for a flush to begin
 }
 
 // journalCounters holds the figures of Stats. Only writers update it, once a flush, so that callers which
 // append do not contend for it.
 type journalCounters struct {
-	flushes, items, bytes, largest, totalTime, averageTime, failedFlushes, retries, soloTransactions atomic.Int64
+	flushes, items, bytes, largest, totalTime, averageTime, failedFlushes, retries, separateTransactions atomic.Int64
 }
 
 // averagedFlushes is the approximate number of flushes that Stats.AverageFlushTime averages.
@@ -63,6 +63,6 @@ func (j *Journal) Stats() Stats {
 	return Stats{
 		Flushes: c.flushes.Load(), WrittenRows: c.items.Load(), WrittenBytes: c.bytes.Load(), LargestFlushRows: c.largest.Load(),
 		TotalFlushTime: time.Duration(c.totalTime.Load()), AverageFlushTime: time.Duration(c.averageTime.Load()),
-		FailedFlushes: c.failedFlushes.Load(), FlushRetries: c.retries.Load(), SoloTransactions: c.soloTransactions.Load(), PendingEntries: j.PendingEntries(),
+		FailedFlushes: c.failedFlushes.Load(), FlushRetries: c.retries.Load(), SeparateTransactions: c.separateTransactions.Load(), PendingEntries: j.PendingEntries(),
 	}
 }

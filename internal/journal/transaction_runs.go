@@ -68,7 +68,9 @@ func (j *Journal) removeWriter(own *transactionRuns) {
 }
 
 // hasNoWriters reports whether no transaction is in progress. The caller holds j.mu.
-func (j *Journal) hasNoWriters() bool { return j.activeWriters == 0 && len(j.soloTransactions) == 0 }
+func (j *Journal) hasNoWriters() bool {
+	return j.activeWriters == 0 && len(j.separateTransactions) == 0
+}
 
 // otherWriterRuns returns the runs in the transaction of the other writer; they are none if there is no
 // other writer. The caller holds j.mu.

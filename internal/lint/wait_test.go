@@ -17,7 +17,7 @@ var mayWait = map[string]string{
 	"faults/process_test.go next":                                         "bounds the wait for a line of a process, and fails the test",
 	"faults/proxy_test.go pass":                                           "a slow network is what the proxy plays",
 	"internal/pgtest/server_test.go gone":                                 "asks the operating system whether a process has ended",
-	"internal/journal/solo_writer_test.go pass":                           "lets the time of a synctest bubble pass",
+	"internal/journal/separate_tx_writer_test.go pass":                    "lets the time of a synctest bubble pass",
 	"internal/results/waiters_test.go pass":                               "lets the time of a synctest bubble pass",
 	"durabletest/signup_test.go TestUntilNothingMoreHappens":              "the condition that never holds is the misuse",
 	"faults/late_test.go lateReply":                                       "the proxy lets a reply or a COMMIT go at a time that the test sets",

@@ -66,8 +66,8 @@ type ControlResult struct {
 	Requested int
 }
 
-// ControlledRun is one run of the tree that a [ControlRequest] changes, with the columns that [ControlRequest.Plan] needs.
-type ControlledRun struct {
+// RunToControl is one run of the tree that a [ControlRequest] changes, with the columns that [ControlRequest.Plan] needs.
+type RunToControl struct {
 	UUID     uuid.UUID
 	Parent   uuid.NullUUID
 	Status   Status
@@ -102,7 +102,7 @@ const (
 // ControlChange is one guarded update of a locked run. The update applies only if the run still has the UUID, Status, Epoch and
 // Control of Before.
 type ControlChange struct {
-	Before  ControlledRun
+	Before  RunToControl
 	Status  Status
 	Control ControlBits
 	Wake    WakeAtUpdate
@@ -122,12 +122,12 @@ func (c *ControlChange) Ends() bool { return c.Status.IsTerminal() }
 //
 // Plan does not access the database. The PostgreSQL and the SQLite store both call Plan, so that a request has the same effect
 // in both databases.
-func (o *ControlRequest) Plan(nodes []ControlledRun) (changes []ControlChange, wake []uuid.UUID) {
-	p := controlPlanner{request: o, runsBefore: make(map[uuid.UUID]*ControlledRun, len(nodes)), runsAfter: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
+func (o *ControlRequest) Plan(nodes []RunToControl) (changes []ControlChange, wake []uuid.UUID) {
+	p := controlPlanner{request: o, runsBefore: make(map[uuid.UUID]*RunToControl, len(nodes)), runsAfter: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
 	for i := range nodes {
 		n := &nodes[i]
 		p.runsBefore[n.UUID] = n
-		p.runsAfter[n.UUID] = &plannedRun{ControlledRun: *n}
+		p.runsAfter[n.UUID] = &plannedRun{RunToControl: *n}
 	}
 	for i := range nodes {
 		if n := &nodes[i]; n.Parent.Valid {
@@ -164,7 +164,7 @@ func (o *ControlRequest) Plan(nodes []ControlledRun) (changes []ControlChange, w
 }
 
 type plannedRun struct {
-	ControlledRun
+	RunToControl
 	wakeAtUpdate WakeAtUpdate
 	auditUpdate  AuditColumnsUpdate
 }
@@ -172,7 +172,7 @@ type plannedRun struct {
 type controlPlanner struct {
 	request    *ControlRequest
 	result     *ControlResult
-	runsBefore map[uuid.UUID]*ControlledRun
+	runsBefore map[uuid.UUID]*RunToControl
 	runsAfter  map[uuid.UUID]*plannedRun
 	children   map[uuid.UUID][]*plannedRun
 }

@@ -17,8 +17,8 @@ func TestPlanOrder(t *testing.T) {
 	o := &store.ControlRequest{Verb: store.VerbCancel}
 	for range 100 {
 		id, _ := store.NewRootIdentity("")
-		child := store.ControlledRun{UUID: store.NewChildUUID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Status: store.Pending}
-		nodes = append(nodes, store.ControlledRun{UUID: id, Status: store.Waiting, Epoch: store.Epoch{Count: 1}}, child)
+		child := store.RunToControl{UUID: store.NewChildUUID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Status: store.Pending}
+		nodes = append(nodes, store.RunToControl{UUID: id, Status: store.Waiting, Epoch: store.Epoch{Count: 1}}, child)
 		o.Runs = append(o.Runs, child.UUID)
 	}
 	changes, wake := o.Plan(nodes)

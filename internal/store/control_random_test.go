@@ -22,7 +22,7 @@ type life struct {
 func newLife(t *testing.T, seed uint64) *life {
 	l := &life{T: t, Rand: rand.New(rand.NewPCG(seed, 0))}
 	for i := range byte(2 + l.IntN(12)) {
-		n := store.ControlledRun{UUID: nodeID('a' + i), Status: store.Pending}
+		n := store.RunToControl{UUID: nodeID('a' + i), Status: store.Pending}
 		if i > 0 {
 			parent := &l.nodes[l.IntN(int(i))]
 			n.Parent = uuid.NullUUID{UUID: parent.UUID, Valid: true}
@@ -117,7 +117,7 @@ func (l *life) concerned(runs []uuid.UUID) (nodes tree) {
 
 // consistent tries what holds of each run at any time: paused is who has a bit of it and is
 // not executed.
-func (l *life) consistent(n *store.ControlledRun) {
+func (l *life) consistent(n *store.RunToControl) {
 	l.Helper()
 	if n.Status.IsTerminal() || n.Status == store.Running {
 		return
@@ -128,7 +128,7 @@ func (l *life) consistent(n *store.ControlledRun) {
 }
 
 // above is whether a run that is paused itself, and neither ended nor ends, is above n.
-func (l *life) above(n *store.ControlledRun) bool {
+func (l *life) above(n *store.RunToControl) bool {
 	for up := l.nodes.find(n.Parent.UUID); up != nil; up = l.nodes.find(up.Parent.UUID) {
 		if !up.Status.IsTerminal() && up.Control&store.PausedItself != 0 {
 			return true

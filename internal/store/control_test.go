@@ -12,7 +12,7 @@ import (
 )
 
 // tree is a few runs of one tree, called by letters.
-type tree []store.ControlledRun
+type tree []store.RunToControl
 
 // nodeID is the ID of the run called by a letter; IDs are in the order of the letters.
 func nodeID(letter byte) uuid.UUID { return uuid.UUID{6: 0x70, 8: 0x80, 10: letter} }
@@ -24,7 +24,7 @@ func plant(t *testing.T, text string) tree {
 	var nodes tree
 	for _, word := range strings.Fields(text) {
 		head, traits, _ := strings.Cut(word, ":")
-		n := store.ControlledRun{UUID: nodeID(head[0]), Status: store.Pending}
+		n := store.RunToControl{UUID: nodeID(head[0]), Status: store.Pending}
 		if name, parent, ok := strings.Cut(head, "<"); ok {
 			n.UUID, n.Parent = nodeID(name[0]), uuid.NullUUID{UUID: nodeID(parent[0]), Valid: true}
 		}
@@ -38,7 +38,7 @@ func plant(t *testing.T, text string) tree {
 	return nodes
 }
 
-func grow(n *store.ControlledRun, trait string) bool {
+func grow(n *store.RunToControl, trait string) bool {
 	switch trait {
 	case "", "pending":
 	case "running":
@@ -85,7 +85,7 @@ func (nodes tree) apply(changes []store.ControlChange) tree {
 	return after
 }
 
-func (nodes tree) find(id uuid.UUID) *store.ControlledRun {
+func (nodes tree) find(id uuid.UUID) *store.RunToControl {
 	for i := range nodes {
 		if nodes[i].UUID == id {
 			return &nodes[i]
@@ -361,11 +361,11 @@ func TestPlanStopsAtDetachedRuns(t *testing.T) {
 	for i := range ids {
 		ids[i] = store.NewUUID(7)
 	}
-	beneath := func(i, parent int, detached bool) store.ControlledRun {
-		return store.ControlledRun{UUID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: store.Epoch{Count: 1}, Detached: detached}
+	beneath := func(i, parent int, detached bool) store.RunToControl {
+		return store.RunToControl{UUID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: store.Epoch{Count: 1}, Detached: detached}
 	}
 	o := &store.ControlRequest{Verb: store.VerbCancel, Scope: store.CancelDescendants, Runs: ids[:1]}
-	changes, _ := o.Plan([]store.ControlledRun{
+	changes, _ := o.Plan([]store.RunToControl{
 		{UUID: ids[0], Status: store.Running, Epoch: store.Epoch{Count: 1}}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
 	})
 	if len(changes) != 1 || changes[0].Before.UUID != ids[1] {

@@ -33,8 +33,8 @@ type VersionSighting struct {
 	LastSeen          time.Time // the last report of such a worker
 }
 
-// VersionReport is what a worker reports about its version.
-type VersionReport struct {
+// WorkerVersionReport is what a worker reports about its version.
+type WorkerVersionReport struct {
 	Version   string // an empty version is not recorded: the worker only reads
 	Now       time.Time
 	Workflows []string // sorted
@@ -45,7 +45,7 @@ type VersionReport struct {
 }
 
 // QueuesToRecord returns the queues of the report, each for a row, or an empty name for all queues.
-func (r *VersionReport) QueuesToRecord() []string {
+func (r *WorkerVersionReport) QueuesToRecord() []string {
 	if len(r.Queues) == 0 {
 		return []string{""}
 	}
@@ -64,7 +64,7 @@ type VersionStore interface {
 	// RecordVersion records a report of the worker's version for each of its workflows and queues, and returns all versions of
 	// these workflows. A new version is later than all that are recorded, whatever the clock says. Sightings older than
 	// VersionRetention are deleted.
-	RecordVersion(ctx context.Context, r *VersionReport) (KnownVersions, error)
+	RecordVersion(ctx context.Context, r *WorkerVersionReport) (KnownVersions, error)
 
 	// Versions returns the versions of the workflows.
 	Versions(ctx context.Context, workflows []string) (KnownVersions, error)

@@ -30,10 +30,10 @@ func (m *Model) control(o *store.ControlRequest) {
 			concerned[above.UUID] = true
 		}
 	}
-	var nodes []store.ControlledRun
+	var nodes []store.RunToControl
 	for id := range maps.Keys(concerned) {
 		r := m.Runs[id]
-		n := store.ControlledRun{UUID: id, Parent: r.Parent, Status: r.Status, Epoch: r.Epoch, Control: r.Control, Owner: r.Owner, Detached: r.Detached}
+		n := store.RunToControl{UUID: id, Parent: r.Parent, Status: r.Status, Epoch: r.Epoch, Control: r.Control, Owner: r.Owner, Detached: r.Detached}
 		nodes = append(nodes, n)
 	}
 	changes, wake := o.Plan(nodes)

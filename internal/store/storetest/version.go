@@ -29,7 +29,7 @@ func (b *fixture) report(version string, at time.Time, queues ...string) store.K
 
 func (b *fixture) reportFirstSeen(version string, at, first time.Time, queues ...string) store.KnownVersions {
 	b.Helper()
-	known, err := b.store.RecordVersion(b.ctx, &store.VersionReport{Version: version, Now: at, Workflows: []string{"flow"}, Queues: queues, FirstSeen: []time.Time{first}})
+	known, err := b.store.RecordVersion(b.ctx, &store.WorkerVersionReport{Version: version, Now: at, Workflows: []string{"flow"}, Queues: queues, FirstSeen: []time.Time{first}})
 	if err != nil {
 		b.Fatal(err)
 	}

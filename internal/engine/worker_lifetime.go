@@ -2,10 +2,10 @@ package engine
 
 import "context"
 
-// workerSession is the life of one worker. It begins when the first user needs a worker. It ends, drained, when
+// workerLifetime is the life of one worker. It begins when the first user needs a worker. It ends, drained, when
 // the context of Run ends, or when the last user leaves. Run is a user, and so is each caller that wants
 // a run executed in this process, so both can come and go in any order.
-type workerSession struct {
+type workerLifetime struct {
 	worker       *worker
 	cancel       context.CancelFunc
 	done         chan struct{} // closed after the drain
@@ -19,16 +19,16 @@ type workerSession struct {
 // not begin, or if the database is permanently lost. Callers that wait for runs (see KeepWorkerActive) keep
 // waiting, for results from other processes.
 func (e *Engine) Run(ctx context.Context) error {
-	s := e.joinWorkerSession(true)
+	s := e.joinWorkerLifetime(true)
 	if s == nil {
 		return ErrRunning
 	}
 	select {
 	case <-ctx.Done():
-		e.stopWorkerSession(s)
+		e.stopWorkerLifetime(s)
 	case <-s.done:
 	}
-	e.leaveWorkerSession(s, true)
+	e.leaveWorkerLifetime(s, true)
 	<-s.done
 	return s.err
 }
@@ -43,12 +43,12 @@ func (e *Engine) KeepWorkerActive(ctx context.Context) (executed bool, failed <-
 	if t, ok := ctx.Value(attemptContextKey{}).(*stepTask); ok && t.r.e == e {
 		return true, nil, func() error { return nil }
 	}
-	s := e.joinWorkerSession(false)
+	s := e.joinWorkerLifetime(false)
 	if s == nil {
 		return false, nil, func() error { return nil }
 	}
 	return true, s.workerFailed, func() error {
-		last := e.leaveWorkerSession(s, false)
+		last := e.leaveWorkerLifetime(s, false)
 		select {
 		case <-s.workerFailed:
 			last = true // done is about to be closed
@@ -62,22 +62,22 @@ func (e *Engine) KeepWorkerActive(ctx context.Context) (executed bool, failed <-
 	}
 }
 
-// joinWorkerSession enters the current session, or begins a session if there is none. The goroutine of the session ends with its
-// worker. joinWorkerSession returns nil for a second Run, and for other users if Run was stopped.
-func (e *Engine) joinWorkerSession(isRun bool) *workerSession {
+// joinWorkerLifetime enters the current lifetime, or begins a lifetime if there is none. The goroutine of the lifetime ends with its
+// worker. joinWorkerLifetime returns nil for a second Run, and for other users if Run was stopped.
+func (e *Engine) joinWorkerLifetime(isRun bool) *workerLifetime {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !isRun && e.runWasStopped {
 		return nil
 	}
-	s := e.session
+	s := e.lifetime
 	if s == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		s = &workerSession{worker: newWorker(e), cancel: cancel, done: make(chan struct{}), workerFailed: make(chan struct{})}
-		e.session = s
+		s = &workerLifetime{worker: newWorker(e), cancel: cancel, done: make(chan struct{}), workerFailed: make(chan struct{})}
+		e.lifetime = s
 		go func() {
 			defer close(s.done)
-			if s.err = s.worker.serveSession(ctx); s.err != nil {
+			if s.err = s.worker.serve(ctx); s.err != nil {
 				close(s.workerFailed)
 			}
 			e.mu.Lock()
@@ -85,8 +85,8 @@ func (e *Engine) joinWorkerSession(isRun bool) *workerSession {
 			if s.usedByRun {
 				e.runError = s.err
 			}
-			if e.session == s {
-				e.session = nil // the worker could not begin, or had to stop
+			if e.lifetime == s {
+				e.lifetime = nil // the worker could not begin, or had to stop
 			}
 		}()
 	}
@@ -100,37 +100,37 @@ func (e *Engine) joinWorkerSession(isRun bool) *workerSession {
 	return s
 }
 
-// stopWorkerSession ends the session of Run even if it has other users, and prevents a new session until Run is called
+// stopWorkerLifetime ends the lifetime of Run even if it has other users, and prevents a new lifetime until Run is called
 // again.
-func (e *Engine) stopWorkerSession(s *workerSession) {
+func (e *Engine) stopWorkerLifetime(s *workerLifetime) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.runWasStopped = true
-	e.endWorkerSession(s)
+	e.endWorkerLifetime(s)
 }
 
-// endWorkerSession ends the session. e.mu is held.
-func (e *Engine) endWorkerSession(s *workerSession) {
-	if e.session == s {
-		e.session = nil
+// endWorkerLifetime ends the lifetime. e.mu is held.
+func (e *Engine) endWorkerLifetime(s *workerLifetime) {
+	if e.lifetime == s {
+		e.lifetime = nil
 	}
 	s.cancel()
 }
 
-// leaveWorkerSession leaves the session, and ends it if it has no other users. It reports whether the caller must wait
+// leaveWorkerLifetime leaves the lifetime, and ends it if it has no other users. It reports whether the caller must wait
 // for the drain.
-func (e *Engine) leaveWorkerSession(s *workerSession, isRun bool) (mustAwaitDrain bool) {
+func (e *Engine) leaveWorkerLifetime(s *workerLifetime, isRun bool) (mustAwaitDrain bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.users--
-	stopped := e.session != s // Run waits for the drain
+	stopped := e.lifetime != s // Run waits for the drain
 	if isRun {
 		s.usedByRun = false
 	}
 	if s.users > 0 {
 		return false
 	}
-	e.endWorkerSession(s)
+	e.endWorkerLifetime(s)
 	return !stopped
 }
 
@@ -138,8 +138,8 @@ func (e *Engine) leaveWorkerSession(s *workerSession, isRun bool) (mustAwaitDrai
 func (e *Engine) worker() *worker {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.session == nil {
+	if e.lifetime == nil {
 		return nil
 	}
-	return e.session.worker
+	return e.lifetime.worker
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// maxSoloTransactions limits the concurrent transactions of SoloWriter. Each of them may wait for a lock,
+// maxSeparateTransactions limits the concurrent transactions of SeparateTxWriter. Each of them may wait for a lock,
 // and occupies a connection meanwhile.
-const maxSoloTransactions = 4
+const maxSeparateTransactions = 4
 
 // waitAfterCancel is how long a call whose context has ended still waits for its transaction, so that it
 // can usually report whether anything was written.
@@ -51,25 +51,25 @@ func newWriteError(err error, mayHaveCommitted bool) error {
 	return &WriteError{MayHaveCommitted: mayHaveCommitted || errors.Is(err, store.ErrUnavailable), Err: err}
 }
 
-// SoloWriter writes the items of one caller in transactions of their own, so that no other caller waits
+// SeparateTxWriter writes the items of one caller in transactions of their own, so that no other caller waits
 // for the same locks. It retries a transaction while the database is unavailable, as for a batch; the
-// caller retries rejected and locked writes. Until SoloWriter is closed, other
+// caller retries rejected and locked writes. Until SeparateTxWriter is closed, other
 // entries that need the locks of its first write fail with ErrLocked at once, so that they do not
-// delay a batch either. SoloWriter is not safe for concurrent use. Create it with [Journal.NewSoloWriter], and
+// delay a batch either. SeparateTxWriter is not safe for concurrent use. Create it with [Journal.NewSeparateTxWriter], and
 // close it.
-type SoloWriter struct {
+type SeparateTxWriter struct {
 	journal  *Journal
 	lockKeys []string
 }
 
-var _ Writer = (*SoloWriter)(nil)
+var _ Writer = (*SeparateTxWriter)(nil)
 
-// NewSoloWriter returns a writer for a caller whose items the database rejected, or whose rows another
+// NewSeparateTxWriter returns a writer for a caller whose items the database rejected, or whose rows another
 // transaction has locked.
-func (j *Journal) NewSoloWriter() *SoloWriter { return &SoloWriter{journal: j} }
+func (j *Journal) NewSeparateTxWriter() *SeparateTxWriter { return &SeparateTxWriter{journal: j} }
 
 // Close allows other entries that need the same locks again.
-func (a *SoloWriter) Close() {
+func (a *SeparateTxWriter) Close() {
 	a.journal.mu.Lock()
 	defer a.journal.mu.Unlock()
 	for _, key := range a.lockKeys {
@@ -81,52 +81,52 @@ func (a *SoloWriter) Close() {
 }
 
 // WriteStarts commits new runs; see [Writer].
-func (a *SoloWriter) WriteStarts(ctx context.Context, starts []*store.StartWrite) error {
+func (a *SeparateTxWriter) WriteStarts(ctx context.Context, starts []*store.StartWrite) error {
 	return a.writeAlone(ctx, a.journal.newStartEntry(starts))
 }
 
 // WriteStep commits one state of a step; see [Writer].
-func (a *SoloWriter) WriteStep(ctx context.Context, w *store.StepWrite) error {
+func (a *SeparateTxWriter) WriteStep(ctx context.Context, w *store.StepWrite) error {
 	return a.writeAlone(ctx, a.journal.newStepEntry(w))
 }
 
 // WriteStartWithStep commits the start of a run together with a step: the first one of the run, or that of its parent; see [Writer].
-func (a *SoloWriter) WriteStartWithStep(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
+func (a *SeparateTxWriter) WriteStartWithStep(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
 	return a.writeAlone(ctx, a.journal.newStartWithStepEntry(s, w))
 }
 
 // WriteReceive commits one attempt to receive a signal; see [Writer].
-func (a *SoloWriter) WriteReceive(ctx context.Context, r *store.ReceiveWrite) error {
+func (a *SeparateTxWriter) WriteReceive(ctx context.Context, r *store.ReceiveWrite) error {
 	return a.writeAlone(ctx, a.journal.newReceiveEntry(r))
 }
 
 // WriteSignal commits a signal; see [Writer].
-func (a *SoloWriter) WriteSignal(ctx context.Context, s *store.SignalWrite) error {
+func (a *SeparateTxWriter) WriteSignal(ctx context.Context, s *store.SignalWrite) error {
 	return a.writeAlone(ctx, a.journal.newSignalEntry(s))
 }
 
 // WriteOwnershipEnd commits the end of one ownership of a run; see [Writer].
-func (a *SoloWriter) WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error {
+func (a *SeparateTxWriter) WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error {
 	return a.writeAlone(ctx, a.journal.newRunEntry(w))
 }
 
 // writeAlone commits the entry in a transaction of its own. It returns ErrLocked if the entry conflicts
 // with a transaction in progress (see transactionRuns).
-func (a *SoloWriter) writeAlone(ctx context.Context, e *Entry) error {
+func (a *SeparateTxWriter) writeAlone(ctx context.Context, e *Entry) error {
 	j := a.journal
 	if ctx.Err() != nil { // a free slot could be taken all the same, because a select chooses at random
 		j.recycleEntry(e)
 		return &WriteError{Err: context.Cause(ctx)}
 	}
 	select {
-	case j.soloSlots <- struct{}{}:
+	case j.separateTxSlots <- struct{}{}:
 	case <-ctx.Done():
 		j.recycleEntry(e)
 		return &WriteError{Err: context.Cause(ctx)}
 	}
 	own, err := a.registerTransaction(e)
 	if err != nil {
-		<-j.soloSlots
+		<-j.separateTxSlots
 		j.recycleEntry(e)
 		return err
 	}
@@ -138,8 +138,8 @@ func (a *SoloWriter) writeAlone(ctx context.Context, e *Entry) error {
 		if err != nil {
 			err = newWriteError(err, retries > 0)
 		}
-		j.counters.soloTransactions.Add(1)
-		<-j.soloSlots
+		j.counters.separateTransactions.Add(1)
+		<-j.separateTxSlots
 		e.result <- err
 		j.unregisterTransaction(own)
 	}
@@ -165,7 +165,7 @@ func (a *SoloWriter) writeAlone(ctx context.Context, e *Entry) error {
 
 // registerTransaction notes the runs of the entry as part of a transaction in progress, and the locks that it
 // needs as awaited.
-func (a *SoloWriter) registerTransaction(e *Entry) (*transactionRuns, error) {
+func (a *SeparateTxWriter) registerTransaction(e *Entry) (*transactionRuns, error) {
 	j := a.journal
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -178,12 +178,12 @@ func (a *SoloWriter) registerTransaction(e *Entry) (*transactionRuns, error) {
 			j.awaitedLocks[key]++
 		}
 	}
-	if j.writerTransactions[0].conflictsWith(e) || j.writerTransactions[1].conflictsWith(e) || j.conflictsWithSolo(e) {
+	if j.writerTransactions[0].conflictsWith(e) || j.writerTransactions[1].conflictsWith(e) || j.conflictsWithSeparateTx(e) {
 		return nil, &WriteError{Err: errLockAwaited}
 	}
 	own := new(transactionRuns)
 	own.addEntry(e)
-	j.soloTransactions = append(j.soloTransactions, own)
+	j.separateTransactions = append(j.separateTransactions, own)
 	return own, nil
 }
 
@@ -191,8 +191,8 @@ func (a *SoloWriter) registerTransaction(e *Entry) (*transactionRuns, error) {
 // is active, because the entries conflicted with this transaction, unregister starts a writer.
 func (j *Journal) unregisterTransaction(own *transactionRuns) {
 	j.mu.Lock()
-	i := slices.Index(j.soloTransactions, own)
-	j.soloTransactions = slices.Delete(j.soloTransactions, i, i+1)
+	i := slices.Index(j.separateTransactions, own)
+	j.separateTransactions = slices.Delete(j.separateTransactions, i, i+1)
 	var writer *transactionRuns
 	if len(j.pendingEntries) > 0 && j.activeWriters == 0 {
 		writer = j.addWriter()
@@ -206,15 +206,15 @@ func (j *Journal) unregisterTransaction(own *transactionRuns) {
 	}
 }
 
-// conflictsWithSolo reports whether the entry must not be written concurrently with a transaction
-// of SoloWriter that is in progress. The caller holds j.mu.
-func (j *Journal) conflictsWithSolo(e *Entry) bool {
-	return slices.ContainsFunc(j.soloTransactions, func(f *transactionRuns) bool { return f.conflictsWith(e) })
+// conflictsWithSeparateTx reports whether the entry must not be written concurrently with a transaction
+// of SeparateTxWriter that is in progress. The caller holds j.mu.
+func (j *Journal) conflictsWithSeparateTx(e *Entry) bool {
+	return slices.ContainsFunc(j.separateTransactions, func(f *transactionRuns) bool { return f.conflictsWith(e) })
 }
 
-// needsLockOfSoloWriter reports whether the entry needs a lock for which another entry already waits.
+// needsLockOfSeparateTxWriter reports whether the entry needs a lock for which another entry already waits.
 // The caller holds j.mu.
-func (j *Journal) needsLockOfSoloWriter(e *Entry) bool {
+func (j *Journal) needsLockOfSeparateTxWriter(e *Entry) bool {
 	return slices.ContainsFunc(e.lockKeys(), func(key string) bool { return j.awaitedLocks[key] > 0 })
 }
 

@@ -13,14 +13,14 @@ import (
 // A standby that lags behind can lack the whole line of a limit and a key, which was used for the first time just before the
 // promotion. So the row of a limit, too, has the timeline on which it was used.
 
-// limitsOnTimeline are the limits whose rows have the present timeline of the database. Their rows need not be looked at again.
-type limitsOnTimeline struct {
+// limitsOnDatabaseTimeline are the limits whose rows have the present timeline of the database. Their rows need not be looked at again.
+type limitsOnDatabaseTimeline struct {
 	mu      sync.Mutex
 	byLimit map[string]string // by limit
 }
 
 // limitsNotOnTimeline returns the limits of lines, each once, that are not known to have the timeline.
-func (l *limitsOnTimeline) limitsNotOnTimeline(lines []store.LimitKeyState, timeline string) (names []string) {
+func (l *limitsOnDatabaseTimeline) limitsNotOnTimeline(lines []store.LimitKeyState, timeline string) (names []string) {
 	if timeline == "" {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (l *limitsOnTimeline) limitsNotOnTimeline(lines []store.LimitKeyState, time
 }
 
 // markKnown records that the rows of the limits have the timeline. It is called after the commit.
-func (l *limitsOnTimeline) markKnown(names []string, timeline string) {
+func (l *limitsOnDatabaseTimeline) markKnown(names []string, timeline string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byLimit == nil {

@@ -8,28 +8,28 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// strayLaneCache holds the lanes with store.AdmissionNotNeeded, by queue. In a queue with a row, the runs of these lanes are strays.
-type strayLaneCache struct {
+// unadmittedLaneCache holds the lanes with store.AdmissionNotNeeded, by queue. In a queue with a row, the runs of these lanes are strays.
+type unadmittedLaneCache struct {
 	mu      sync.Mutex
 	byQueue map[string][]store.ClaimLane
 	readAt  time.Time
 }
 
-func (l *strayLaneCache) isOld() bool {
+func (l *unadmittedLaneCache) isOld() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Since(l.readAt) > store.StrayCheckInterval
 }
 
-func (l *strayLaneCache) lanesOfQueue(queue string) []store.ClaimLane {
+func (l *unadmittedLaneCache) lanesOfQueue(queue string) []store.ClaimLane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byQueue[queue]
 }
 
-// lanesWithStrays returns the lanes of the queue with runs that no admission has seen.
-func (s *database) lanesWithStrays(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
-	if s.strayLaneCache.isOld() {
+// lanesWithUnadmittedRuns returns the lanes of the queue with runs that no admission has seen.
+func (s *database) lanesWithUnadmittedRuns(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
+	if s.unadmittedLaneCache.isOld() {
 		byQueue := make(map[string][]store.ClaimLane)
 		for l, err := range lanesWithWakeTime(ctx, x) {
 			if err != nil {
@@ -39,9 +39,9 @@ func (s *database) lanesWithStrays(ctx context.Context, x executor, queue string
 				byQueue[l.queue] = append(byQueue[l.queue], l.lane)
 			}
 		}
-		s.strayLaneCache.setLanes(byQueue)
+		s.unadmittedLaneCache.setLanes(byQueue)
 	}
-	for _, l := range s.strayLaneCache.lanesOfQueue(queue) {
+	for _, l := range s.unadmittedLaneCache.lanesOfQueue(queue) {
 		next, ok, err := nextLane(x, l-1)
 		if err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ func (s *database) lanesWithStrays(ctx context.Context, x executor, queue string
 }
 
 // setLanes replaces the known lanes.
-func (l *strayLaneCache) setLanes(byQueue map[string][]store.ClaimLane) {
+func (l *unadmittedLaneCache) setLanes(byQueue map[string][]store.ClaimLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.byQueue, l.readAt = byQueue, time.Now()

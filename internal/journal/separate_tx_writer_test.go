@@ -88,7 +88,7 @@ func TestNoWriteWaitsForALockOfAnotherCaller(t *testing.T) {
 		}
 		wg.Wait()
 
-		alone, free := j.NewSoloWriter(), j.NewSoloWriter()
+		alone, free := j.NewSeparateTxWriter(), j.NewSeparateTxWriter()
 		must(t, free.WriteSignal(t.Context(), beside))
 		free.Close()
 		for range 2 {
@@ -144,13 +144,13 @@ func TestRejectedFailsAlone(t *testing.T) {
 }
 
 // A write alone is never under way together with its run's leave, and Close waits for it.
-func TestASoloWriterKeepsTheOrderOfARun(t *testing.T) {
+func TestASeparateTxWriterKeepsTheOrderOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
 		s := step("a")
 		leave := &store.OwnershipEnd{UUID: s.Step.Run, Status: store.Waiting, Reason: "leave"}
-		alone := j.NewSoloWriter()
+		alone := j.NewSeparateTxWriter()
 		defer alone.Close()
 		var wg sync.WaitGroup
 		wg.Go(func() { must(t, alone.WriteStep(t.Context(), s)) })
@@ -158,7 +158,7 @@ func TestASoloWriterKeepsTheOrderOfARun(t *testing.T) {
 		wg.Go(func() { must(t, j.WriteOwnershipEnd(t.Context(), leave)) })
 		wg.Go(func() { must(t, j.WriteStep(t.Context(), step("stranger"))) })
 		synctest.Wait()
-		second := j.NewSoloWriter()
+		second := j.NewSeparateTxWriter()
 		defer second.Close()
 		if err := second.WriteOwnershipEnd(t.Context(), leave); !errors.Is(err, store.ErrLocked) {
 			t.Errorf("the leave beside its run's step: %v, want ErrLocked", err)
@@ -180,13 +180,13 @@ func TestASoloWriterKeepsTheOrderOfARun(t *testing.T) {
 }
 
 // A caller whose context ends while its write is under way is told that it may be durable.
-func TestASoloWriterReportsThatItMayHaveCommitted(t *testing.T) {
+func TestASeparateTxWriterReportsThatItMayHaveCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		alone := j.NewSoloWriter()
+		alone := j.NewSeparateTxWriter()
 		defer alone.Close()
 		err := alone.WriteStep(ctx, step("a"))
 		if failed, typed := errors.AsType[*WriteError](err); !errors.Is(err, context.DeadlineExceeded) || !typed || !failed.MayHaveCommitted {
@@ -199,7 +199,7 @@ func TestASoloWriterReportsThatItMayHaveCommitted(t *testing.T) {
 
 // A transaction alone is repeated while the database is unavailable, as a batch is. If it fails after a try that may have been
 // committed, the error says so.
-func TestASoloWriterRetriesWhileTheDatabaseIsUnavailable(t *testing.T) {
+func TestASeparateTxWriterRetriesWhileTheDatabaseIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		results := []error{store.ErrUnavailable, nil, store.ErrUnavailable, store.ErrRejected}
 		f := &fake{commitResult: func([]string) error {
@@ -210,7 +210,7 @@ func TestASoloWriterRetriesWhileTheDatabaseIsUnavailable(t *testing.T) {
 			return err
 		}}
 		j := New(f.commit, nil, time.Minute)
-		alone := j.NewSoloWriter()
+		alone := j.NewSeparateTxWriter()
 		defer alone.Close()
 		must(t, alone.WriteStep(t.Context(), step("a")))
 		began := time.Now()

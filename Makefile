@@ -86,7 +86,7 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 	$(STRESS) -run '^Test(CancelAgainst|CancelOfBranches|ConcurrentSteps|ControlWhile|ManySenders|ManyStarters|SignalAgainst|PauseWhile|ResumeBefore|AnyReplays|Callback|EndedBranch|ChildrenOfAnEnded|ReloadCancels|ChoiceAgainst|NoChildStarts|CompensationsOf|FailedMap|AQueueBounds|OneRunOfAKey|ChildrenInTheQueue|StartsWithOneKey|AStartReplaces|AnOpenFoldingStart|LimitHolds|LineGoesOn|StepConcurrency|FaultySchedules)' .
 	$(STRESS) ./internal/journal ./internal/engine ./internal/results ./internal/slots
 	$(STRESS) -run '^Test(Queues|Limits|StartsFold|Schedules)' ./internal/store/model
-	$(STRESS) -run '^Test(ConformancePair|NoChildEscapes|OpposingOrders|AControlOperationIsRetried|NotificationsPass|TxWithALostReply|PermitPasses|NoCallerWaits)/^(cache_statement)?$$' ./postgres
+	$(STRESS) -run '^Test(ConformancePair|NoChildEscapes|OpposingOrders|AControlOperationIsRetried|OwnedRunChangesPass|TxWithALostReply|PermitPasses|NoCallerWaits)/^(cache_statement)?$$' ./postgres
 	$(STRESS) -run '^Test(ConformancePair|ConcurrentCalls|OpenersRace|CancelIsNotOutrun)' ./sqlite
 	$(STRESS) -run '^TestRow(25_TwoProcesses|26|28_SignalAgainst|29_CancelAgainstCompletion|30_ResumeAgainst|48|49|52)' ./faults
 

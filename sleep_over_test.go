@@ -67,19 +67,19 @@ func TestSleepStaysOverWhenTheClockIsBehind(t *testing.T) {
 	})
 }
 
-// lateNews is a store that withholds notifications from a worker.
+// lateNews is a store that withholds the changes of owned runs from a worker.
 type lateNews struct {
 	durable.Store
 	open chan struct{}
 }
 
-func (s *lateNews) Notifications(ctx context.Context, w store.UUID, held []store.Lease) (store.Notifications, error) {
+func (s *lateNews) OwnedRunChanges(ctx context.Context, w store.UUID, held []store.Lease) (store.OwnedRunChanges, error) {
 	select {
 	case <-s.open:
 	case <-ctx.Done():
-		return store.Notifications{}, ctx.Err()
+		return store.OwnedRunChanges{}, ctx.Err()
 	}
-	return s.Store.Notifications(ctx, w, held)
+	return s.Store.OwnedRunChanges(ctx, w, held)
 }
 
 // If a loser's sleep was over before its run learned of a pause, FreezeTimers does not move the sleep behind the choice: the

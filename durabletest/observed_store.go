@@ -160,13 +160,13 @@ func (s *observedStore) EndLeases(ctx context.Context, workers []store.UUID, q s
 	return n, err
 }
 
-// Notifications implements store.Store.
-func (s *observedStore) Notifications(ctx context.Context, worker store.UUID, held []store.Lease) (notifications store.Notifications, err error) {
+// OwnedRunChanges implements store.Store.
+func (s *observedStore) OwnedRunChanges(ctx context.Context, worker store.UUID, held []store.Lease) (changes store.OwnedRunChanges, err error) {
 	err = s.callUnlessDead(func() error {
-		notifications, err = s.Store.Notifications(ctx, worker, held)
+		changes, err = s.Store.OwnedRunChanges(ctx, worker, held)
 		return err
 	})
-	return notifications, err
+	return changes, err
 }
 
 // Get implements store.Store.

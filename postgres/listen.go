@@ -132,7 +132,7 @@ func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, onH
 	defer onHint(store.HintListenLost)
 	onHint(store.HintQueues) // notifications from before LISTEN are lost
 	onHint(store.HintClaim)
-	onHint(store.HintNotification)
+	onHint(store.HintOwnedRunChange)
 	for {
 		if err := s.awaitNotification(ctx, conn, heard); err != nil {
 			return err
@@ -158,7 +158,7 @@ func sendHint(payload string, worker uuid.UUID, onHint func(store.WakeHint)) {
 		onHint(store.HintQueues)
 		onHint(store.HintClaim) // a queue may have been resumed
 	case worker.String():
-		onHint(store.HintNotification)
+		onHint(store.HintOwnedRunChange)
 	}
 }
 

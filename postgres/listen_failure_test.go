@@ -93,7 +93,7 @@ func TestATenantThatFailsDoesNotEndTheSession(t *testing.T) {
 	unlock := lockWorkerRow(t, tenants[1], locked)
 	endListenSession(t, tenants[2])
 	third.hinted(t, store.HintClaim)
-	third.hinted(t, store.HintNotification)
+	third.hinted(t, store.HintOwnedRunChange)
 	held := tenants[2].presenceLockOf(whole)
 	for tenants[0].session.failureCount(dropped) < 3 { // it is tried again
 		if held == (presenceLock{}) || held != tenants[2].presenceLockOf(whole) || !claimsPresence(t, tenants[2], whole) {
@@ -105,7 +105,7 @@ func TestATenantThatFailsDoesNotEndTheSession(t *testing.T) {
 	}
 	unlock()
 	second.hinted(t, store.HintClaim)
-	second.hinted(t, store.HintNotification)
+	second.hinted(t, store.HintOwnedRunChange)
 	if !claimsPresence(t, tenants[1], locked) {
 		t.Error("the lock was not recorded at last")
 	}
@@ -176,7 +176,7 @@ func TestASilentServerKeepsNoTenantFromStopping(t *testing.T) {
 		t.Fatal("a worker cannot stop while the server is silent")
 	}
 	staying.hinted(t, store.HintClaim) // in a new session
-	staying.hinted(t, store.HintNotification)
+	staying.hinted(t, store.HintOwnedRunChange)
 	if session.Load() == silent {
 		t.Error("the session goes on that does not reply")
 	}
@@ -195,7 +195,7 @@ func TestASilentServerKeepsNoTenantFromStopping(t *testing.T) {
 		t.Error(err)
 	}
 	staying.hinted(t, store.HintClaim)
-	staying.hinted(t, store.HintNotification)
+	staying.hinted(t, store.HintOwnedRunChange)
 }
 
 // A look that waits for a connection keeps no other store from stopping.

@@ -183,7 +183,7 @@ func (h *sharedSession) attachMember(ctx context.Context, end func(), conn *pgx.
 	m.onHint(store.HintListenBegan)
 	m.onHint(store.HintQueues) // notifications from before LISTEN are lost
 	m.onHint(store.HintClaim)
-	m.onHint(store.HintNotification)
+	m.onHint(store.HintOwnedRunChange)
 	return nil
 }
 

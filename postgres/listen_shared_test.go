@@ -53,7 +53,7 @@ func TestFurtherWorkersOfAStoreListenInOneSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range workers[2:] {
-		w.hinted(t, store.HintNotification) // the session comes back with both
+		w.hinted(t, store.HintOwnedRunChange) // the session comes back with both
 		w.stop()
 		if err := <-w.done; err != nil {
 			t.Fatal(err)

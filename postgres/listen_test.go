@@ -24,7 +24,7 @@ func attend(t *testing.T, s *database, worker uuid.UUID) *attendance {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &attendance{
-		hints: map[store.WakeHint]chan struct{}{store.HintClaim: make(chan struct{}, 1), store.HintNotification: make(chan struct{}, 1)},
+		hints: map[store.WakeHint]chan struct{}{store.HintClaim: make(chan struct{}, 1), store.HintOwnedRunChange: make(chan struct{}, 1)},
 		done:  make(chan error, 1), stop: cancel,
 	}
 	go func() {
@@ -37,7 +37,7 @@ func attend(t *testing.T, s *database, worker uuid.UUID) *attendance {
 	}()
 	t.Cleanup(cancel)
 	a.hinted(t, store.HintClaim) // once the session is up
-	a.hinted(t, store.HintNotification)
+	a.hinted(t, store.HintOwnedRunChange)
 	beat(t, s, worker)
 	return a
 }

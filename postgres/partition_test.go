@@ -87,7 +87,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"run_deadline_set.sql", append(key[:2:2], pgTime(at), pgTime(at), "channel", int64(1), pgTime(at), "ann", nil, nil)},
 		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.UUID}), pgTime(at))},
 		{"control_apply.sql", controlApplyArgs(&store.ControlRequest{Now: at}, []store.ControlChange{change}, "channel")},
-		{"notifications.sql", notificationArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)},
+		{"owned_run_changes.sql", ownedRunChangeArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)},
 		{"steps_open.sql", append(key, pgTime(at))},
 		{"recorded_choices.sql", key},
 		{"run_last_lease_loss.sql", key},

@@ -160,7 +160,7 @@ func TestATerminatedRunIsHeldNoLonger(t *testing.T) {
 		runs = append(runs, r)
 	}
 	order(t, s, &store.ControlRequest{Verb: store.VerbTerminate, Runs: []uuid.UUID{runs[0].UUID, runs[1].UUID, runs[2].UUID, runs[3].UUID, runs[4].UUID}})
-	news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: runs[0].UUID, Epoch: runs[0].Epoch}, {Run: runs[5].UUID, Epoch: runs[5].Epoch}})
+	news, err := s.OwnedRunChanges(t.Context(), worker, []store.Lease{{Run: runs[0].UUID, Epoch: runs[0].Epoch}, {Run: runs[5].UUID, Epoch: runs[5].Epoch}})
 	if err != nil || len(news.EndedLeases) != 1 {
 		t.Fatalf("the news: %+v, %v", news, err)
 	}

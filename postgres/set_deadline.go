@@ -2,9 +2,7 @@ package postgres
 
 import (
 	"context"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -40,9 +38,4 @@ func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChangeReque
 			return rows.Scan(nil, (*int16)(&d.RunState.Status), (*epochValue)(&d.RunState.Epoch), (*int16)(&d.RunState.Control), nil, nil)
 		})
 	})
-}
-
-// notificationArgs returns the parameters of notifications.sql.
-func notificationArgs(items []store.Lease, owner uuid.UUID) []any {
-	return append(leaseArgs(items, owner), timeArray{len(items), func(i int) *time.Time { return &items[i].RunDeadline }})
 }

@@ -106,7 +106,7 @@ func TestEveryWakeIsFound(t *testing.T) {
 		held := []store.Lease{{Run: parent.UUID, Epoch: epochAt(1)}}
 		woken := func(want int) {
 			t.Helper()
-			news, err := s.Notifications(t.Context(), worker, held)
+			news, err := s.OwnedRunChanges(t.Context(), worker, held)
 			if err != nil || len(news.Woken) != want || len(news.Requests) != 0 {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
@@ -157,10 +157,10 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			run, idle := running(worker, at), running(uuid.New(), at)
 			begin(t, s, &store.StartWrite{Run: run}, &store.StartWrite{Run: idle})
 			commit(t, s, &store.Batch{Signals: []*store.SignalWrite{signal(run.UUID, "go", "1", at)}})
-			a.hinted(t, store.HintNotification)
+			a.hinted(t, store.HintOwnedRunChange)
 			order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
-			a.hinted(t, store.HintNotification)
-			news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}, {Run: idle.UUID, Epoch: epochAt(1)}})
+			a.hinted(t, store.HintOwnedRunChange)
+			news, err := s.OwnedRunChanges(t.Context(), worker, []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}, {Run: idle.UUID, Epoch: epochAt(1)}})
 			if err != nil || len(news.Requests) != 1 || news.Requests[0] != (store.PendingControl{Run: run.UUID, Epoch: epochAt(1), Control: store.PausedItself}) {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
@@ -172,7 +172,7 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			order(t, s, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}})
 			other.hinted(t, store.HintClaim)
 			select {
-			case <-other.hints[store.HintNotification]:
+			case <-other.hints[store.HintOwnedRunChange]:
 				t.Error("another worker's news were told")
 			default:
 			}
@@ -180,8 +180,8 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// TestNotificationsPassALockedRow: a change to a locked row is reported, each time.
-func TestNotificationsPassALockedRow(t *testing.T) {
+// TestOwnedRunChangesPassALockedRow: a change to a locked row is reported, each time.
+func TestOwnedRunChangesPassALockedRow(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	worker := uuid.New()
@@ -190,7 +190,7 @@ func TestNotificationsPassALockedRow(t *testing.T) {
 	commit(t, s, &store.Batch{Signals: []*store.SignalWrite{signal(run.UUID, "go", "1", at)}})
 	look := func(want int) {
 		t.Helper()
-		news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}})
+		news, err := s.OwnedRunChanges(t.Context(), worker, []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}})
 		if err != nil || len(news.Woken) != want {
 			t.Errorf("the news is %+v, %v", news, err)
 		}

@@ -30,7 +30,7 @@ type statements struct {
 	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints, runCountChildEnds, childEndsAwait                                                   string
 	workerUpsert, workerQuiet, leaseExtend, leaseLost                                                                                                      string
 	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                              string
-	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, notifications                                                            string
+	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, ownedRunChanges                                                          string
 	stepsOpen, recordedChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                             string
 	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid             string
 	listenSessionSettings, listen, presenceLock, presenceUnlock, unlisten, heldLocks, presenceRecord, presenceDeadWorkers                                  string
@@ -113,7 +113,7 @@ func loadStatements(schema string) statements {
 		controlShiftTimers:            text("control_shift_timers.sql"),
 		controlApply:                  text("control_apply.sql"),
 		runDeadlineSet:                text("run_deadline_set.sql"),
-		notifications:                 text("notifications.sql"),
+		ownedRunChanges:               text("owned_run_changes.sql"),
 		stepsOpen:                     text("steps_open.sql"),
 		recordedChoices:               text("recorded_choices.sql"),
 		runLastLeaseLoss:              text("run_last_lease_loss.sql"),

@@ -88,7 +88,7 @@ var plans = map[string][]string{
 	"run_deadline_set.sql":                 {"run_pkey"},
 	"control_shift_timers.sql":             {"run_pkey", "step_pkey"},
 	"control_apply.sql":                    {"place_pkey", "run_pkey"},
-	"notifications.sql":                    {"run_pkey"},
+	"owned_run_changes.sql":                {"run_pkey"},
 	"steps_open.sql":                       {"step_pkey"},
 	"recorded_choices.sql":                 {"step_pkey"},
 	"run_last_lease_loss.sql":              {"run_pkey"},

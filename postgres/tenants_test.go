@@ -131,8 +131,8 @@ func TestTenantsListenInOneSession(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); err != nil {
 		t.Fatal(err)
 	}
-	first.hinted(t, store.HintNotification)
-	third.hinted(t, store.HintNotification)
+	first.hinted(t, store.HintOwnedRunChange)
+	third.hinted(t, store.HintOwnedRunChange)
 	commit(t, here[0], &store.Batch{Starts: []*store.StartWrite{{Run: pending(now(t, here[0]))}}})
 	first.hinted(t, store.HintClaim)
 	for _, m := range []*attendance{first, third} {

@@ -121,7 +121,7 @@ func applyChange(x *writeTx, o *store.ControlRequest, c *store.ControlChange, si
 	}
 	switch {
 	case c.Before.Status == store.Running:
-		x.addHint(store.HintNotification)
+		x.addHint(store.HintOwnedRunChange)
 	case c.Status == store.Pending:
 		x.addHint(store.HintClaim)
 	}

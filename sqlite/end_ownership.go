@@ -248,7 +248,7 @@ func wakeRun(x *writeTx, run uuid.UUID, at time.Time) error {
 	case store.Waiting:
 		x.addHint(store.HintClaim)
 	case store.Running:
-		x.addHint(store.HintNotification)
+		x.addHint(store.HintOwnedRunChange)
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 // Watching an idle file costs next to nothing.
 func TestIdleWatchIsCheap(t *testing.T) {
 	s := openTest(t)
-	attend(t, s, uuid.New(), store.HintNotification)
+	attend(t, s, uuid.New(), store.HintOwnedRunChange)
 	used := func() time.Duration {
 		var u syscall.Rusage
 		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -45,7 +45,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(sto
 	for ctx.Err() == nil {
 		s.pollCommits(ctx, watch, onHint) // returns early if its connection fails
 		if err := s.files.movedError(); err != nil {
-			sendHints(onHint, store.HintClaim|store.HintNotification)
+			sendHints(onHint, store.HintClaim|store.HintOwnedRunChange)
 			return s.wrapError("attend", err)
 		}
 		if !watch.waitForNextCheck(ctx, s.done) {
@@ -66,7 +66,7 @@ func (s *database) pollCommits(ctx context.Context, watch *commitWatch, onHint f
 		if err != nil {
 			return err
 		}
-		sendHints(onHint, store.HintClaim|store.HintNotification) // for commits before the first read of this connection
+		sendHints(onHint, store.HintClaim|store.HintOwnedRunChange) // for commits before the first read of this connection
 		for watch.waitForNextCheck(ctx, s.done) {
 			if err := s.files.checkPaths(fileCount); err != nil {
 				return err
@@ -78,7 +78,7 @@ func (s *database) pollCommits(ctx context.Context, watch *commitWatch, onHint f
 			watch.noteCheck(version != seen)
 			if version != seen {
 				seen = version
-				sendHints(onHint, store.HintClaim|store.HintNotification)
+				sendHints(onHint, store.HintClaim|store.HintOwnedRunChange)
 			}
 		}
 		return nil

@@ -28,7 +28,7 @@ func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeReque
 			d.RunState, err = readRunState(x, d.Run)
 			return err
 		case status == store.Running:
-			x.addHint(store.HintNotification)
+			x.addHint(store.HintOwnedRunChange)
 		case status == store.Waiting, status == store.Pending:
 			x.addHint(store.HintClaim)
 		}

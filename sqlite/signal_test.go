@@ -100,7 +100,7 @@ func TestSignalsWakeRuns(t *testing.T) {
 	s.mustCommit(t, start)
 	run, worker := start.Run.UUID, start.Run.Owner.UUID
 	claimHints, _ := attend(t, s, uuid.New(), store.HintClaim)
-	newsHints, _ := attend(t, s, uuid.New(), store.HintNotification)
+	newsHints, _ := attend(t, s, uuid.New(), store.HintOwnedRunChange)
 	at := now()
 	sendSignals(t, s, newSignal(run, "a", at))
 	await(t, newsHints)
@@ -115,7 +115,7 @@ func TestSignalsWakeRuns(t *testing.T) {
 		{worker, []store.Lease{{Run: run, Epoch: epochAt(1)}}, 1},
 		{worker, []store.Lease{{Run: run, Epoch: epochAt(1)}}, 0}, // told once
 	} {
-		news, err := s.Notifications(t.Context(), c.worker, c.held)
+		news, err := s.OwnedRunChanges(t.Context(), c.worker, c.held)
 		if err != nil || len(news.Woken) != c.woken || len(news.Requests) > 0 {
 			t.Fatalf("%+v: %+v %v", c, news, err)
 		}
@@ -133,7 +133,7 @@ func TestSignalsWakeRuns(t *testing.T) {
 	owner := claims.Runs[0].Run.Owner.UUID
 	order(t, s, store.VerbPause, run)
 	for range 2 { // told again until it leaves
-		news, err := s.Notifications(t.Context(), owner, []store.Lease{{Run: run, Epoch: epochAt(2)}})
+		news, err := s.OwnedRunChanges(t.Context(), owner, []store.Lease{{Run: run, Epoch: epochAt(2)}})
 		if err != nil || len(news.Woken) > 0 || !slices.Equal(news.Requests, []store.PendingControl{{Run: run, Epoch: epochAt(2), Control: store.PausedItself}}) {
 			t.Fatalf("%+v %v", news, err)
 		}

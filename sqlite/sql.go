@@ -82,7 +82,7 @@ const (
 	qControlShiftRunDeadline
 	qControlShiftStepWakeTimes
 	qControlShiftStepStartTimes
-	qNotifications
+	qOwnedRunChanges
 	qRunWokenClear
 	qTerminationNoticesRead
 	qTerminationNoticeInsert

@@ -112,7 +112,7 @@ func sqlFile(q queryID) string {
 		qControlShiftRunDeadline:      "control_shift_run_deadline.sql",
 		qControlShiftStepWakeTimes:    "control_shift_step_wake_times.sql",
 		qControlShiftStepStartTimes:   "control_shift_step_start_times.sql",
-		qNotifications:                "notifications.sql",
+		qOwnedRunChanges:              "owned_run_changes.sql",
 		qRunWokenClear:                "run_woken_clear.sql",
 		qTerminationNoticesRead:       "termination_notices_read.sql",
 		qTerminationNoticeInsert:      "termination_notice_insert.sql",

@@ -241,7 +241,7 @@ func (s *database) notifyListeners(what store.WakeHint) {
 }
 
 func sendHints(onHint func(store.WakeHint), what store.WakeHint) {
-	for _, one := range [...]store.WakeHint{store.HintClaim, store.HintAdmitted, store.HintNotification} {
+	for _, one := range [...]store.WakeHint{store.HintClaim, store.HintAdmitted, store.HintOwnedRunChange} {
 		if what&one != 0 {
 			onHint(one)
 		}

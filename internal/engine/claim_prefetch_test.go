@@ -233,7 +233,7 @@ func TestAReplacedRunLearnsThatItsLeaseIsLost(t *testing.T) {
 	})
 }
 
-// Notifications knows of none.
-func (*slate) Notifications(context.Context, store.UUID, []store.Lease) (store.Notifications, error) {
-	return store.Notifications{}, nil
+// OwnedRunChanges knows of none.
+func (*slate) OwnedRunChanges(context.Context, store.UUID, []store.Lease) (store.OwnedRunChanges, error) {
+	return store.OwnedRunChanges{}, nil
 }

@@ -83,7 +83,7 @@ func (e *Engine) controlRuns(ctx context.Context, by writeCaller, o *store.Contr
 	}
 	e.logCancelledRuns(o)
 	if w := e.worker(); w != nil {
-		w.notificationsPending.notify()
+		w.ownedRunChangesPending.notify()
 		w.wakeLoops()
 	}
 	return nil

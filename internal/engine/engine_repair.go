@@ -353,7 +353,7 @@ func (e *Engine) reportRepair(p *repairPlanner) {
 			telemetry.KeyActor, p.request.Actor, telemetry.KeyReason, p.request.Reason)
 	}
 	if w := e.worker(); w != nil {
-		w.notificationsPending.notify()
+		w.ownedRunChangesPending.notify()
 		w.wakeLoops()
 	}
 }

@@ -20,7 +20,7 @@ func (e *Engine) RunActivity() RunActivity {
 	if w == nil {
 		return rest
 	}
-	if len(w.notificationsPending) > 0 {
+	if len(w.ownedRunChangesPending) > 0 {
 		rest.BusyRun = "a run that has news"
 	}
 	for _, r := range w.loadedRuns.all() {

@@ -66,9 +66,9 @@ func TestQuiescence(t *testing.T) {
 			r.goroutines.functionReturned = true
 		}, "lone", 0, sequentialSettleTime},
 		"a run that has ended": {func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.stop() }, "lone", 0, sequentialSettleTime},
-		"notifications to read": {func(r *run) {
+		"changes to read": {func(r *run) {
 			r.idleTracker.beginWait(time.Time{})
-			r.w.notificationsPending.notify()
+			r.w.ownedRunChangesPending.notify()
 		}, "a run that has news", 0, sequentialSettleTime},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,18 +112,18 @@ func TestParkParksWaitingRuns(t *testing.T) {
 }
 
 // With the clock of a test, a run expires when the clock comes to its deadline, without another read of the
-// notifications. Other clocks may be corrected, so there the read confirms the deadline.
+// changes. Other clocks may be corrected, so there the read confirms the deadline.
 func TestADeadlineIsConfirmed(t *testing.T) {
 	r, f := newTimelessRun(t)
 	at := f.now.Add(time.Hour)
 	r.deadline.update(at)
 	f.now = at
-	if r.deadline.onDue(); !r.isExpiring() || r.deadline.hasCome.Load() || len(r.w.notificationsPending) != 0 {
+	if r.deadline.onDue(); !r.isExpiring() || r.deadline.hasCome.Load() || len(r.w.ownedRunChangesPending) != 0 {
 		t.Errorf("at its deadline by a test's clock the run has expired: %v", r.isExpiring())
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := newLoneRun(t, new(slate), store.ClaimedRun{Run: store.Run{Deadline: time.Now().Add(time.Minute)}})
-		if s := r.parked(time.Minute + time.Second); s != nil || r.isExpiring() || !r.deadline.hasCome.Load() || len(r.w.notificationsPending) != 1 {
+		if s := r.parked(time.Minute + time.Second); s != nil || r.isExpiring() || !r.deadline.hasCome.Load() || len(r.w.ownedRunChangesPending) != 1 {
 			t.Errorf("at its deadline the run is %+v; it has expired: %v; it is to be confirmed: %v", s, r.isExpiring(), r.deadline.hasCome.Load())
 		}
 		r.deadline.update(time.Now().Add(time.Minute)) // another process has changed it

@@ -303,8 +303,8 @@ func (r *run) writeSuspension(ctx context.Context, s *suspension) {
 	var w *store.OwnershipEnd
 	away, early := r.earlyParkDelay(s) // called once, however often the write is retried
 	err := r.e.writeWithRetry(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
-		r.w.notificationsMu.RLock()
-		defer r.w.notificationsMu.RUnlock()
+		r.w.ownedRunChangesMu.RLock()
+		defer r.w.ownedRunChangesMu.RUnlock()
 		w = r.newReleaseWrite(s, away, early)
 		return &w.Outcome, j.WriteOwnershipEnd(ctx, w)
 	})

@@ -215,6 +215,6 @@ func (w *worker) executeNext(r *run, c *store.ClaimedRun) {
 	if w.slots.IsClosed() { // see startExecution
 		next.suspend(suspension{cause: ErrShutdown, status: store.Pending})
 	}
-	w.notificationsPending.notify() // a cancel may have come since, which named a run that was not in memory
+	w.ownedRunChangesPending.notify() // a cancel may have come since, which named a run that was not in memory
 	go next.execute(0)
 }

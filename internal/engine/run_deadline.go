@@ -13,12 +13,12 @@ import (
 )
 
 // runDeadline is when a run in memory expires, and the timer for that. Any process can change it while the run
-// is executed. So the run expires only after another read of the notifications that follows the deadline:
+// is executed. So the run expires only after a read of the changes of owned runs that follows the deadline:
 // by then this process has seen every change that was acknowledged in time.
 type runDeadline struct {
 	r       *run
 	current atomic.Pointer[twoClockTime] // nil: the run does not expire
-	hasCome atomic.Bool                  // the deadline has come; the next read of notifications confirms or changes it
+	hasCome atomic.Bool                  // the deadline has come; the next read of the changes of owned runs confirms or changes it
 
 	mu    sync.Mutex
 	timer clock.Timer // calls onDue; guarded by mu
@@ -101,7 +101,7 @@ func (d *runDeadline) onDue() {
 		return
 	}
 	d.hasCome.Store(true)
-	d.r.w.notificationsPending.notify()
+	d.r.w.ownedRunChangesPending.notify()
 }
 
 // expireIfDue begins to end the run with the status Expired if its present deadline has passed.
@@ -168,7 +168,7 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration, ac
 		if r := w.loadedRuns.get(row.UUID); r != nil {
 			r.deadline.update(change.At) // other processes read it from the database
 		}
-		w.notificationsPending.notify()
+		w.ownedRunChangesPending.notify()
 		w.wakeLoops()
 	}
 	return nil

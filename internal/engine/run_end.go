@@ -175,7 +175,7 @@ func (r *run) cancelChildren() bool {
 		return false
 	}
 	r.e.logCancelledRuns(o)
-	r.w.notificationsPending.notify()
+	r.w.ownedRunChangesPending.notify()
 	return true
 }
 

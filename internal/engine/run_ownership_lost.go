@@ -36,12 +36,12 @@ func (w *worker) suspendLost(ctx context.Context, runs []*run) {
 	for i, r := range runs {
 		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, RunDeadline: r.deadline.expiryTime()}
 	}
-	news, err := w.e.store.Notifications(ctx, w.id, held)
+	changes, err := w.e.store.OwnedRunChanges(ctx, w.id, held)
 	if err != nil {
 		w.log.Warn("could not read why leases were lost", telemetry.KeyError, err)
 	}
-	ended := make(map[store.UUID]bool, len(news.EndedLeases))
-	for _, l := range news.EndedLeases {
+	ended := make(map[store.UUID]bool, len(changes.EndedLeases))
+	for _, l := range changes.EndedLeases {
 		ended[l.Run] = true
 	}
 	for _, r := range runs {

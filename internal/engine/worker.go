@@ -51,26 +51,26 @@ type worker struct {
 
 	otherWorkers otherWorkers
 
-	claims               *claimGroup
-	firstHint            notifier // a run may be claimable, or other workers see this worker
-	notificationsPending notifier // a run in memory may have a control request, or may have been woken
-	scheduleHints        notifier // a schedule was changed
-	foldHints            notifier // a start may have to be released, or a run to be cancelled for it
-	permitExchange       permitExchange
-	queueAdmitter        queueAdmitter
-	expiredRunsClaim     expiredRunsClaim
-	versions             knownVersions
+	claims                 *claimGroup
+	firstHint              notifier // a run may be claimable, or other workers see this worker
+	ownedRunChangesPending notifier // a run in memory may have a control request, or may have been woken
+	scheduleHints          notifier // a schedule was changed
+	foldHints              notifier // a start may have to be released, or a run to be cancelled for it
+	permitExchange         permitExchange
+	queueAdmitter          queueAdmitter
+	expiredRunsClaim       expiredRunsClaim
+	versions               knownVersions
 
-	notificationsMu  sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
-	historyReadSlots chan struct{} // holds one element for each long history that is being read
-	fatalErrors      chan error    // receives why the worker must stop; see stopIfFatal
+	ownedRunChangesMu sync.RWMutex  // locked while the changes of owned runs are read; a run that leaves memory holds the read lock
+	historyReadSlots  chan struct{} // holds one element for each long history that is being read
+	fatalErrors       chan error    // receives why the worker must stop; see stopIfFatal
 }
 
 func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, endRunContexts: kill,
-		claims: e.claims, firstHint: newNotifier(), notificationsPending: newNotifier(), permitExchange: permitExchange{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), foldHints: newNotifier(), historyReadSlots: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
+		claims: e.claims, firstHint: newNotifier(), ownedRunChangesPending: newNotifier(), permitExchange: permitExchange{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), foldHints: newNotifier(), historyReadSlots: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
 		failedClaims: failedClaims{wakeLoop: newNotifier()}, signalCounts: signalCountQueue{wakeLoop: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.workflows))
@@ -136,7 +136,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	}
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.presenceLoop(keeping) })
-	kept.Go(func() { w.notificationLoop(keeping) })
+	kept.Go(func() { w.ownedRunChangeLoop(keeping) })
 	kept.Go(func() { w.countLoop(keeping) })
 	kept.Go(func() { w.permitLoop(keeping) })
 	kept.Go(func() { w.failedClaimLoop(keeping) })
@@ -345,14 +345,14 @@ func (w *worker) newClaimQuery() store.ClaimQuery {
 }
 
 // presenceLoop keeps the worker visible to other workers, and receives hints about claimable runs and about
-// notifications.
+// changes of owned runs.
 func (w *worker) presenceLoop(ctx context.Context) {
 	onHint := func(h store.WakeHint) {
 		switch h {
 		case store.HintListenBegan, store.HintListenLost:
 			w.otherWorkers.listening.Store(h == store.HintListenBegan)
-		case store.HintNotification:
-			w.notificationsPending.notify()
+		case store.HintOwnedRunChange:
+			w.ownedRunChangesPending.notify()
 		case store.HintAdmitted:
 			w.hintClaimToAll()
 		case store.HintQueues:

@@ -41,7 +41,7 @@ func (w *worker) renewLoop(ctx context.Context) {
 			return
 		}
 		wait = every
-		w.notificationsPending.notify()
+		w.ownedRunChangesPending.notify()
 		if err != nil {
 			w.stopIfFatal(err)
 			w.log.Warn("could not renew leases; trying again", telemetry.KeyError, err)

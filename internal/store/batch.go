@@ -373,7 +373,7 @@ type Heartbeat struct {
 type Lease struct {
 	Run         uuid.UUID
 	Epoch       Epoch
-	RunDeadline time.Time // of the run, as its owner knows it; used only by Store.Notifications
+	RunDeadline time.Time // of the run, as its owner knows it; used only by Store.OwnedRunChanges
 }
 
 // RenewResult is the result of Store.Renew.

@@ -164,16 +164,16 @@ type WakeHint uint8
 
 // The hints.
 const (
-	HintClaim        WakeHint = 1  // a run may be claimable
-	HintAdmitted     WakeHint = 4  // a run may be claimable, because an admission gave it a place
-	HintQueues       WakeHint = 8  // a row of a queue was changed
-	HintListenBegan  WakeHint = 16 // from now on, the hints arrive, unless the connection fails
-	HintListenLost   WakeHint = 32 // from now on, hints may not arrive
-	HintNotification WakeHint = 2  // a run of this worker may have been paused, cancelled or woken: call Store.Notifications
+	HintClaim          WakeHint = 1  // a run may be claimable
+	HintAdmitted       WakeHint = 4  // a run may be claimable, because an admission gave it a place
+	HintQueues         WakeHint = 8  // a row of a queue was changed
+	HintListenBegan    WakeHint = 16 // from now on, the hints arrive, unless the connection fails
+	HintListenLost     WakeHint = 32 // from now on, hints may not arrive
+	HintOwnedRunChange WakeHint = 2  // a run of this worker may have been paused, cancelled or woken: call Store.OwnedRunChanges
 )
 
-// Notifications is the result of Store.Notifications: the changes to the runs that a worker executes.
-type Notifications struct {
+// OwnedRunChanges is the result of Store.OwnedRunChanges: the changes to the runs that a worker executes.
+type OwnedRunChanges struct {
 	Requests []PendingControl // runs whose pause or cancel is requested; repeated until they are released
 	Woken    []uuid.UUID      // runs that a signal or the end of a child has woken since the last call
 	// Deadlines holds the leases of runs whose deadline differs from the deadline in the caller's

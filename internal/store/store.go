@@ -82,11 +82,11 @@ type Store interface {
 	// AwaitChildEnds sets how many ends of the children of a call wake the run; see AwaitChildEndsRequest.
 	AwaitChildEnds(ctx context.Context, w *AwaitChildEndsRequest) error
 
-	// Notifications returns the changes to the runs that the worker owns: requests, wake-ups, deadlines and
+	// OwnedRunChanges returns the changes to the runs that the worker owns: requests, wake-ups, deadlines and
 	// terminations. It reports a wake-up once, and the caller then checks everything that the run
 	// waits for. If the result of a call was lost, a wake-up may be lost with it; then the caller must
 	// check all its runs.
-	Notifications(ctx context.Context, worker uuid.UUID, held []Lease) (Notifications, error)
+	OwnedRunChanges(ctx context.Context, worker uuid.UUID, held []Lease) (OwnedRunChanges, error)
 
 	// Get returns one row for each reference, or nil if there is no such run. It reads all payloads,
 	// so use Statuses for polling, and Find to resolve a reference.

@@ -199,21 +199,21 @@ func (m *Model) EndLeases(workers []uuid.UUID, q store.ClaimQuery, contended boo
 	return freed
 }
 
-// Notifications models store.Store.Notifications. With contention, a store may report a wake-up twice, and need not
+// OwnedRunChanges models store.Store.OwnedRunChanges. With contention, a store may report a wake-up twice, and need not
 // report a run that is being released: the mark on the run remains, so nothing is lost.
-func (m *Model) Notifications(worker uuid.UUID, held []store.Lease, contended bool) (news store.Notifications) {
+func (m *Model) OwnedRunChanges(worker uuid.UUID, held []store.Lease, contended bool) (changes store.OwnedRunChanges) {
 	for _, l := range held {
 		if !m.HoldsLease(worker, l) {
 			continue
 		}
 		r := m.Runs[l.Run]
 		if r.Control != 0 {
-			news.Requests = append(news.Requests, store.PendingControl{Run: r.UUID, Epoch: r.Epoch, Control: r.Control})
+			changes.Requests = append(changes.Requests, store.PendingControl{Run: r.UUID, Epoch: r.Epoch, Control: r.Control})
 		}
 		if r.Woken && !(contended && m.mayHappen()) {
-			news.Woken = append(news.Woken, r.UUID)
+			changes.Woken = append(changes.Woken, r.UUID)
 			r.Woken = contended && m.mayHappen()
 		}
 	}
-	return news
+	return changes
 }

@@ -157,7 +157,7 @@ func settledState(o store.Outcome, s store.RunState, epoch store.Epoch, leaves b
 	return store.RunState{}
 }
 
-func settledNews(n store.Notifications) store.Notifications {
+func settledOwnedRunChanges(n store.OwnedRunChanges) store.OwnedRunChanges {
 	n.Requests, n.Woken = slices.Clone(n.Requests), slices.Clone(n.Woken)
 	n.Deadlines, n.EndedLeases = nil, nil // of these a store may tell again, or later: see storetest
 	slices.SortFunc(n.Requests, func(l, r store.PendingControl) int { return cmp.Or(bytes.Compare(l.Run[:], r.Run[:])) })

@@ -115,9 +115,9 @@ func (l *limitCheck) woken() map[uuid.UUID]bool {
 			leases = append(leases, store.Lease{Run: r.UUID, Epoch: r.Epoch, RunDeadline: r.Deadline})
 		}
 	}
-	got, err := l.bed.handles[l.handle()].Notifications(l.ctx, workers[0], leases)
+	got, err := l.bed.handles[l.handle()].OwnedRunChanges(l.ctx, workers[0], leases)
 	if err != nil {
-		l.diverge("Notifications: %v", err)
+		l.diverge("OwnedRunChanges: %v", err)
 	}
 	woken := make(map[uuid.UUID]bool)
 	for _, id := range got.Woken {

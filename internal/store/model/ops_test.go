@@ -244,12 +244,12 @@ func deadlineOp(d store.DeadlineChangeRequest) *op {
 
 func newsOp(worker uuid.UUID, held []store.Lease) *op {
 	return opReturning("news of "+showLeases(held),
-		func(ctx context.Context, s store.Store) (store.Notifications, error) {
-			news, err := s.Notifications(ctx, worker, held)
-			return settledNews(news), err
+		func(ctx context.Context, s store.Store) (store.OwnedRunChanges, error) {
+			news, err := s.OwnedRunChanges(ctx, worker, held)
+			return settledOwnedRunChanges(news), err
 		},
-		func(m *model.Model, contended bool) store.Notifications {
-			return settledNews(m.Notifications(worker, held, contended))
+		func(m *model.Model, contended bool) store.OwnedRunChanges {
+			return settledOwnedRunChanges(m.OwnedRunChanges(worker, held, contended))
 		})
 }
 

@@ -96,9 +96,9 @@ func countsMark(b *fixture) {
 	parent, kids := b.commitCountingParent(2)
 	b.awaitEnds(parent, countedCall, 2)
 	b.commitOwnershipEnd(b.countedEnd(kids[0], countedCall))
-	b.wantNotifications("after one of two ends", b.notifications(b.worker, parent.UUID), nil)
+	b.wantOwnedRunChanges("after one of two ends", b.ownedRunChanges(b.worker, parent.UUID), nil)
 	b.commitOwnershipEnd(b.countedEnd(kids[1], countedCall))
-	b.wantNotifications("after both ends", b.notifications(b.worker, parent.UUID), nil, parent.UUID)
+	b.wantOwnedRunChanges("after both ends", b.ownedRunChanges(b.worker, parent.UUID), nil, parent.UUID)
 }
 
 func countsLook(b *fixture) {
@@ -136,7 +136,7 @@ func countsNoRow(b *fixture) {
 	parent := b.commitRunningRun("")
 	kids := []store.Run{b.commitRunningChild(parent, "none\x1f0"), b.commitRunningChild(parent, "none\x1f1")}
 	b.commitOwnershipEnd(b.countedEnd(kids[0], "none"))
-	b.wantNotifications("after one end", b.notifications(b.worker, parent.UUID), nil, parent.UUID)
+	b.wantOwnedRunChanges("after one end", b.ownedRunChanges(b.worker, parent.UUID), nil, parent.UUID)
 	b.commitOwnershipEnd(b.park(parent, time.Time{}))
 	end := b.countedEnd(kids[1], "none")
 	b.commitOwnershipEnd(end)
@@ -148,9 +148,9 @@ func countsApart(b *fixture) {
 	b.awaitEnds(parent, countedCall, 2)
 	b.awaitEnds(parent, "others", 1)
 	b.commitOwnershipEnd(b.countedEnd(kids[2], countedCall))
-	b.wantNotifications("after one of two", b.notifications(b.worker, parent.UUID), nil)
+	b.wantOwnedRunChanges("after one of two", b.ownedRunChanges(b.worker, parent.UUID), nil)
 	b.commitOwnershipEnd(b.countedEnd(kids[0], "others"))
-	b.wantNotifications("after one of one", b.notifications(b.worker, parent.UUID), nil, parent.UUID)
+	b.wantOwnedRunChanges("after one of one", b.ownedRunChanges(b.worker, parent.UUID), nil, parent.UUID)
 	b.wantCounted(parent, "others", 1)
 	b.wantCounted(parent, countedCall, 1)
 }
@@ -180,7 +180,7 @@ func countsFenced(b *fixture) {
 	end := b.countedEnd(kids[0], countedCall)
 	end.Epoch = epochAt(3)
 	wantOutcome(b, "the end at another epoch", b.commitOwnershipEnd(end).Outcome, store.Fenced)
-	b.wantNotifications("after it", b.notifications(b.worker, parent.UUID), nil)
+	b.wantOwnedRunChanges("after it", b.ownedRunChanges(b.worker, parent.UUID), nil)
 	b.wantCounted(parent, countedCall, 0)
 }
 

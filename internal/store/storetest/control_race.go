@@ -31,18 +31,18 @@ func pairNews(b *fixture, s store.Store) {
 	} {
 		r := b.commitRunningRun("")
 		select {
-		case <-a.notificationHints:
+		case <-a.ownedRunChangeHints:
 		default:
 		}
 		ask(r)
 		select {
-		case <-a.notificationHints:
+		case <-a.ownedRunChangeHints:
 		case <-b.ctx.Done():
 			b.Fatalf("no hint of %s", what)
 		}
-		for got := b.notifications(b.worker, r.UUID); len(got.Requests)+len(got.Woken) == 0; got = b.notifications(b.worker, r.UUID) {
+		for got := b.ownedRunChanges(b.worker, r.UUID); len(got.Requests)+len(got.Woken) == 0; got = b.ownedRunChanges(b.worker, r.UUID) {
 			select { // the hint may be for an earlier change
-			case <-a.notificationHints:
+			case <-a.ownedRunChangeHints:
 			case <-b.ctx.Done():
 				b.Fatalf("no news of %s", what)
 			}
@@ -161,8 +161,8 @@ func raceCancelClaim(b *fixture, s store.Store) {
 		if got.Status != store.Running || got.Control != store.CancelRequested || o.Results[0].Requested != 1 {
 			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel returned %+v", round, got.Status, got.Control, o.Results[0])
 		}
-		news := b.notifications(q.Worker, r.UUID)
-		b.wantNotifications("its owner's", news, []store.PendingControl{{Run: r.UUID, Epoch: epochAt(1), Control: store.CancelRequested}})
+		news := b.ownedRunChanges(q.Worker, r.UUID)
+		b.wantOwnedRunChanges("its owner's", news, []store.PendingControl{{Run: r.UUID, Epoch: epochAt(1), Control: store.CancelRequested}})
 		b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now})
 	}
 }

@@ -157,12 +157,12 @@ func deadlineNews(b *fixture) {
 	lease := store.Lease{Run: r.UUID, Epoch: epochAt(1)}
 	at := b.afterStart(time.Hour)
 	b.setDeadline(r.UUID, at)
-	got, err := b.store.Notifications(b.ctx, b.worker, []store.Lease{lease})
+	got, err := b.store.OwnedRunChanges(b.ctx, b.worker, []store.Lease{lease})
 	lease.RunDeadline = at
 	if err != nil || !slices.EqualFunc(got.Deadlines, []store.Lease{lease}, sameLease) {
 		b.Errorf("told %+v, %v, want %+v", got.Deadlines, err, lease)
 	}
-	if got, err := b.store.Notifications(b.ctx, b.worker, []store.Lease{lease}); err != nil || len(got.Deadlines) != 0 {
+	if got, err := b.store.OwnedRunChanges(b.ctx, b.worker, []store.Lease{lease}); err != nil || len(got.Deadlines) != 0 {
 		b.Errorf("who knows it is told %+v, %v", got.Deadlines, err)
 	}
 	b.setDeadline(r.UUID, b.afterStart(time.Minute))

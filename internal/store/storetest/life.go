@@ -48,7 +48,7 @@ func (b *fixture) calls() map[string]func(context.Context) error {
 			return b.store.Control(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
 		},
 		"News": func(ctx context.Context) error {
-			_, err := b.store.Notifications(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}})
+			_, err := b.store.OwnedRunChanges(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}})
 			return err
 		},
 		"Outline": func(ctx context.Context) error {

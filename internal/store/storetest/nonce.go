@@ -203,15 +203,15 @@ func nonceNews(b *fixture) {
 	r := b.commitRunClaimedTwice()
 	b.controlExistingRuns(store.VerbPause, r.UUID)
 	b.commitNewSignal(r.UUID, "paid", 0)
-	told := func(epoch store.Epoch) store.Notifications {
-		got, err := b.store.Notifications(b.ctx, b.worker, []store.Lease{{Run: r.UUID, Epoch: epoch}})
+	told := func(epoch store.Epoch) store.OwnedRunChanges {
+		got, err := b.store.OwnedRunChanges(b.ctx, b.worker, []store.Lease{{Run: r.UUID, Epoch: epoch}})
 		if err != nil {
-			b.Fatalf("News: %v", err)
+			b.Fatalf("OwnedRunChanges: %v", err)
 		}
 		return got
 	}
 	for _, epoch := range epochsWithOtherNonces(2) {
-		b.wantNotifications("at epoch "+epoch.String(), told(epoch), nil)
+		b.wantOwnedRunChanges("at epoch "+epoch.String(), told(epoch), nil)
 	}
-	b.wantNotifications("the owner's", told(r.Epoch), []store.PendingControl{{Run: r.UUID, Epoch: r.Epoch, Control: store.PausedItself}}, r.UUID)
+	b.wantOwnedRunChanges("the owner's", told(r.Epoch), []store.PendingControl{{Run: r.UUID, Epoch: r.Epoch, Control: store.PausedItself}}, r.UUID)
 }

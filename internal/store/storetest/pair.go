@@ -94,15 +94,15 @@ func pairTakeover(b *fixture, s store.Store) {
 
 // listenCall is a call of Listen in the background.
 type listenCall struct {
-	hints             chan struct{} // buffers one hint that a run may be claimable
-	notificationHints chan struct{} // buffers one hint that the worker may have notifications
-	stop              context.CancelFunc
-	done              chan error
+	hints               chan struct{} // buffers one hint that a run may be claimable
+	ownedRunChangeHints chan struct{} // buffers one hint that the worker may have notifications
+	stop                context.CancelFunc
+	done                chan error
 }
 
 func (b *fixture) startListening(worker uuid.UUID) *listenCall {
 	ctx, stop := context.WithCancel(b.ctx)
-	a := &listenCall{hints: make(chan struct{}, 1), notificationHints: make(chan struct{}, 1), stop: stop, done: make(chan error, 1)}
+	a := &listenCall{hints: make(chan struct{}, 1), ownedRunChangeHints: make(chan struct{}, 1), stop: stop, done: make(chan error, 1)}
 	note := func(of chan struct{}) {
 		select {
 		case of <- struct{}{}:
@@ -114,8 +114,8 @@ func (b *fixture) startListening(worker uuid.UUID) *listenCall {
 			if h&(store.HintClaim|store.HintAdmitted) != 0 {
 				note(a.hints)
 			}
-			if h&store.HintNotification != 0 {
-				note(a.notificationHints)
+			if h&store.HintOwnedRunChange != 0 {
+				note(a.ownedRunChangeHints)
 			}
 		})
 	}()

@@ -253,7 +253,7 @@ func permitOffer(b *fixture) {
 	if p := b.permitOf(here.Run); p.Status != store.PermitOffered {
 		b.Errorf("the first in line: %+v, want an offer", p)
 	}
-	b.wantNotifications("the run in memory", b.notifications(b.worker, runs[1].UUID), nil, runs[1].UUID)
+	b.wantOwnedRunChanges("the run in memory", b.ownedRunChanges(b.worker, runs[1].UUID), nil, runs[1].UUID)
 	if n := b.requestPermits(b.afterStart(time.Second), holder); n != 0 {
 		b.Error("somebody else got what is offered")
 	}

@@ -29,7 +29,7 @@ func permitWithdrawn(b *fixture) {
 	if p := b.permitOf(waits.Run); p.Status != store.PermitOffered {
 		b.Errorf("a step whose run was not paused after all: %+v, want the next offer", p)
 	}
-	b.wantNotifications("the run", b.notifications(b.worker, waits.Run), nil, waits.Run)
+	b.wantOwnedRunChanges("the run", b.ownedRunChanges(b.worker, waits.Run), nil, waits.Run)
 }
 
 // permitOfNextOwner lets a former owner ask for a step whose permit the next owner holds, or is offered.

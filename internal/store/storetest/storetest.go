@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"order", orders},
 		{"terminate", terminations},
 		{"deadline", deadlines},
-		{"news", tidings},
+		{"owned run changes", ownedRunChangeTests},
 		{"list", lists},
 		{"overview", overviews},
 		{"changes", changes},

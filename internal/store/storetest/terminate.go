@@ -13,7 +13,7 @@ var terminations = []test{
 	{"a tree in any states ends at once", terminateTree},
 	{"its owners' writes are fenced", terminateFences},
 	{"its owners hear of it", terminateNews},
-	{"its owner hears of it, whichever runs it asks for", terminateNewsOfOne},
+	{"its owner hears of it, whichever runs it asks for", terminateChangesOfOne},
 	{"the parent is woken", terminateWakes},
 	{"it is recorded once", terminateOnce},
 }
@@ -76,22 +76,22 @@ func terminateNews(b *fixture) {
 	b.controlExistingRuns(store.VerbTerminate, r.UUID, foreign.UUID)
 	held := []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}, {Run: other.UUID, Epoch: epochAt(1)}, {Run: foreign.UUID, Epoch: epochAt(2)}}
 	for range 2 { // the notification is repeated as long as the worker asks about the lease
-		got, err := b.store.Notifications(b.ctx, b.worker, held)
+		got, err := b.store.OwnedRunChanges(b.ctx, b.worker, held)
 		if err != nil || !slices.EqualFunc(got.EndedLeases, held[:1], sameLease) || len(got.Requests) != 0 {
 			b.Errorf("told %+v, %v, want %+v ended", got, err, held[0])
 		}
 	}
 }
 
-// terminateNewsOfOne requests the notifications of one run only, as a worker does that could not
+// terminateChangesOfOne reads the changes of one run only, as a worker does that could not
 // renew one of its leases.
-func terminateNewsOfOne(b *fixture) {
+func terminateChangesOfOne(b *fixture) {
 	r := b.commitRunningRun("r")
 	b.commitRunningRun("other")
 	b.commitRunningRun("another")
 	b.controlExistingRuns(store.VerbTerminate, r.UUID)
 	for range 2 {
-		got := b.notifications(b.worker, r.UUID)
+		got := b.ownedRunChanges(b.worker, r.UUID)
 		if len(got.EndedLeases) != 1 || got.EndedLeases[0].Run != r.UUID {
 			b.Errorf("told %+v, want %s ended", got, r.UUID)
 		}

@@ -9,53 +9,53 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Notifications implements store.Store. It reads on a reading connection first, so that it takes the write lock only if a run
+// OwnedRunChanges implements store.Store. It reads on a reading connection first, so that it takes the write lock only if a run
 // was woken.
-func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.Notifications, error) {
+func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.OwnedRunChanges, error) {
 	if len(held) == 0 {
-		return store.Notifications{}, nil
+		return store.OwnedRunChanges{}, nil
 	}
 	known := make(map[uuid.UUID]store.Lease, len(held))
 	for _, l := range held {
 		known[l.Run] = l
 	}
-	var news store.Notifications
+	var changes store.OwnedRunChanges
 	var woken []store.Lease
-	err := s.withReadConn(ctx, "news", func(x executor) error {
-		if err := addTerminated(x, worker, held, known, &news); err != nil {
+	err := s.withReadConn(ctx, "read the changes of owned runs", func(x executor) error {
+		if err := addTerminated(x, worker, held, known, &changes); err != nil {
 			return err
 		}
-		return x.query(qNotifications, func(v []driver.Value) error {
+		return x.query(qOwnedRunChanges, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			a := store.PendingControl{Run: c.uuid(), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
-			stirred := c.int() != 0
+			isWoken := c.int() != 0
 			// A run whose claim has not returned to the worker yet stays marked as woken.
 			if l, ok := known[a.Run]; !ok || l.Epoch != a.Epoch {
 				return c.err
 			}
 			if a.Control != 0 {
-				news.Requests = append(news.Requests, a)
+				changes.Requests = append(changes.Requests, a)
 			}
-			if stirred {
+			if isWoken {
 				woken = append(woken, known[a.Run])
 			}
 			return c.err
 		}, bindUUID(worker))
 	})
 	if err != nil || len(woken) == 0 {
-		return news, err
+		return changes, err
 	}
-	err = s.withWriteTx(ctx, "news", func(x executor) error {
+	err = s.withWriteTx(ctx, "read the changes of owned runs", func(x executor) error {
 		for i, l := range woken {
 			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			err := x.query(qRunWokenClear, func(v []driver.Value) error { // no row: the run's ownership ended meanwhile
 				c := columnReader{values: v}
-				news.Woken = append(news.Woken, l.Run)
+				changes.Woken = append(changes.Woken, l.Run)
 				if deadline := c.time(); !deadline.Equal(l.RunDeadline) {
 					l.RunDeadline = deadline
-					news.Deadlines = append(news.Deadlines, l)
+					changes.Deadlines = append(changes.Deadlines, l)
 				}
 				return c.err
 			}, bindShard(l.Run), bindUUID(l.Run), l.Epoch.Number(), bindUUID(worker))
@@ -66,13 +66,13 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 		return nil
 	})
 	if err != nil {
-		return store.Notifications{}, err
+		return store.OwnedRunChanges{}, err
 	}
-	return news, nil
+	return changes, nil
 }
 
 // addTerminated adds the held runs that were terminated. They are reported each time until the worker drops them.
-func addTerminated(x executor, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.Notifications) error {
+func addTerminated(x executor, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, changes *store.OwnedRunChanges) error {
 	ended := make(map[uuid.UUID]bool)
 	err := x.query(qTerminationNoticesRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
@@ -87,7 +87,7 @@ func addTerminated(x executor, worker uuid.UUID, held []store.Lease, known map[u
 	}
 	for _, l := range held {
 		if ended[l.Run] {
-			news.EndedLeases = append(news.EndedLeases, l)
+			changes.EndedLeases = append(changes.EndedLeases, l)
 		}
 	}
 	return nil

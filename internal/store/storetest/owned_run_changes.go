@@ -9,31 +9,31 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-var tidings = []test{
-	{"nothing is asked, and nobody was woken", newsNone},
-	{"what is asked is told until the run leaves", newsAsked},
-	{"what is asked no more is told no more", newsResumed},
-	{"what woke a run is told once", newsWoken},
-	{"who was told parks as it likes", newsParks},
-	{"of the worker's own runs, at their epochs", newsOwn},
-	{"many runs", newsMany},
+var ownedRunChangeTests = []test{
+	{"nothing is asked, and nobody was woken", ownedRunChangesNone},
+	{"what is asked is told until the run leaves", ownedRunChangesAsked},
+	{"what is asked no more is told no more", ownedRunChangesResumed},
+	{"what woke a run is told once", ownedRunChangesWoken},
+	{"who was told parks as it likes", ownedRunChangesParks},
+	{"of the worker's own runs, at their epochs", ownedRunChangesOwn},
+	{"many runs", ownedRunChangesMany},
 }
 
-// notifications returns the worker's notifications about runs that it holds at epoch 1.
-func (b *fixture) notifications(worker uuid.UUID, held ...uuid.UUID) store.Notifications {
+// ownedRunChanges returns the changes to the worker's runs, which it holds at epoch 1.
+func (b *fixture) ownedRunChanges(worker uuid.UUID, held ...uuid.UUID) store.OwnedRunChanges {
 	b.Helper()
 	var leases []store.Lease
 	for _, id := range held {
 		leases = append(leases, store.Lease{Run: id, Epoch: epochAt(1)})
 	}
-	got, err := b.store.Notifications(b.ctx, worker, leases)
+	got, err := b.store.OwnedRunChanges(b.ctx, worker, leases)
 	if err != nil {
-		b.Fatalf("News: %v", err)
+		b.Fatalf("OwnedRunChanges: %v", err)
 	}
 	return got
 }
 
-func (b *fixture) wantNotifications(what string, got store.Notifications, asked []store.PendingControl, woken ...uuid.UUID) {
+func (b *fixture) wantOwnedRunChanges(what string, got store.OwnedRunChanges, asked []store.PendingControl, woken ...uuid.UUID) {
 	b.Helper()
 	order := func(l, r store.PendingControl) int { return slices.Compare(l.Run[:], r.Run[:]) }
 	slices.SortFunc(got.Requests, order)
@@ -44,14 +44,14 @@ func (b *fixture) wantNotifications(what string, got store.Notifications, asked 
 	wantUUIDs(b, what+": woken", got.Woken, woken)
 }
 
-func newsNone(b *fixture) {
+func ownedRunChangesNone(b *fixture) {
 	r := b.commitRunningRun("")
-	b.wantNotifications("a run", b.notifications(b.worker, r.UUID), nil)
-	b.wantNotifications("no run", b.notifications(b.worker), nil)
-	b.wantNotifications("a missing run", b.notifications(b.worker, uuid.New()), nil)
+	b.wantOwnedRunChanges("a run", b.ownedRunChanges(b.worker, r.UUID), nil)
+	b.wantOwnedRunChanges("no run", b.ownedRunChanges(b.worker), nil)
+	b.wantOwnedRunChanges("a missing run", b.ownedRunChanges(b.worker, uuid.New()), nil)
 }
 
-func newsAsked(b *fixture) {
+func ownedRunChangesAsked(b *fixture) {
 	paused, cancelled, parent, quiet := b.commitRunningRun(""), b.commitRunningRun(""), b.commitRunningRun(""), b.commitRunningRun("")
 	child := b.commitRunningChild(parent, "charge")
 	held := []uuid.UUID{paused.UUID, cancelled.UUID, parent.UUID, child.UUID, quiet.UUID}
@@ -64,24 +64,24 @@ func newsAsked(b *fixture) {
 		{Run: child.UUID, Epoch: epochAt(1), Control: store.PausedByAncestor},
 	}
 	for _, when := range []string{"first", "again"} {
-		b.wantNotifications(when, b.notifications(b.worker, held...), slices.Clone(want))
+		b.wantOwnedRunChanges(when, b.ownedRunChanges(b.worker, held...), slices.Clone(want))
 	}
 	b.controlExistingRuns(store.VerbCancel, paused.UUID)
 	want[0].Control = store.CancelRequested
-	b.wantNotifications("asked for more", b.notifications(b.worker, held...), slices.Clone(want))
+	b.wantOwnedRunChanges("asked for more", b.ownedRunChanges(b.worker, held...), slices.Clone(want))
 	b.commitOwnershipEnd(b.park(parent, time.Time{}))
 	b.commitOwnershipEnd(b.newCompletion(child.UUID, epochAt(1)))
-	b.wantNotifications("two have left", b.notifications(b.worker, held...), slices.Clone(want[:2]))
+	b.wantOwnedRunChanges("two have left", b.ownedRunChanges(b.worker, held...), slices.Clone(want[:2]))
 }
 
-func newsResumed(b *fixture) {
+func ownedRunChangesResumed(b *fixture) {
 	r := b.commitRunningRun("")
 	b.controlExistingRuns(store.VerbPause, r.UUID)
 	b.controlExistingRuns(store.VerbResume, r.UUID)
-	b.wantNotifications("resumed", b.notifications(b.worker, r.UUID), nil)
+	b.wantOwnedRunChanges("resumed", b.ownedRunChanges(b.worker, r.UUID), nil)
 }
 
-func newsWoken(b *fixture) {
+func ownedRunChangesWoken(b *fixture) {
 	signalled, parent, quiet := b.commitRunningRun(""), b.commitRunningRun(""), b.commitRunningRun("")
 	child := b.commitRunningChild(parent, "charge")
 	held := []uuid.UUID{signalled.UUID, parent.UUID, quiet.UUID}
@@ -93,34 +93,34 @@ func newsWoken(b *fixture) {
 			b.commitOwnershipEnd(b.childEnd(child))
 			woken = append(woken, parent.UUID)
 		}
-		b.wantNotifications(when, b.notifications(b.worker, held...), nil, woken...)
-		b.wantNotifications(when+", once more", b.notifications(b.worker, held...), nil)
+		b.wantOwnedRunChanges(when, b.ownedRunChanges(b.worker, held...), nil, woken...)
+		b.wantOwnedRunChanges(when+", once more", b.ownedRunChanges(b.worker, held...), nil)
 	}
 	b.controlExistingRuns(store.VerbPause, signalled.UUID)
 	b.commitNewSignal(signalled.UUID, "paid", 0)
 	both := []store.PendingControl{{Run: signalled.UUID, Epoch: epochAt(1), Control: store.PausedItself}}
-	b.wantNotifications("both", b.notifications(b.worker, held...), both, signalled.UUID)
-	b.wantNotifications("both, once more", b.notifications(b.worker, held...), both)
+	b.wantOwnedRunChanges("both", b.ownedRunChanges(b.worker, held...), both, signalled.UUID)
+	b.wantOwnedRunChanges("both, once more", b.ownedRunChanges(b.worker, held...), both)
 }
 
-func newsParks(b *fixture) {
+func ownedRunChangesParks(b *fixture) {
 	r := b.commitRunningRun("")
 	b.commitNewSignal(r.UUID, "paid", 0)
-	b.notifications(b.worker, r.UUID)
+	b.ownedRunChanges(b.worker, r.UUID)
 	b.commitOwnershipEnd(b.park(r, b.afterStart(time.Hour)))
 	if got := b.row(r.UUID); !got.WakeAt.Equal(b.afterStart(time.Hour)) {
 		b.Errorf("parked after the news: wakes at %s, want as given", show(got.WakeAt))
 	}
 }
 
-func newsOwn(b *fixture) {
+func ownedRunChangesOwn(b *fixture) {
 	stranger := uuid.New()
 	theirs := b.owned(stranger, "theirs")
 	b.commitNewSignal(theirs.UUID, "paid", 0)
 	b.controlExistingRuns(store.VerbPause, theirs.UUID)
-	b.wantNotifications("another's run", b.notifications(b.worker), nil)
-	b.wantNotifications("another's run, thought to be held", b.notifications(b.worker, theirs.UUID), nil)
-	b.wantNotifications("its owner's", b.notifications(stranger, theirs.UUID), []store.PendingControl{{Run: theirs.UUID, Epoch: epochAt(1), Control: store.PausedItself}}, theirs.UUID)
+	b.wantOwnedRunChanges("another's run", b.ownedRunChanges(b.worker), nil)
+	b.wantOwnedRunChanges("another's run, thought to be held", b.ownedRunChanges(b.worker, theirs.UUID), nil)
+	b.wantOwnedRunChanges("its owner's", b.ownedRunChanges(stranger, theirs.UUID), []store.PendingControl{{Run: theirs.UUID, Epoch: epochAt(1), Control: store.PausedItself}}, theirs.UUID)
 
 	lost := b.commitPendingRun("lost", b.now)
 	first := b.query(b.now)
@@ -133,16 +133,16 @@ func newsOwn(b *fixture) {
 	}
 	b.controlExistingRuns(store.VerbCancel, lost.UUID)
 	b.commitNewSignal(lost.UUID, "paid", 0)
-	b.wantNotifications("a run that was lost", b.notifications(first.Worker, lost.UUID), nil)
-	b.wantNotifications("its new owner's, as it once held it", b.notifications(second.Worker, lost.UUID), nil)
-	got, err := b.store.Notifications(b.ctx, second.Worker, []store.Lease{{Run: lost.UUID, Epoch: epochAt(2)}})
+	b.wantOwnedRunChanges("a run that was lost", b.ownedRunChanges(first.Worker, lost.UUID), nil)
+	b.wantOwnedRunChanges("its new owner's, as it once held it", b.ownedRunChanges(second.Worker, lost.UUID), nil)
+	got, err := b.store.OwnedRunChanges(b.ctx, second.Worker, []store.Lease{{Run: lost.UUID, Epoch: epochAt(2)}})
 	if err != nil {
-		b.Fatalf("News: %v", err)
+		b.Fatalf("OwnedRunChanges: %v", err)
 	}
-	b.wantNotifications("its new owner's", got, []store.PendingControl{{Run: lost.UUID, Epoch: epochAt(2), Control: store.CancelRequested}}, lost.UUID)
+	b.wantOwnedRunChanges("its new owner's", got, []store.PendingControl{{Run: lost.UUID, Epoch: epochAt(2), Control: store.CancelRequested}}, lost.UUID)
 }
 
-func newsMany(b *fixture) {
+func ownedRunChangesMany(b *fixture) {
 	batch := &store.Batch{}
 	var held, woken, paused []uuid.UUID
 	var asked []store.PendingControl
@@ -163,6 +163,6 @@ func newsMany(b *fixture) {
 	b.commit(&store.Batch{Starts: batch.Starts})
 	b.commit(&store.Batch{Signals: batch.Signals})
 	b.controlExistingRuns(store.VerbPause, paused...)
-	b.wantNotifications("many", b.notifications(b.worker, held...), slices.Clone(asked), woken...)
-	b.wantNotifications("many, once more", b.notifications(b.worker, held...), asked)
+	b.wantOwnedRunChanges("many", b.ownedRunChanges(b.worker, held...), slices.Clone(asked), woken...)
+	b.wantOwnedRunChanges("many, once more", b.ownedRunChanges(b.worker, held...), asked)
 }

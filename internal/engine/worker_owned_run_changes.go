@@ -10,44 +10,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// notifier wakes the one goroutine that receives from it. If notify is called several times before the
-// goroutine receives, the goroutine wakes once.
-type notifier chan struct{}
-
-func newNotifier() notifier { return make(notifier, 1) }
-
-func (b notifier) notify() {
-	select {
-	case b <- struct{}{}:
-	default:
-	}
-}
-
-// awaitDue waits until n is notified, for at most the duration wait, and not past the time next of the database. A zero next
-// means that nothing is due. It also returns when ctx ends.
-func (w *worker) awaitDue(ctx context.Context, n notifier, wait time.Duration, next time.Time) {
-	if !next.IsZero() {
-		wait = min(wait, w.e.clock.Until(next))
-	}
-	t := time.NewTimer(max(wait, time.Millisecond))
-	defer t.Stop()
-	select {
-	case <-n:
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
 const firstReadRetryDelay = 20 * time.Millisecond // pause after the first failed read; it doubles up to a third of a lease
 
-// notificationLoop reads which control requests the runs in memory have, and which of these runs were woken. It
+// ownedRunChangeLoop reads which control requests the runs in memory have, and which of these runs were woken. It
 // reads after each hint and each lease renewal. The result of a flush also carries the control requests
 // of its runs.
-func (w *worker) notificationLoop(ctx context.Context) {
+func (w *worker) ownedRunChangeLoop(ctx context.Context) {
 	wait := firstReadRetryDelay
 	for {
 		select {
-		case <-w.notificationsPending:
+		case <-w.ownedRunChangesPending:
 		case <-ctx.Done():
 			return
 		}
@@ -55,25 +27,25 @@ func (w *worker) notificationLoop(ctx context.Context) {
 		if len(runs) == 0 {
 			continue
 		}
-		if err := w.applyNotifications(ctx, runs); err != nil {
+		if err := w.applyOwnedRunChanges(ctx, runs); err != nil {
 			w.log.Warn("could not read what was asked of the runs here; trying again", telemetry.KeyError, err)
 			if !sleepCtx(ctx, wait) {
 				return
 			}
 			wait = min(2*wait, w.e.cfg.Lease/3)
-			w.notificationsPending.notify()
+			w.ownedRunChangesPending.notify()
 			continue
 		}
 		wait = firstReadRetryDelay
 	}
 }
 
-// applyNotifications reads the notifications for the runs and applies them. If the read fails, applyNotifications wakes all the
-// runs, because the lost result may have contained their wake-ups. onHint holds w.hearing, so that no run parks during the read.
-// Otherwise a run could park after the database has reported its wake-up, and before the run knows of it.
-func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
-	w.notificationsMu.Lock()
-	defer w.notificationsMu.Unlock()
+// applyOwnedRunChanges reads the changes to the runs and applies them. If the read fails, applyOwnedRunChanges wakes all the
+// runs, because the lost result may have contained their wake-ups. It holds w.ownedRunChangesMu, so that no run parks during the
+// read. Otherwise a run could park after the database has reported its wake-up, and before the run knows of it.
+func (w *worker) applyOwnedRunChanges(ctx context.Context, runs []*run) error {
+	w.ownedRunChangesMu.Lock()
+	defer w.ownedRunChangesMu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
 	defer cancel()
 	held := make([]store.Lease, len(runs))
@@ -84,19 +56,19 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, RunDeadline: r.deadline.expiryTime()}
 		here[r.row.UUID] = r
 	}
-	news, err := w.e.store.Notifications(ctx, w.id, held)
+	changes, err := w.e.store.OwnedRunChanges(ctx, w.id, held)
 	if err != nil {
 		for _, r := range runs {
 			r.recheckWaits()
 		}
 		return err
 	}
-	for _, l := range news.EndedLeases {
+	for _, l := range changes.EndedLeases {
 		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
 			r.suspendTerminated()
 		}
 	}
-	for _, l := range news.Deadlines {
+	for _, l := range changes.Deadlines {
 		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
 			r.deadline.update(l.RunDeadline)
 		}
@@ -106,17 +78,17 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 			r.deadline.expireIfDue()
 		}
 	}
-	for _, a := range news.Requests {
+	for _, a := range changes.Requests {
 		if r := here[a.Run]; r != nil && r.row.Epoch == a.Epoch {
 			r.applyControl(a.Control)
 		}
 	}
-	for _, id := range news.Woken {
+	for _, id := range changes.Woken {
 		if r := here[id]; r != nil {
 			r.recheckWaits()
 		}
 	}
-	if len(news.Woken) > 0 {
+	if len(changes.Woken) > 0 {
 		w.e.resultWaiters.QueryNow()
 	}
 	return nil

@@ -68,8 +68,8 @@ func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where ui
 	return &Child[O]{c: c, name: name, inner: inner}, nil
 }
 
-// ID returns the child's UUID in text form, by which every method of [Engine] addresses the child. Every replay returns the
-// same ID.
+// ID returns the child's UUID in text form. Pass it to the methods of [Engine] that take the ID of a run. ID returns the same
+// UUID in every replay.
 func (h *Child[O]) ID() string { return h.inner.UUID().String() }
 
 // Signal sends a named message to the child, once; see [Ctx.Signal]. The call is recorded under name, in the scope that started

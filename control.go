@@ -84,7 +84,7 @@ func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (
 	return e.controlRun(ctx, store.VerbCancel, id, opts)
 }
 
-// Terminate ends at once the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including
+// Terminate immediately ends the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including
 // detached ones. Terminate also ends runs that are waiting, paused or being cancelled. The compensations of terminated runs are
 // not executed. Terminate needs no worker, so that it can end runs that no process can execute any more. Prefer
 // [Engine.Cancel], which executes the compensations.

@@ -291,9 +291,9 @@ type WorkerInfo struct {
 	Queues []string
 }
 
-// Workers returns the processes that execute runs of this database, the oldest first. A worker that died stays in the list for at
-// least a minute after its last heartbeat, and for an hour if no lock shows that it died. The DeadAt of a dead worker is in the
-// past; compare DeadAt with [Engine.Now].
+// Workers returns the workers that execute runs of this database, in the order in which they started. A worker that died stays in
+// the list for at least a minute after its last heartbeat, or for an hour if the store has no lock that shows the death. A worker
+// is dead if its DeadAt is before [Engine.Now].
 func (e *Engine) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("list the workers: %w", err)

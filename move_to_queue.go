@@ -17,8 +17,12 @@ import (
 //
 // The options of MoveToQueue are [Reason] and [Actor]. An [Event] records the move. If the run is in the queue already,
 // MoveToQueue does nothing, whatever the state of the run, so that a call whose result was lost can be repeated. MoveToQueue
-// returns [ErrNotFound]; [ErrInvalidName]; and a [*StateError] if the run has begun, has ended or is being cancelled, or if its
-// StartBy or Timeout is over. For a root run, MoveToQueue returns [ErrQueueFull] or [ErrQueueClosed], as a start does.
+// returns
+//
+//   - [ErrNotFound] if there is no run with the ID;
+//   - [ErrInvalidName] if the name of the queue is invalid;
+//   - a [*StateError] if the run has begun, has ended or is being cancelled, or if its StartBy or Timeout is over;
+//   - [ErrQueueFull] or [ErrQueueClosed] if the run is a root run and the new queue refuses it, as it would refuse a start.
 func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...ControlOption) error {
 	err := naming.Check("queue", queue)
 	return e.moveRun(ctx, VerbMove, id, &store.MoveRunRequest{Queue: queue}, err, opts)
@@ -31,9 +35,11 @@ func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...Cont
 // due.
 //
 // The options of SetPriority are [Reason] and [Actor]. An [Event] records the change of the priority. If the run has the
-// priority already, SetPriority does nothing, whatever the state of the run. SetPriority returns [ErrNotFound];
-// [ErrInvalidConfig] for a priority that is not from [LowestPriority] to [HighestPriority]; and a [*StateError] if the run has
-// begun, has ended, is being cancelled, or has not begun by its StartBy or Timeout.
+// priority already, SetPriority does nothing, whatever the state of the run. SetPriority returns
+//
+//   - [ErrNotFound] if there is no run with the ID;
+//   - [ErrInvalidConfig] if the priority is not from [LowestPriority] to [HighestPriority];
+//   - a [*StateError] if the run has begun, has ended or is being cancelled, or if its StartBy or Timeout is over.
 func (e *Engine) SetPriority(ctx context.Context, id string, priority int, opts ...ControlOption) error {
 	return e.moveRun(ctx, VerbSetPriority, id, &store.MoveRunRequest{Priority: new(int16(priority))}, checkPriority(priority), opts)
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Handler returns the dashboard of the engine's database. The engine needs no workflows, and its Run need not be called.
+// Handler returns an [http.Handler] that serves the dashboard of the engine's database. The dashboard works with an engine that
+// has no workflows and executes no runs: [durable.Engine.Run] need not be called.
 //
 // The handler has no goroutines while nobody uses it, and a page that follows changes has one stream, which ends when its
 // [http.Server] shuts down. Every other request reads the database for at most ten seconds.

@@ -39,8 +39,8 @@ type Branch struct {
 	hasCallRefusedAfterEnd bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
 }
 
-// Branch opens a scope within this scope. The names in the branch get the prefix name, so no other call of this scope may have
-// this name. The branch has no row in the database.
+// Branch opens a branch of this scope. The names of all calls in the branch begin with the name of the branch, so no other call of
+// this scope may have that name. The database has no row for the branch itself, only for its calls.
 func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	return s.openBranch(name, site, false)
 }

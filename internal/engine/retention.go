@@ -17,8 +17,9 @@ type Retention struct {
 	// Generations is how long superseded generations of these workflows' runs are kept; zero means as long as their runs.
 	Generations time.Duration
 	Events      time.Duration // zero: for ever
-	// Archive is called with each run, and with each superseded generation (its number is not zero) of a run, before it is
-	// deleted. After an error it stays. Nil means there is no archive.
+	// Archive is called before a run is deleted: once for the run, with generation zero, and once for each superseded generation,
+	// with the number of the generation. If Archive returns an error, the tree of the run is kept, and Archive is called again later.
+	// If Archive is nil, runs are deleted without an archive.
 	Archive func(ctx context.Context, run uuid.UUID, generation int32) error
 }
 

@@ -7,7 +7,8 @@ import (
 )
 
 // DeadlineChangeRequest sets or removes the deadline of a live run. The store marks a Running run as woken, so that the run's
-// owner reads the new deadline before the run parks. A Waiting run becomes claimable at the new deadline at the latest.
+// owner reads the new deadline before the run parks. A Waiting run becomes claimable when the new deadline comes, or
+// earlier if the run was to wake earlier.
 //
 // The request is Fenced for a run that has ended or whose cancel was requested. The request is also Fenced if the run's present
 // deadline passed before Now, because the run may have begun to expire. A run whose deadline passed while the run was paused

@@ -176,8 +176,8 @@ const (
 type OwnedRunChanges struct {
 	Requests []PendingControl // runs whose pause or cancel is requested; repeated until they are released
 	Woken    []uuid.UUID      // runs that a signal or the end of a child has woken since the last call
-	// Deadlines holds the leases of runs whose deadline differs from the deadline in the caller's
-	// lease. A lease is returned again until the caller's lease has the new deadline.
+	// Deadlines has one lease for each run whose deadline is not the RunDeadline that the caller passed; its RunDeadline is the
+	// current deadline. Each call returns it again, until the caller passes the current deadline.
 	Deadlines []Lease
 	// EndedLeases holds the caller's leases whose runs are now Cancelled at the epoch of the lease. Such a run was terminated, or
 	// the caller itself has recorded its cancel. A lease is returned again in each call that passes the lease.

@@ -22,8 +22,9 @@ type RepairStore interface {
 	// the history of the run stays as it is until the next claim or repair. A repeated call returns the same outcome.
 	Fence(ctx context.Context, f *FenceRequest) error
 
-	// ExtendRepairPause records that the pause of a run for a repair ends by itself at the given time. It is called before the pause,
-	// and again while the repair goes on. It says nothing of whether the run is paused.
+	// ExtendRepairPause records the time at which a worker resumes a run that is paused for a repair, in case the process that repairs
+	// the run dies. The engine calls it before it pauses the run, and again with a later time while the repair continues. It does
+	// not pause the run, and does not check whether the run is paused.
 	ExtendRepairPause(ctx context.Context, run uuid.UUID, until time.Time) error
 
 	// ExpiredRepairPauses returns up to limit runs whose pause for a repair has ended by itself at the time now.
@@ -160,7 +161,7 @@ type RunRepair struct {
 	TerminalSteps int       // the number of its terminal checkpoints
 }
 
-// Archive returns the run ID of the superseded generation's checkpoints.
+// Archive returns the ID under which the checkpoints of the superseded generation are kept. They have this ID in place of the run's ID.
 func (r *RunRepair) Archive() uuid.UUID { return GenerationUUID(r.Run, r.Number) }
 
 // RunGuard is a run that is not repaired, and its state as it was read.
@@ -210,7 +211,7 @@ func (r *RepairRequest) OutcomeFromStates(states map[uuid.UUID]RunState, done bo
 	return 0
 }
 
-// ErrRepairOutdated is returned within a store when a repair finds other rows than it says. The store rolls the
+// ErrRepairOutdated is returned within a store when a run, a child or a checkpoint is not as the RepairRequest expects it. The store rolls the
 // transaction back and sets the outcome Fenced.
 var ErrRepairOutdated = errors.New("a run, a child or a checkpoint is not as the repair says")
 
@@ -223,7 +224,7 @@ func CurrentGeneration(before []Generation) int32 {
 	return before[len(before)-1].Number + 1
 }
 
-// Generation is a superseded generation of a run. Its checkpoints have the run ID Archive.
+// Generation is a superseded generation of a run. Its checkpoints are stored with Archive as the run ID, in place of the ID of the run.
 type Generation struct {
 	Run     Run // as it was; Status is Superseded if it had not ended
 	Number  int32

@@ -226,8 +226,8 @@ func (w *ScheduleWrite) Starts() (starts []*StartWrite) {
 // compactedFiresPeriod is the length of the time that one row of compacted fires describes.
 const compactedFiresPeriod = time.Hour
 
-// BitOfFireTime returns the hour of a scheduled time, and the number of the bit that stands for the time in the record of that hour.
-// Scheduled times are whole seconds.
+// BitOfFireTime returns the hour that contains a scheduled time, and the index of its bit in the record of that hour. The record
+// has one bit for each second of the hour, because scheduled times are whole seconds.
 func BitOfFireTime(at time.Time) (hour time.Time, bit int) {
 	hour = at.UTC().Truncate(compactedFiresPeriod)
 	return hour, int(at.Sub(hour) / time.Second)

@@ -161,8 +161,8 @@ type Store interface {
 	// given one, in ascending order.
 	OverdueLanes(ctx context.Context, at time.Time, after ClaimLane, limit int) ([]OverdueLane, error)
 
-	// HaveLiveWorkers reports for each pair whether a live worker that claims new runs, so one that is not quiet, executes it. A worker
-	// with too many workflows to be recorded counts as executing all of them.
+	// HaveLiveWorkers reports, for each pair of a queue and a workflow, whether a live worker claims runs of the workflow from the
+	// queue. A quiet worker claims no runs, so it does not count. A worker with too many workflows to be recorded counts for all workflows.
 	HaveLiveWorkers(ctx context.Context, pairs []QueueWorkflow) ([]bool, error)
 
 	FoldStore

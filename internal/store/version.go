@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// UnorderedVersionPrefix begins the name of a build that has no version: a hash of the executable follows. Such a version is only
-// a name. It has no place in the order of versions, and decides nothing about which worker executes a run.
+// UnorderedVersionPrefix is the prefix of the version of an executable that was built without a version. A hash of the executable
+// follows the prefix. Such a version is neither earlier nor later than another version, and does not affect which worker claims a run.
 const UnorderedVersionPrefix = "executable-"
 
 // IsOrderedVersion reports whether the version has a place in the order of versions. An empty one has none.
@@ -149,9 +149,10 @@ func isLater(version string, first time.Time, other string, otherFirst time.Time
 	return version > other
 }
 
-// ReservedUntil returns the time until which this worker may not claim the runs of a version, and reports whether that time is
-// still to come. Runs of a pinned workflow are reserved while a worker of exactly that version lives. Runs of other workflows are
-// kept from earlier versions while a worker of that version or of a later one lives. Only workers that serve the queue count.
+// ReservedUntil returns the time until which this worker may not claim runs of the version, because they are reserved for other
+// workers, and reports whether the time is in the future. Runs of a pinned workflow are reserved for workers of the same version
+// while such a worker lives. Runs of any other workflow are reserved for workers of the same or a later version while such a
+// worker lives. Only workers that serve the queue count.
 func (g *VersionClaimRules) ReservedUntil(queue, workflow, version string) (until time.Time, kept bool) {
 	return g.reservedUntil(queue, workflow, version, "")
 }

@@ -5,8 +5,8 @@
 -- run_state.sql reads why. If $7 is not NULL and the deadline changes, an event (11) records who has requested it; $10 is the new
 -- deadline as text.
 --
--- A waiting run (3), or a pending one (1) that is held, becomes claimable at the deadline at the latest. An
--- admission looks then at a run in the line of its queue.
+-- A waiting run (3), or a pending one (1) that is held, becomes claimable when the deadline comes, or earlier if it was to
+-- wake earlier. If the run is in the line of its queue, an admission checks it at that time.
 -- A running run (2) is marked, so that it does not park with the old deadline, and its owner is notified.
 --
 -- The run is locked first, so that the deadline before is the one that this change replaces.

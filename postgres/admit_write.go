@@ -29,10 +29,10 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 	ends := found && q.Deleted && !plan.HasMoreWork
 	return ask("write an admission", func(batch *pgx.Batch) {
 		if len(runs) > 0 {
-			batch.Queue(s.statements.admitRunUpdate, admittedArgs(runs)...)
+			batch.Queue(s.statements.admitRunUpdate, admittedRunArgs(runs)...)
 		}
 		if len(placed) > 0 {
-			batch.Queue(s.statements.admitPlaceUpsert, placeArgs(q.Name, placed)...)
+			batch.Queue(s.statements.admitPlaceUpsert, admissionPlaceArgs(q.Name, placed)...)
 		}
 		if len(ended) > 0 {
 			batch.Queue(s.statements.admitEndedPlaceDelete, admissionRunIDArgs(ended)...)
@@ -126,7 +126,7 @@ func expectReturned(res statementResults, what string, n int) error {
 	return err
 }
 
-func admittedArgs(runs []store.AdmissionRun) []any {
+func admittedRunArgs(runs []store.AdmissionRun) []any {
 	n := len(runs)
 	return append(admissionRunIDArgs(runs),
 		int2Array{n, func(i int) int16 { return int16(runs[i].Admission) }},
@@ -144,7 +144,8 @@ func admissionRunIDArgs(runs []store.AdmissionRun) []any {
 	)
 }
 
-func placeArgs(queue string, runs []store.AdmissionRun) []any {
+// admissionPlaceArgs returns the parameters of admit_place_upsert.sql.
+func admissionPlaceArgs(queue string, runs []store.AdmissionRun) []any {
 	n := len(runs)
 	return append(admissionRunIDArgs(runs),
 		queue,

@@ -69,6 +69,7 @@ func (c byteaArray) orNull() any {
 	return nil
 }
 
+// orNull returns NULL if each value is zero, and the array otherwise.
 func (c timeArray) orNull() any {
 	for i := range c.length {
 		if !c.valueAt(i).IsZero() {
@@ -78,6 +79,7 @@ func (c timeArray) orNull() any {
 	return nil
 }
 
+// orNull returns NULL if each value is zero, and the array otherwise.
 func (c int8Array) orNull() any {
 	for i := range c.length {
 		if c.valueAt(i) != 0 {

@@ -23,7 +23,7 @@ var uncounted = []string{
 // asked.
 var fanOuts = []string{
 	"admit_has_work.sql", "admit_queue_delete.sql", "admit_runs_behind_key_lock.sql", "admit_runs_in_line_lock.sql", "admit_runs_lock.sql",
-	"admit_unclaimed_count.sql", "claim_prepare.sql", "claim_runs.sql", "divergences_delete.sql", "failures.sql", "drift_held_runs.sql",
+	"admit_unclaimed_count.sql", "claim_prepare.sql", "claim_runs.sql", "divergences_delete.sql", "failure_groups.sql", "drift_held_runs.sql",
 	"lanes_find_unknown.sql", "lanes_overdue.sql", "lease_expire.sql", "leases_of_claim.sql", "limit_keys_delete_unused.sql",
 	"limit_keys_with_waiters.sql", "permits_of_run.sql", "permits_read.sql", "queue_depth.sql", "queue_place_of_run.sql", "queue_rows.sql",
 	"queues.sql", "repair_pauses_expired.sql", "run_by_id.sql", "run_by_name.sql", "runs_list_by_failure.sql", "runs_list_by_group_key.sql",

@@ -20,7 +20,8 @@ const (
 	maxRunHistoryBytes   = 128 << 10
 )
 
-func historyBytes(q *store.ClaimQuery) int {
+// maxHistoryBytesOfClaim returns how many bytes of histories the claim may load.
+func maxHistoryBytesOfClaim(q *store.ClaimQuery) int {
 	return min(maxClaimHistoryBytes, maxRunHistoryBytes*q.Limit)
 }
 
@@ -38,7 +39,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 		claims, overtaken, again, err = s.claimOnce(ctx, &q)
 	}
 	if err == nil && len(overtaken) > 0 {
-		err = s.readTakenOver(ctx, claims.Runs, overtaken, historyBytes(&q)/len(overtaken))
+		err = s.readTakenOver(ctx, claims.Runs, overtaken, maxHistoryBytesOfClaim(&q)/len(overtaken))
 	}
 	if err == nil {
 		err = s.rewindDetector.addClaimedRuns(era, claims.Runs)
@@ -63,7 +64,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 		batch.Queue(s.statements.claimRuns, newLaneArray(plan.claimable),
 			pgTime(q.Now), int32(q.Limit), newUUIDArray(q.RunOwners()), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.MaxSuspects, q.Limit)), int64(q.Nonce),
 			pgTime(q.OutageFrom), pgTime(q.OutageUntil), newBoolArray(plan.onlyStarted), newLaneArray(plan.nextLanes), textArrayOf(plan.nextVersions), q.QueueRules.OnlyUnstartedRuns())
-		batch.Queue(s.statements.claimHistories, int64(historyBytes(q)))
+		batch.Queue(s.statements.claimHistories, int64(maxHistoryBytesOfClaim(q)))
 	}, func(res statementResults) error {
 		claims.Runs, overtaken = make([]store.ClaimedRun, 0, 8), nil
 		err := eachRow(res, func(rows pgx.Rows) error {

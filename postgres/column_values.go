@@ -53,6 +53,7 @@ func (v *epochValue) ScanInt64(n pgtype.Int8) error {
 	return nil
 }
 
+// nullUUID converts a UUID to the parameter of a statement: nil, for NULL, if the UUID is not valid.
 func nullUUID(u *uuid.NullUUID) *uuid.UUID {
 	if !u.Valid {
 		return nil

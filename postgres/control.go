@@ -90,7 +90,7 @@ func (s *database) lockTree(ask roundTripFunc, runs []uuid.UUID) ([]store.RunToC
 			}
 			nodes, live = slices.Grow(nodes[:0], locked), 0
 			return eachRow(res, func(rows pgx.Rows) error {
-				node, err := scanNode(rows)
+				node, err := scanRunToControl(rows)
 				nodes = append(nodes, node)
 				if !node.Status.IsTerminal() {
 					live++
@@ -104,7 +104,7 @@ func (s *database) lockTree(ask roundTripFunc, runs []uuid.UUID) ([]store.RunToC
 	}
 }
 
-func scanNode(rows pgx.Rows) (store.RunToControl, error) {
+func scanRunToControl(rows pgx.Rows) (store.RunToControl, error) {
 	var n store.RunToControl
 	var parent, owner pgtype.UUID
 	err := rows.Scan((*uuidValue)(&n.UUID), &parent, (*int16)(&n.Status), (*epochValue)(&n.Epoch), (*int16)(&n.Control), &owner, &n.Detached)

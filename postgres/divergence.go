@@ -84,7 +84,7 @@ func textArrayOf(texts []string) textArray {
 // Histories implements store.DivergenceStore.
 func (s *database) Histories(ctx context.Context, runs []uuid.UUID) (steps []store.Step, err error) {
 	err = s.roundTripOnEnginePool(ctx)("read histories", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.histories, lockArgs(runs)...)
+		batch.Queue(s.statements.historiesOfRuns, lockArgs(runs)...)
 	}, func(res statementResults) error {
 		steps = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

@@ -134,7 +134,7 @@ func (s *database) checkPositionWith(ctx context.Context, pool *pgxpool.Pool, at
 func (s *database) readLostLeases(ctx context.Context, pool *pgxpool.Pool, h store.Heartbeat) ([]uuid.UUID, error) {
 	var gone []uuid.UUID
 	err := s.runBatch(ctx, pool, "read back leases", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.leaseLost, leaseArgs(h.Leases, h.Worker.ID)...)
+		batch.Queue(s.statements.leasesLost, leaseArgs(h.Leases, h.Worker.ID)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID

@@ -25,7 +25,7 @@ func boundArgs(name string, s store.LimitSettings) []any {
 	return append(make([]any, 0, 11), name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.Text())
 }
 
-func (s *database) declareArgs(d *store.LimitDeclaration) []any {
+func (s *database) limitDeclarationArgs(d *store.LimitDeclaration) []any {
 	return append(boundArgs(d.Name, d.Settings), d.Version, pgTime(d.Now), pgTime(d.WorkerStarted), s.rewindDetector.timelineText())
 }
 

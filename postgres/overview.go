@@ -29,7 +29,7 @@ func (s *database) Failures(ctx context.Context, f store.Filter, examine, limit 
 	}
 	args = append(args, endFilterArgs(&f)...)
 	var groups []store.FailureGroup
-	err := s.runBatch(ctx, s.enginePool, "group failures", func(batch *pgx.Batch) { batch.Queue(s.statements.failures, args...) },
+	err := s.runBatch(ctx, s.enginePool, "group failures", func(batch *pgx.Batch) { batch.Queue(s.statements.failureGroups, args...) },
 		func(res statementResults) error {
 			groups = nil
 			return eachRow(res, func(rows pgx.Rows) error {

@@ -98,7 +98,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 			batch.Queue(s.statements.permitLimitBlockAfterFailover, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(now), b.CloseAfterRewind.Microseconds())
 		}
 		if len(b.Returns) > 0 {
-			batch.Queue(s.statements.permitReturn, returnArgs(b.Returns)...)
+			batch.Queue(s.statements.permitReturn, permitReturnArgs(b.Returns)...)
 		}
 		batch.Queue(s.statements.permitLimitBounds, r.limitNameArray(), b.Version, pgTime(b.WorkerStarted), pgTime(b.Now))
 		s.addLimitKeyReads(batch, b, r)
@@ -145,7 +145,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 		if d == nil {
 			continue
 		}
-		err := ask("declare a limit", func(batch *pgx.Batch) { batch.Queue(s.statements.limitDeclare, s.declareArgs(d)...) },
+		err := ask("declare a limit", func(batch *pgx.Batch) { batch.Queue(s.statements.limitDeclare, s.limitDeclarationArgs(d)...) },
 			func(res statementResults) error {
 				return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 			})
@@ -288,7 +288,7 @@ func (s *database) writePermits(
 	return locked, err
 }
 
-func returnArgs(items []store.PermitReturn) []any {
+func permitReturnArgs(items []store.PermitReturn) []any {
 	n := len(items)
 	return []any{
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},

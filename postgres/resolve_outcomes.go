@@ -38,7 +38,7 @@ func (s *database) resolveStarts(ask roundTripFunc, items []*store.StartWrite) (
 	parents := make([]store.RunState, len(items))
 	existing := make([]*store.Run, len(items))
 	err = s.readDurably(ask, "read back starts", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.parentState, parentKeys(items)...) // first: a run that is created after this is still found by name
+		batch.Queue(s.statements.statesOfParents, parentKeys(items)...) // first: a run that is created after this is still found by name
 		batch.Queue(s.statements.runByName, startKeys(items)...)
 	}, func(res statementResults) error {
 		var ordinal int64

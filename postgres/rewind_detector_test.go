@@ -154,8 +154,8 @@ func TestARewindIsToldAfterAHeartbeatThatFails(t *testing.T) {
 	if err := goneBack(t, s, earlier); err != nil {
 		t.Fatal(err)
 	}
-	readLost := s.statements.leaseLost
-	s.statements.leaseLost = "SELECT 1/0"
+	readLost := s.statements.leasesLost
+	s.statements.leasesLost = "SELECT 1/0"
 	h := store.Heartbeat{
 		Worker: store.Worker{ID: uuid.New(), StartedAt: time.Now()}, LeaseUntil: time.Now(),
 		Leases: []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}}, // no such run
@@ -163,7 +163,7 @@ func TestARewindIsToldAfterAHeartbeatThatFails(t *testing.T) {
 	if _, err := s.Renew(t.Context(), h); err == nil {
 		t.Fatal("a heartbeat that cannot read its lost leases succeeds")
 	}
-	s.statements.leaseLost = readLost
+	s.statements.leasesLost = readLost
 	if told := heartbeat(t, s); len(told) != 1 {
 		t.Errorf("told: %+v", told)
 	}

@@ -44,7 +44,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 			return err
 		}
 		err = eachRow(res, func(rows pgx.Rows) error {
-			progress, err := scanMap(rows)
+			progress, err := scanMapProgress(rows)
 			o.Maps = append(o.Maps, progress)
 			return err
 		})
@@ -64,7 +64,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 	return o, nil
 }
 
-func scanMap(rows pgx.Rows) (store.MapProgress, error) {
+func scanMapProgress(rows pgx.Rows) (store.MapProgress, error) {
 	var done int64
 	step, err := scanStep(rows, &done)
 	return store.MapProgress{Step: step, Done: int(done)}, err

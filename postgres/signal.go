@@ -15,7 +15,7 @@ import (
 // signalArgs returns the parameters of signal_insert.sql.
 func signalArgs(items []*store.SignalWrite) []any {
 	n := len(items)
-	return append(signalRuns(items),
+	return append(signalRunIDArgs(items),
 		uuidArray{n, func(i int) *uuid.UUID { return &items[i].ID }},
 		textArray{n, func(i int) *string { return &items[i].Name }},
 		textArray{n, func(i int) *string { return nullText(&items[i].Key) }},
@@ -71,13 +71,14 @@ func (w *sortedBatch) readInsertedSignalCount(res statementResults, took *change
 // signalKeys returns the parameters of signal_not_stored_reasons.sql.
 func signalKeys(items []*store.SignalWrite) []any {
 	n := len(items)
-	return append(signalRuns(items),
+	return append(signalRunIDArgs(items),
 		uuidArray{n, func(i int) *uuid.UUID { return &items[i].ID }},
 		textArray{n, func(i int) *string { return nullText(&items[i].Key) }},
 	)
 }
 
-func signalRuns(items []*store.SignalWrite) []any {
+// signalRunIDArgs returns the first parameters of the statements about the runs that get the signals: the shards and UUIDs of the runs.
+func signalRunIDArgs(items []*store.SignalWrite) []any {
 	n := len(items)
 	return append(make([]any, 0, 8),
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},

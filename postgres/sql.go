@@ -21,14 +21,14 @@ const (
 // statements holds the texts of the .sql files for one schema.
 type statements struct {
 	engineSettings                                                                                                                                         string
-	runsLockForBatch, runInsert, runInsertOne, runInsertGeneratedIds, runInsertGeneratedID, runInsertAny, runByName, parentState                           string
+	runsLockForBatch, runInsert, runInsertOne, runInsertGeneratedIds, runInsertGeneratedID, runInsertAny, runByName, statesOfParents                       string
 	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepNotWrittenReasons                                                                       string
 	signalReceive, signalInsert, signalInsertByPerson, signalNotStoredReasons, signalsUnreceivedCount                                                      string
 	runFinish, runFinishOne, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts                 string
 	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                               string
 	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                                 string
 	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints, runCountChildEnds, childEndsAwait                                                   string
-	workerUpsert, workerQuiet, leaseExtend, leaseLost                                                                                                      string
+	workerUpsert, workerQuiet, leaseExtend, leasesLost                                                                                                     string
 	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                              string
 	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, ownedRunChanges                                                          string
 	stepsOpen, recordedChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                             string
@@ -45,7 +45,7 @@ type statements struct {
 	admitKeysRead, admitRunsBehindKeyLock, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                                string
 	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitEndedPlaceDelete                                                     string
 	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite              string
-	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListHeld, failures, statusCounts, eventNewest                                       string
+	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListHeld, failureGroups, statusCounts, eventNewest                                  string
 	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                       string
 	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert        string
 	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                        string
@@ -56,7 +56,7 @@ type statements struct {
 	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                       string
 	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                                   string
 	repairPauseExtend, repairPausesExpired, repairPauseDelete                                                                                              string
-	runHoldForDrift, driftHeldRuns, heldRunClaim, divergences, divergencesDelete, histories                                                                string
+	runHoldForDrift, driftHeldRuns, heldRunClaim, divergences, divergencesDelete, historiesOfRuns                                                          string
 	repairChildrenDetach, repairSignalsRelease, repairRun, generations, eventInsert                                                                        string
 	citusHome, versionRecord, versions, versionsDeleteOld                                                                                                  string
 	retentionTreeLock, retentionTreeRead, retentionDelete, retentionPage, retentionGenerations, retentionEventsDelete                                      string
@@ -88,7 +88,7 @@ func loadStatements(schema string) statements {
 		retentionDelete:               text("retention_delete.sql"),
 		runHoldForDrift:               text("run_hold_for_drift.sql"),
 		driftHeldRuns:                 text("drift_held_runs.sql"),
-		histories:                     text("histories.sql"),
+		historiesOfRuns:               text("histories_of_runs.sql"),
 		heldRunClaim:                  text("held_run_claim.sql"),
 		divergences:                   text("divergences.sql"),
 		divergencesDelete:             text("divergences_delete.sql"),
@@ -99,7 +99,7 @@ func loadStatements(schema string) statements {
 		runInsertGeneratedID:          text("run_insert_generated_id.sql"),
 		runInsertOne:                  text("run_insert_one.sql"),
 		runInsertAny:                  text("run_insert_any.sql"),
-		parentState:                   text("parent_state.sql"),
+		statesOfParents:               text("states_of_parents.sql"),
 		signalReceive:                 text("signal_receive.sql"),
 		signalInsert:                  text("signal_insert.sql"),
 		signalInsertByPerson:          text("signal_insert_by_person.sql"),
@@ -129,7 +129,7 @@ func loadStatements(schema string) statements {
 		runsListFailed:                text("runs_list_failed.sql"),
 		runsListPaused:                text("runs_list_paused.sql"),
 		runsListHeld:                  text("runs_list_held.sql"),
-		failures:                      text("failures.sql"),
+		failureGroups:                 text("failure_groups.sql"),
 		statusCounts:                  text("status_counts.sql"),
 		eventNewest:                   text("event_newest.sql"),
 		runTree:                       text("run_tree.sql"),
@@ -169,7 +169,7 @@ func loadStatements(schema string) statements {
 		workerUpsert:                  text("worker_upsert.sql"),
 		workerQuiet:                   text("worker_quiet.sql"),
 		leaseExtend:                   text("lease_extend.sql"),
-		leaseLost:                     text("lease_lost.sql"),
+		leasesLost:                    text("leases_lost.sql"),
 		leaseExpire:                   text("lease_expire.sql"),
 		workerDelete:                  text("worker_delete.sql"),
 		workers:                       text("workers.sql"),

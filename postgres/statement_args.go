@@ -84,7 +84,7 @@ func startKeys(items []*store.StartWrite) []any {
 	}
 }
 
-// parentKeys returns the parameters of parent_state.sql. The parent of a root is NULL.
+// parentKeys returns the parameters of states_of_parents.sql. The parent of a root is NULL.
 func parentKeys(items []*store.StartWrite) []any {
 	n := len(items)
 	return []any{
@@ -202,7 +202,7 @@ func ownershipEndKeys(items []*store.OwnershipEnd) []any {
 	)
 }
 
-// leaseArgs returns the parameters of lease_lost.sql, which are the first ones of lease_extend.sql.
+// leaseArgs returns the parameters of leases_lost.sql, which are the first ones of lease_extend.sql.
 func leaseArgs(items []store.Lease, owner uuid.UUID) []any {
 	n := len(items)
 	return []any{

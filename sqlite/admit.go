@@ -153,7 +153,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 		q.AddRuns(runs)
 	}
 	for _, id := range q.DueExecutedRuns() {
-		ends, err := queryInt(x, qAdmitRunEnds, bindShard(id), bindUUID(id), store.EndRecordName)
+		ends, err := queryInt(x, qAdmitRunHasRecordedEnd, bindShard(id), bindUUID(id), store.EndRecordName)
 		if err != nil {
 			return err
 		}

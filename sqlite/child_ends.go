@@ -30,6 +30,6 @@ func countChildEnd(x *writeTx, w *store.OwnershipEnd) (waits bool, err error) {
 	if err != nil || !waits {
 		return false, err
 	}
-	_, err = x.exec(qChildEndsLook, bindTime(ownershipEndTime(w).Add(store.MaxParentWakeDelay)), bindShard(w.Parent.UUID), bindUUID(w.Parent.UUID))
+	_, err = x.exec(qChildEndsWakeForCheck, bindTime(ownershipEndTime(w).Add(store.MaxParentWakeDelay)), bindShard(w.Parent.UUID), bindUUID(w.Parent.UUID))
 	return true, err
 }

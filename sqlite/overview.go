@@ -20,7 +20,7 @@ func (s *database) Failures(ctx context.Context, f store.Filter, examine, limit 
 				return err
 			}
 			found := false
-			err := x.query(qFailureNext, func(v []driver.Value) error {
+			err := x.query(qFailureGroupNext, func(v []driver.Value) error {
 				c := columnReader{values: v}
 				found, after = true, store.FailureKey{Workflow: c.text(), Step: c.text(), Type: c.text()}
 				return c.err

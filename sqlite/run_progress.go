@@ -36,7 +36,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 		if err != nil {
 			return err
 		}
-		maps, err := querySteps(x, qRunMaps, bindShard(run), bindUUID(run))
+		maps, err := querySteps(x, qMapsOfRun, bindShard(run), bindUUID(run))
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ const (
 	qStepsOpen
 	qRecordedChoices
 	qRunLastLeaseLoss
-	qRunMaps
+	qMapsOfRun
 	qMapItemsDoneCount
 	qRunInsert
 	qRunInsertChild
@@ -46,7 +46,7 @@ const (
 	qRunWake
 	qChildEndsAwait
 	qChildEndsCount
-	qChildEndsLook
+	qChildEndsWakeForCheck
 	qRunByID
 	qRunByName
 	qRunState
@@ -96,7 +96,7 @@ const (
 	qRunsListPaused
 	qRunsListByID
 	qRunsListByParent
-	qFailureNext
+	qFailureGroupNext
 	qStatusCountIdle
 	qRunsCountByRunNamePrefix
 	qRunsCountByTagKey
@@ -130,7 +130,7 @@ const (
 	qAdmitRunsOfDeletedQueue
 	qAdmitRunsInLineLock
 	qAdmitRunsBehindKeyLock
-	qAdmitRunEnds
+	qAdmitRunHasRecordedEnd
 	qAdmitUnclaimedCount
 	qAdmitUnclaimedByKey
 	qAdmitRunsUnclaimed

@@ -15,7 +15,8 @@ type unadmittedLaneCache struct {
 	readAt  time.Time
 }
 
-func (l *unadmittedLaneCache) isOld() bool {
+// isDueForRead reports whether the lanes were read so long ago that they are to be read again.
+func (l *unadmittedLaneCache) isDueForRead() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Since(l.readAt) > store.StrayCheckInterval
@@ -29,7 +30,7 @@ func (l *unadmittedLaneCache) lanesOfQueue(queue string) []store.ClaimLane {
 
 // lanesWithUnadmittedRuns returns the lanes of the queue with runs that no admission has seen.
 func (s *database) lanesWithUnadmittedRuns(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
-	if s.unadmittedLaneCache.isOld() {
+	if s.unadmittedLaneCache.isDueForRead() {
 		byQueue := make(map[string][]store.ClaimLane)
 		for l, err := range lanesWithWakeTime(ctx, x) {
 			if err != nil {

@@ -288,7 +288,7 @@ func (p *repairPlanner) hasChanged(ctx context.Context, row *store.Run) bool {
 
 // planGeneration reads the history and the children of the run, and plans its next generation.
 func (p *repairPlanner) planGeneration(ctx context.Context, row *store.Run, q *repair.Request) (*repair.RunToRepair, *repair.Result, error) {
-	s, err := p.readSubject(ctx, row)
+	s, err := p.readRunToRepair(ctx, row)
 	if err != nil {
 		return nil, nil, p.wrapError(row, err)
 	}
@@ -312,7 +312,7 @@ func (p *repairPlanner) planGeneration(ctx context.Context, row *store.Run, q *r
 	return s, made, nil
 }
 
-func (p *repairPlanner) readSubject(ctx context.Context, row *store.Run) (s *repair.RunToRepair, err error) {
+func (p *repairPlanner) readRunToRepair(ctx context.Context, row *store.Run) (s *repair.RunToRepair, err error) {
 	s = &repair.RunToRepair{Run: row}
 	if s.History, err = p.e.store.History(ctx, row.UUID); err != nil {
 		return nil, err

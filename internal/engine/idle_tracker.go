@@ -51,6 +51,7 @@ func (i *idleTracker) beginBusy() {
 	i.mu.Unlock()
 }
 
+// endBusy notes that a call is no longer active.
 func (i *idleTracker) endBusy() {
 	i.mu.Lock()
 	i.activeCalls--

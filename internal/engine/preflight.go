@@ -74,7 +74,7 @@ type replayFindings struct {
 	out PreflightResult
 }
 
-func (p *replayFindings) noteNext(full string, kind store.Kind) {
+func (p *replayFindings) noteNextCall(full string, kind store.Kind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.out.NextCalls = append(p.out.NextCalls, NextCall{naming.Display(full), kind})
@@ -108,7 +108,7 @@ func (s *Scope) refuseInPreflight(full string, kind store.Kind) error {
 	if s.r.preflightFindings == nil {
 		return nil
 	}
-	s.r.preflightFindings.noteNext(full, kind)
+	s.r.preflightFindings.noteNextCall(full, kind)
 	return ErrSuspended
 }
 

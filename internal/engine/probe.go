@@ -96,7 +96,7 @@ func (t *stepTask) executeWithProbe(ctx *attemptContext) (got attemptResult) {
 	if t.r.e.probe == nil {
 		return t.callChosenFunc(ctx)
 	}
-	return t.performProbed(ctx)
+	return t.executeThroughProbe(ctx)
 }
 
 // outputToRecord returns the output to record, through the probe if there is one. own reports whether this is
@@ -132,7 +132,8 @@ func (t *stepTask) chooseWinners(spec *ChoiceSpec) ([]int, error) {
 	return slices.Concat(first.Won, first.Failed), err
 }
 
-func (t *stepTask) performProbed(ctx *attemptContext) (got attemptResult) {
+// executeThroughProbe lets the probe execute the attempt.
+func (t *stepTask) executeThroughProbe(ctx *attemptContext) (got attemptResult) {
 	c := t.r.probedCall(t.name, t.spec.Kind, false)
 	c.Attempt = t.attempt
 	got.out, got.failure = t.r.e.probe.Attempt(ctx, c, func() (AttemptOutput, *record.Failure) {

@@ -111,7 +111,7 @@ func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repai
 	p.storeRequest = store.RepairRequest{Request: uuid.New(), Verb: RetryVerb, Reason: p.request.Reason, Now: now}
 	failed := r.row
 	failed.Status, failed.Control, failed.Error = store.Failed, 0, failure.Encode()
-	s, err := p.readSubject(ctx, &failed)
+	s, err := p.readRunToRepair(ctx, &failed)
 	if err != nil {
 		return nil, err
 	}

@@ -278,11 +278,11 @@ func (w *worker) drain() {
 	for _, r := range w.loadedRuns.all() {
 		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
 	}
-	if w.awaitEmpty(w.e.cfg.Grace) {
+	if w.awaitSlotsEmpty(w.e.cfg.Grace) {
 		return
 	}
 	w.endRunContexts(ErrShutdown)
-	if w.awaitEmpty(drainExtraWait) {
+	if w.awaitSlotsEmpty(drainExtraWait) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainExtraWait)
@@ -294,7 +294,8 @@ func (w *worker) drain() {
 	}
 }
 
-func (w *worker) awaitEmpty(within time.Duration) bool {
+// awaitSlotsEmpty waits until no run has a slot, and reports whether that happened within the given time.
+func (w *worker) awaitSlotsEmpty(within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
 	select {

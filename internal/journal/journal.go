@@ -291,7 +291,7 @@ func (j *Journal) flushBatch(entries []*Entry, batch *store.Batch, shortLockWait
 		bytes += e.payloadBytes
 	}
 	began := time.Now()
-	retries, err := j.commitWithRetry(batch)
+	retries, err := j.commitWithRetry(batch, time.Time{})
 	took := time.Since(began)
 	j.counters.countFlush(batch.Len(), bytes, took, retries, err)
 	j.onFlush(FlushStats{Rows: batch.Len(), Bytes: bytes, Duration: took, Retries: retries})
@@ -319,10 +319,9 @@ func (j *Journal) flushBatch(entries []*Entry, batch *store.Batch, shortLockWait
 	j.flushBatch(entries[half:], batch, shortLockWait)
 }
 
-// commitWithRetry commits the batch. It retries while the database is unavailable, until the
-// journal's patience ends.
-func (j *Journal) commitWithRetry(batch *store.Batch) (retries int, err error) {
-	var until time.Time
+// commitWithRetry commits the batch. It retries while the database is unavailable, until the given time, or, if that is zero, until
+// the journal's patience ends after the first failure.
+func (j *Journal) commitWithRetry(batch *store.Batch, until time.Time) (retries int, err error) {
 	wait := firstRetryDelay
 	for {
 		if err = j.commitOnce(j.flushCtx, batch); err == nil {

@@ -118,6 +118,7 @@ func (a *SeparateTxWriter) writeAlone(ctx context.Context, e *Entry) error {
 		j.recycleEntry(e)
 		return &WriteError{Err: context.Cause(ctx)}
 	}
+	until := time.Now().Add(j.patience) // so callers that wait for a slot in an outage do not wait for each other's patience
 	select {
 	case j.separateTxSlots <- struct{}{}:
 	case <-ctx.Done():
@@ -134,7 +135,7 @@ func (a *SeparateTxWriter) writeAlone(ctx context.Context, e *Entry) error {
 	commit := func() {
 		batch := store.Batch{ShortLockWait: true}
 		e.addToBatch(&batch)
-		retries, err := j.commitWithRetry(&batch)
+		retries, err := j.commitWithRetry(&batch, until)
 		if err != nil {
 			err = newWriteError(err, retries > 0)
 		}

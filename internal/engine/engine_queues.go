@@ -62,7 +62,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, c store.OperatorRequest) (err 
 // ErrNotDeclared is returned by ResetQueue and ResetLimit if no code declares the queue or the limit.
 var ErrNotDeclared = errors.New("no code declares it")
 
-// ResetQueue removes the settings of an operator. It returns ErrNotFound if there is no such queue, and ErrNotDeclared if no code
+// ResetQueue removes the settings that an operator has given the queue, so that the declared ones apply again. It returns ErrNotFound if there is no such queue, and ErrNotDeclared if no code
 // declares it.
 func (e *Engine) ResetQueue(ctx context.Context, c store.OperatorRequest) (err error) {
 	if err := e.checkNoOlderWorkers(ctx, "queues"); err != nil {

@@ -16,7 +16,7 @@ var (
 	ErrQueueClosed   = errors.New("durable: the queue takes no starts")
 )
 
-// CheckQueues finds out which of the requests are for a queue with a row. They get a place, and this process
+// CheckQueues finds out which of the requests are for a queue that has settings, and so a row. They get a place, and this process
 // does not execute them at once. It returns ErrInvalidConfig if a request needs a row and its queue has
 // none, and ErrQueueFull or ErrQueueClosed if a queue refuses a root run. A run that exists already is not
 // refused, so that a start whose result was lost can be repeated, and neither is a start that folds with another.

@@ -27,7 +27,7 @@ var errLockAwaited = errors.Join(store.ErrLocked, errors.New("another transactio
 type WriteError struct {
 	// MayHaveCommitted reports whether the write may be durable nevertheless, because the
 	// connection was lost during the commit, or because the caller did not wait for its end. To
-	// find out, repeat the same call. If MayHaveCommitted is false, nothing was written.
+	// find out whether the write is durable, repeat the same call. If MayHaveCommitted is false, nothing was written.
 	MayHaveCommitted bool
 	Err              error // the cause; errors.Is and errors.As inspect it
 }

@@ -261,8 +261,8 @@ func CrashedTooOftenReason(crashes int16) string {
 // the lower priorities forever.
 type ClaimQuery struct {
 	Worker uuid.UUID // the owner of the claimed runs
-	// Owners is set if workers of one process claim together. Each claimed run gets a worker of Owners as its owner, instead of
-	// Worker. A worker gets at most as many runs as it has entries in Owners. Owners has Limit entries.
+	// Owners is set if workers of one process claim together. Then a worker of Owners owns each claimed run, and Worker is not
+	// used. A worker gets at most as many runs as it has entries in Owners. Owners has Limit entries.
 	Owners     []uuid.UUID
 	Nonce      uint32             // the nonce of the claimed runs' epochs; each claim draws a new one
 	Filter     *ClaimFilter       // what the worker claims; a claim reads no other runs

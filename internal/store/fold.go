@@ -86,7 +86,7 @@ type FoldChangeRequest struct {
 	// Plan returns the changes to write, or nil if nothing changes. Plan must not block, and may be called several times.
 	Plan func(s FoldSnapshot) *FoldWrite
 
-	// AppliedWrite is the FoldWrite that Plan returned, with the outcome of its start. AppliedWrite is nil if nothing was written.
+	// AppliedWrite is the FoldWrite that was written, with the outcome of its start, or nil if nothing was written.
 	AppliedWrite *FoldWrite
 }
 

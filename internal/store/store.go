@@ -217,7 +217,7 @@ type Peers struct {
 	WorkersSharingConns int
 }
 
-// HeartbeatSharer is a Store that sends heartbeats without leases together if they come at the same time.
+// HeartbeatSharer is a Store that sends the heartbeats of several workers that own no run in one statement, if they are due together.
 type HeartbeatSharer interface {
 	// HeartbeatPhase returns a random time, which is the same for all stores of this process that do so with each other. Their
 	// workers send such heartbeats when the current time plus the phase is a multiple of the interval.

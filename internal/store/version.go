@@ -217,8 +217,9 @@ func (g *VersionClaimRules) LatestArrival() time.Time {
 	return g.latestArrival
 }
 
-// VersionAfterClaim returns which version a run of this version has when the worker has claimed it. A run keeps the version of
-// its starter if its workflow is pinned, and any version with a place in the order if the worker's has none.
+// VersionAfterClaim returns the version that a run of the given workflow and version has after the worker has claimed it: that of the
+// worker, with two exceptions. A run keeps the version of its starter if its workflow is pinned, and any version with a place in the
+// order if the worker's has none.
 func (g *VersionClaimRules) VersionAfterClaim(workflow, version string) string {
 	switch {
 	case g == nil:

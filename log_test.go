@@ -244,7 +244,7 @@ func TestRequestedPausesAreNotLoggedAsCrashLoops(t *testing.T) {
 func TestWorkersLifeIsLogged(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		cfg, log := logged(durable.Config{
-			Name: "shop-1", Version: "v1.2.3", Lease: 300 * time.Millisecond,
+			Name: "shop-1", Version: "v1.2.3", Lease: time.Second, // so that it renews meanwhile, and a slow disk does not end that
 			Workflows: []durable.Definition{durable.Define("b", double), durable.Define("a", double), durable.Define("c", double)},
 			Queues:    []string{durable.DefaultQueue, "slow"},
 		})

@@ -21,7 +21,7 @@ func TestTheColumnsOfTheViewsAreDocumented(t *testing.T) {
 	file := openStore(t).(*sqlite.Store)
 	here := columnsOf(t, file.Writer(), `SELECT substr(v.name, 9), c.name FROM sqlite_schema AS v, pragma_table_info(v.name) AS c WHERE v.type = 'view'`)
 
-	schema := pgtest.LendSchema(t)
+	schema := pgtest.LendSchema(t, "migration", "secret")
 	server := read(postgres.Open(ctx, pgtest.ServerURL(t), postgres.Schema(schema)))(t)
 	defer server.Close()
 	conn := read(pgx.Connect(ctx, pgtest.ServerURL(t)))(t)

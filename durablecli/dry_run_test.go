@@ -1,6 +1,7 @@
 package durablecli_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -95,7 +96,12 @@ func TestRetryOfRefusedRuns(t *testing.T) {
 // The exit code for invalid arguments says that nothing was done, so it is another if something was.
 func TestExitCodeAfterSomeWereDone(t *testing.T) {
 	onStores(t, func(t *testing.T, p *place) {
-		panics := durable.Define("panics", func(*durable.Ctx, string) (string, error) { return "", errDeclined })
+		panics := durable.Define("panics", func(c *durable.Ctx, _ string) (string, error) {
+			if err := c.Do("book", func(context.Context) error { return nil }); err != nil {
+				return "", err
+			}
+			return "", errDeclined
+		})
 		e, stop := p.engine(t, panics)
 		await(t, start(t, e, order, "ok", "declined"))
 		for _, id := range []string{"needs-from", "needs-from-too"} {

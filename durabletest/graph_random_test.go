@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -117,10 +118,10 @@ func (r *graphTrial) await(ctx context.Context, run *durable.Run[int], d disturb
 	if d.what == stopWorker {
 		return errStopped // Result returns when runProcess returns, because its context ends
 	}
-	_, err := r.client.Cancel(ctx, crashedID)
+	done, err := r.client.Cancel(ctx, crashedID)
 	switch {
-	case err == nil:
-		r.cancelled = true
+	case err == nil: // if the run had ended, only descendants of it were cancelled
+		r.cancelled = r.cancelled || slices.Contains(slices.Concat(done.DoneIDs, done.RequestedIDs), run.RunID())
 	case !errors.Is(err, durable.ErrState):
 		return err
 	}

@@ -207,7 +207,7 @@ var mutants = []mutant{
 			"internal/journal/journal.go",
 			test{"./internal/journal", "TestPatienceEnds|TestBadRowFailsAlone"},
 			[]change{
-				{"	began := time.Now()\n	retries, err := j.commitWithRetry(batch)\n", "	for _, e := range entries {\n		e.result <- nil\n	}\n	began := time.Now()\n	retries, err := j.commitWithRetry(batch)\n"},
+				{"	began := time.Now()\n	retries, err := j.commitWithRetry(batch, time.Time{})\n", "	for _, e := range entries {\n		e.result <- nil\n	}\n	began := time.Now()\n	retries, err := j.commitWithRetry(batch, time.Time{})\n"},
 				{"			e.result <- err\n", ""},
 			},
 		},

@@ -94,8 +94,8 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 MEASURING = ./faults ./postgres
 
 test: compiler lint ## check the style, run every test under the race detector, and soak both stores for 45 seconds
-	$(ALL) go test $(RACE) -p 2 -timeout 10m $$(go list ./... | grep -vE '/durable/(faults|postgres)$$')
-	$(ALL) go test $(RACE) -p 1 -timeout 10m $(MEASURING)
+	$(ALL) go test $(RACE) -p 2 -timeout 15m $$(go list ./... | grep -vE '/durable/(faults|postgres)$$')
+	$(ALL) go test $(RACE) -p 1 -timeout 15m $(MEASURING)
 	@$(MAKE) --no-print-directory -j 2 test-codec test-without-local-facts
 	@$(MAKE) --no-print-directory test-newest
 	@$(MAKE) --no-print-directory soak SECONDS=45

@@ -128,8 +128,8 @@ func TestRow40_CallersOfResultAreToldOfAMissingTable(t *testing.T) {
 		values, errs := results(durable.Config{})
 		_, refused := results(durable.Config{Patience: 300 * time.Millisecond})
 		fault := renamed("run")
+		began := time.Now() // before the first refusal, which may come before turn returns
 		fault.turn(t, db, true)
-		began := time.Now()
 		if err := <-refused; !errors.Is(err, durable.ErrSchema) {
 			t.Errorf("%v: want ErrSchema", err)
 		}

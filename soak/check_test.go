@@ -223,7 +223,7 @@ func TestTornLedger(t *testing.T) {
 func TestFaultsMustOccur(t *testing.T) {
 	t.Parallel()
 	full := report{failovers: 1, away: 1, open: 1, kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, compensations: 1, losersChildren: 1, aroundDeadline: 1, permits: 1, fires: 1, replacedShifts: 1, triggers: 1, backfilled: 1, deleted: 1, retired: 1, held: 1, queued: 1, pauses: 1, counted: 1, folds: 1, repairs: 1, forward: 1, linear: "ok"}
-	set := settings{store: "postgres"}
+	set := settings{store: "postgres", seconds: longSoak}
 	if err := full.print(set); err != nil {
 		t.Error(err)
 	}
@@ -243,6 +243,10 @@ func TestFaultsMustOccur(t *testing.T) {
 		if err := r.print(set); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+	short := full
+	if short.retired = 0; short.print(settings{store: "postgres", seconds: longSoak - 1}) != nil {
+		t.Error("a short soak must have played what is rare")
 	}
 	if err := errors.Join(settings{store: "mysql", seconds: 60}.check(nil), settings{store: "sqlite", seconds: 1}.check(nil)); err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("wrong settings: %v", err)

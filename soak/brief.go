@@ -89,9 +89,7 @@ type briefLoad struct {
 	brief      *durable.Workflow[briefRun, int]
 	seed       uint64
 
-	followed sync.WaitGroup
-	mu       sync.Mutex
-	errs     []error
+	followers
 	started  []string        // the UUIDs of the runs whose starts were acknowledged
 	deleting map[string]bool // UUIDs of runs that Delete was called for; the value is whether it was acknowledged
 }
@@ -105,27 +103,9 @@ func (l *briefLoad) begin(ctx context.Context) (done func(), err error) {
 	if err := l.controller.SetQueue(ctx, briefName, durable.QueueSettings{MaxExecuting: briefAtOnce}); err != nil {
 		return nil, err
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		free := make(chan struct{}, briefLive)
-		for n := 0; sleepCtx(ctx, 100*time.Millisecond) == nil; n++ {
-			select {
-			case free <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-			l.followed.Go(func() {
-				defer func() { <-free }()
-				if err := l.follow(context.WithoutCancel(ctx), n); err != nil {
-					l.mu.Lock()
-					defer l.mu.Unlock()
-					l.errs = append(l.errs, err)
-				}
-			})
-		}
-	}()
-	return func() { <-ended }, nil
+	var atWork sync.WaitGroup
+	atWork.Go(func() { l.followers.begin(ctx, 100*time.Millisecond, briefLive, l.follow) })
+	return atWork.Wait, nil
 }
 
 // follow starts a run, sends it signals, retries it if it has failed, and may delete it. After that its ID may have another run.
@@ -243,8 +223,6 @@ func (l *briefLoad) deleteRun(ctx context.Context, run string, r *rand.Rand) (go
 // finish waits until all runs have ended.
 func (l *briefLoad) finish(ctx context.Context) error {
 	l.followed.Wait()
-	err := l.controller.awaitAll(ctx, briefName)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Join(append(l.errs, err)...)
+	l.fail(l.controller.awaitAll(ctx, briefName))
+	return l.joined()
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -86,9 +85,7 @@ type flow struct {
 	controller *controller
 	limited    *durable.Workflow[int, int]
 
-	followed sync.WaitGroup // a goroutine for each run
-	mu       sync.Mutex
-	errs     []error
+	followers
 }
 
 func newFlow(c *controller) *flow { return &flow{controller: c, limited: limited(c.ledger)} }
@@ -101,30 +98,8 @@ func (l *flow) begin(ctx context.Context) (done func(), err error) {
 	}
 	var atWork sync.WaitGroup
 	atWork.Go(func() { l.fail(changeLimits(ctx, l.controller)) })
-	atWork.Go(func() {
-		free := make(chan struct{}, limitedLive)
-		for n := 0; sleepCtx(ctx, 100*time.Millisecond) == nil; n++ {
-			select {
-			case free <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-			l.followed.Go(func() {
-				defer func() { <-free }()
-				l.fail(l.follow(context.WithoutCancel(ctx), n))
-			})
-		}
-	})
+	atWork.Go(func() { l.followers.begin(ctx, 100*time.Millisecond, limitedLive, l.follow) })
 	return atWork.Wait, nil
-}
-
-func (l *flow) fail(err error) {
-	if err == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.errs = append(l.errs, err)
 }
 
 // follow starts a run, and waits until it has completed. It gives up some time after the workers have stopped settling.
@@ -177,7 +152,5 @@ func (l *flow) finish(ctx context.Context) error {
 	if err := l.controller.awaitAll(ctx, tickName); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Join(l.errs...)
+	return l.joined()
 }

@@ -25,8 +25,7 @@ type foldLoad struct {
 	seed       uint64
 	next       atomic.Int64 // inputs differ
 
-	mu   sync.Mutex
-	errs []error
+	failures
 	open int // transactions that were held open and committed
 }
 
@@ -45,9 +44,7 @@ func (l *foldLoad) begin(ctx context.Context) (done func()) {
 		atWork.Go(func() {
 			for sleepCtx(ctx, r.N(longest)) == nil {
 				if err := do(life, r); err != nil {
-					l.mu.Lock()
-					l.errs = append(l.errs, err)
-					l.mu.Unlock()
+					l.fail(err)
 					return
 				}
 			}
@@ -151,7 +148,5 @@ func (l *foldLoad) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Join(l.errs...)
+	return l.joined()
 }

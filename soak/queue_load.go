@@ -24,10 +24,8 @@ type queueLoad struct {
 	seed       uint64
 	times      queueTimes
 
-	followed         sync.WaitGroup // a goroutine for each run
-	mu               sync.Mutex
+	followers
 	starts           []*queueStart
-	errs             []error
 	resumed          time.Time // when the last resume of queue bounded began
 	open             int       // transactions that were held open and committed
 	countComparisons int       // comparisons of counts and rows
@@ -90,15 +88,6 @@ func (l *queueLoad) begin(ctx context.Context) (done func(), err error) {
 		}
 	})
 	return atWork.Wait, nil
-}
-
-func (l *queueLoad) fail(err error) {
-	if err == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.errs = append(l.errs, err)
 }
 
 // drawQueued draws a run.
@@ -286,7 +275,5 @@ func (l *queueLoad) finish(ctx context.Context) error {
 		}
 	}
 	_ = l.compareOnce(ctx) // records its error
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Join(l.errs...)
+	return l.joined()
 }

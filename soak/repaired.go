@@ -66,11 +66,9 @@ type repairLoad struct {
 	workflows  []*durable.Workflow[repairedRun, string]
 	seed       uint64
 
-	followed sync.WaitGroup
-	mu       sync.Mutex
-	errs     []error
-	ids      []string
-	repairs  int // that were acknowledged
+	followers
+	ids     []string
+	repairs int // that were acknowledged
 }
 
 func newRepairLoad(c *controller, seed uint64) *repairLoad {
@@ -79,27 +77,11 @@ func newRepairLoad(c *controller, seed uint64) *repairLoad {
 
 // begin starts runs until ctx ends. The function that it returns waits for the last start.
 func (l *repairLoad) begin(ctx context.Context) (done func()) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		free := make(chan struct{}, repairedLive)
-		for n := 1; sleepCtx(ctx, 150*time.Millisecond) == nil; n++ {
-			select {
-			case free <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-			l.followed.Go(func() {
-				defer func() { <-free }()
-				if err := l.follow(context.WithoutCancel(ctx), n); err != nil {
-					l.mu.Lock()
-					defer l.mu.Unlock()
-					l.errs = append(l.errs, err)
-				}
-			})
-		}
-	}()
-	return func() { <-ended }
+	var atWork sync.WaitGroup
+	atWork.Go(func() {
+		l.followers.begin(ctx, 150*time.Millisecond, repairedLive, func(ctx context.Context, n int) error { return l.follow(ctx, n+1) })
+	})
+	return atWork.Wait
 }
 
 // follow starts a run, repairs it several times, and then retries it until it has completed.
@@ -200,12 +182,8 @@ func (l *repairLoad) call(ctx context.Context, repair func(context.Context) erro
 // finish waits until all runs have completed, and their forks have ended.
 func (l *repairLoad) finish(ctx context.Context) error {
 	l.followed.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, w := range l.workflows {
-		if err := l.controller.awaitAll(ctx, w.Name()); err != nil {
-			l.errs = append(l.errs, err)
-		}
+		l.fail(l.controller.awaitAll(ctx, w.Name()))
 	}
-	return errors.Join(l.errs...)
+	return l.joined()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -50,10 +49,8 @@ type revisedLoad struct {
 	controller *controller
 	revised    *durable.Workflow[int, string]
 
-	followed sync.WaitGroup
-	mu       sync.Mutex
-	errs     []error
-	started  []string // the UUIDs of the runs whose starts were acknowledged
+	followers
+	started []string // the UUIDs of the runs whose starts were acknowledged
 }
 
 func newRevisedLoad(c *controller) *revisedLoad {
@@ -62,27 +59,9 @@ func newRevisedLoad(c *controller) *revisedLoad {
 
 // begin starts runs until ctx ends. The function that it returns waits for the last start.
 func (l *revisedLoad) begin(ctx context.Context) (done func()) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		free := make(chan struct{}, revisedLive)
-		for n := 0; sleepCtx(ctx, 300*time.Millisecond) == nil; n++ {
-			select {
-			case free <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-			l.followed.Go(func() {
-				defer func() { <-free }()
-				if err := l.follow(context.WithoutCancel(ctx), n); err != nil {
-					l.mu.Lock()
-					defer l.mu.Unlock()
-					l.errs = append(l.errs, err)
-				}
-			})
-		}
-	}()
-	return func() { <-ended }
+	var atWork sync.WaitGroup
+	atWork.Go(func() { l.followers.begin(ctx, 300*time.Millisecond, revisedLive, l.follow) })
+	return atWork.Wait
 }
 
 // follow starts a run, and waits until it has completed. Nobody resumes it when it is held.
@@ -114,8 +93,6 @@ func (l *revisedLoad) follow(ctx context.Context, n int) error {
 // finish waits until all runs have ended.
 func (l *revisedLoad) finish(ctx context.Context) error {
 	l.followed.Wait()
-	err := l.controller.awaitAll(ctx, revisedName)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Join(append(l.errs, err)...)
+	l.fail(l.controller.awaitAll(ctx, revisedName))
+	return l.joined()
 }

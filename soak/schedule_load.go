@@ -26,8 +26,7 @@ type scheduleLoad struct {
 	seed       uint64
 	began      time.Time
 
-	mu        sync.Mutex
-	errs      []error
+	failures
 	triggers  []*triggerCall
 	backfills []*backfillCall
 	pauses    []changePeriod
@@ -89,15 +88,6 @@ func (l *scheduleLoad) begin(ctx context.Context) (done func(), err error) {
 	}
 	loop(40, 2*time.Second, 5*time.Second, func(_ int, r *rand.Rand) error { return l.pause(life, r) })
 	return atWork.Wait, nil
-}
-
-func (l *scheduleLoad) fail(err error) {
-	if err == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.errs = append(l.errs, err)
 }
 
 // mayHaveHappened reports whether a call with this error may have taken effect, because the database was away.
@@ -240,9 +230,7 @@ func (l *scheduleLoad) finish(ctx context.Context) error {
 	if err := l.controller.awaitAll(ctx, shiftName); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Join(l.errs...)
+	return l.joined()
 }
 
 // endLast cancels the runs of schedule canceling that have not ended: no later time does.

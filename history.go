@@ -112,8 +112,10 @@ func (e *Engine) readHistoryOrOutline(ctx context.Context, id string, generation
 	if steps, err = read(ctx, archive, r.UUID); err != nil {
 		return nil, archive, nil, view, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
-	if err := e.checkNotDeleted(ctx, r, generation); err != nil {
-		return nil, archive, nil, view, err
+	if len(steps) == 0 { // perhaps only because it was deleted since
+		if err := e.checkNotDeleted(ctx, r, generation); err != nil {
+			return nil, archive, nil, view, err
+		}
 	}
 	now, err := e.inner.Now(ctx)
 	if err != nil {

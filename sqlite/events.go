@@ -22,10 +22,7 @@ func writeEvent(x executor, run uuid.UUID, what store.EventType, at time.Time) e
 // writeCancelled writes the event of a run that was cancelled, with the actor and the reason that the run's row has.
 func writeCancelled(x executor, run uuid.UUID, at time.Time) error {
 	n, err := x.exec(qEventInsertCancelled, int64(store.EventCancelled), bindTime(at), bindShard(run), bindUUID(run))
-	if err != nil || n != 1 {
-		return checkOneRow("the event of run", run, n, err)
-	}
-	return nil
+	return checkOneRow("the event of run", run, n, err)
 }
 
 // writeActEvent writes an event with the actor and the reason of an act, and the values before and after the change. Any of them may be

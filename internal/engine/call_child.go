@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -50,11 +49,12 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	c := &Child{s: s, name: full}
 	if recorded != nil {
 		c.row = *recorded
-		if had := record.DecodeFailures(recorded).Workflow; had != "" && had != q.Workflow {
+		about := record.DecodeFailures(recorded)
+		if had := about.Workflow; had != "" && had != q.Workflow {
 			return nil, s.reportDivergence(full, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, naming.Display(full), r.row.Address(), had, q.Workflow))
 		}
 		if recorded.Status.IsTerminal() {
-			c.id = record.ChildUUID(r.row.UUID, recorded)
+			c.id = about.ChildUUID(r.row.UUID, recorded)
 			c.once.Do(func() { c.result = recordedResult(recorded) })
 			return c, nil
 		}
@@ -231,13 +231,7 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	defer r.idleTracker.endBusy()
 	row, err := c.readIfEnded()
 	if row == nil && err == nil {
-		r.idleTracker.endBusy()
-		waiting := r.idleTracker.beginWait(time.Time{})
-		if row, err = r.e.awaitRun(c.s.ctx, c.id, false); err != nil {
-			_ = c.s.endReason() // this goroutine knows if the run was parked
-		}
-		r.idleTracker.beginBusy() // before the wait ends, so that the run is not unloaded in between
-		r.idleTracker.endWait(waiting)
+		row, err = c.s.awaitEndOf(c.id)
 	}
 	switch {
 	case isStoreUnusable(err):

@@ -85,18 +85,26 @@ func (s *Scope) awaitAndRecordEnds(open []*Child) {
 			s.recordResults(ended)
 			continue // some may have ended before the count was awaited
 		}
-		r.idleTracker.endBusy()
-		waiting := r.idleTracker.beginWait(time.Time{})
-		_, err := r.e.awaitRun(s.ctx, open[rand.N(len(open))].id, false)
-		if err != nil {
-			_ = s.endReason() // this goroutine knows if the run was parked
-		}
-		r.idleTracker.beginBusy() // before the wait ends, so that the run is not unloaded in between
-		r.idleTracker.endWait(waiting)
+		_, err := s.awaitEndOf(open[rand.N(len(open))].id)
 		if err != nil && !errors.Is(err, ErrNotFound) { // a child that was deleted has ended, and Child.Wait says so
 			return
 		}
 	}
+}
+
+// awaitEndOf waits until a run has ended, and returns the run. The calling call counts as busy before and after that, and this run may
+// leave memory meanwhile.
+func (s *Scope) awaitEndOf(run uuid.UUID) (*store.Run, error) {
+	idle := &s.r.idleTracker
+	idle.endBusy()
+	waiting := idle.beginWait(time.Time{})
+	row, err := s.r.e.awaitRun(s.ctx, run, false)
+	if err != nil {
+		s.noteIfSuspended()
+	}
+	idle.beginBusy() // before the wait ends, so that the run is not unloaded in between
+	idle.endWait(waiting)
+	return row, err
 }
 
 // endsUntilWake returns how many of the open children must end before the run is woken: all, or half of very many, so that only few

@@ -72,6 +72,15 @@ func (s *Scope) endReason() error {
 	return err
 }
 
+// noteIfSuspended records that the calling goroutine is notified, if the run is suspended.
+func (s *Scope) noteIfSuspended() {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	if s.r.suspension != nil {
+		s.r.noteNotified()
+	}
+}
+
 // checkOpenLocked does the same as checkOpen for callers that hold r.mu.
 func (s *Scope) checkOpenLocked() error {
 	err := s.endReasonLocked()

@@ -30,7 +30,7 @@ func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q
 	if p.request.DryRun {
 		return true, nil
 	}
-	// A repair that is refused neither pauses nor fences the run: a run that waits for its start key could not be released after that.
+	// A repair that is refused neither pauses nor fences the run.
 	_, _, err = p.planGeneration(ctx, row, q)
 	switch {
 	case err != nil && row.Status == store.Paused && p.hasChanged(ctx, row): // perhaps only because another repair was first

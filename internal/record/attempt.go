@@ -41,7 +41,13 @@ type Failures struct {
 
 // ChildUUID returns the UUID of the child that the call of a row of the parent started.
 func ChildUUID(parent uuid.UUID, row *store.Step) uuid.UUID {
-	return store.ChildUUID(parent, row.Name, row.StartedAt, max(1, DecodeFailures(row).Generation))
+	f := DecodeFailures(row)
+	return f.ChildUUID(parent, row)
+}
+
+// ChildUUID does the same as the function ChildUUID, for the decoded record of the row.
+func (f *Failures) ChildUUID(parent uuid.UUID, row *store.Step) uuid.UUID {
+	return store.ChildUUID(parent, row.Name, row.StartedAt, max(1, f.Generation))
 }
 
 // DecodeFailures decodes the record of a row. The row itself holds the error of the last attempt while there

@@ -141,12 +141,7 @@ func isInternalRecord(row *store.Step) bool {
 
 // hasCalls reports whether the run has recorded a call.
 func (p *plan) hasCalls() bool {
-	for _, row := range p.historyByName {
-		if !isInternalRecord(row) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.History, func(row store.Step) bool { return !isInternalRecord(&row) })
 }
 
 // findCall returns the recorded call with the name.

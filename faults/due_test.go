@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -140,7 +141,7 @@ func resident(name string) int64 {
 }
 
 // connections counts what this process has open to the database: sockets, or descriptors
-// of the file and what is beside it.
+// of the file, its log and its index. Locks of workers are no connections.
 func connections(db database) (n int) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -148,7 +149,11 @@ func connections(db database) (n int) {
 	}
 	for _, e := range entries {
 		to, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name()))
-		if err == nil && (strings.HasPrefix(to, "socket:") || db.Kind == "sqlite" && strings.HasPrefix(to, db.Where)) {
+		if err != nil {
+			continue
+		}
+		ofFile := db.Kind == "sqlite" && slices.Contains([]string{db.Where, db.Where + "-wal", db.Where + "-shm"}, to)
+		if ofFile || strings.HasPrefix(to, "socket:") {
 			n++
 		}
 	}

@@ -170,7 +170,7 @@ func TestRow15_ExhaustedPool(t *testing.T) {
 // replayed there; one that ends later is refused, and executed again.
 func TestRow15_TransactionHoldsARun(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 4 * time.Second // longer than a loaded machine stands still
 	h := newHoled(t, 0, lease, 0)
 	held := hold(h.l, h.file)
 	run := start(t, h.client, held, 1, durable.ID("held"))

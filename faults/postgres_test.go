@@ -256,7 +256,7 @@ func TestRow13_LostReplyToCommit(t *testing.T) {
 		p.arm("needle-end") // the output's
 		return out + "needle-end", nil
 	})
-	e := engineOn(t, s, durable.Config{Lease: 5 * time.Second}, w)
+	e := engineOn(t, s, durable.Config{}, w)
 	runEngine(t, e)
 	await(t, "the worker", func() bool { ws, err := e.Workers(ctx); return err == nil && len(ws) == 1 })
 	const want = "needle-step-0 needle-step-1 needle-step-2 needle-tx-0 needle-tx-1 needle-tx-2 needle-end"

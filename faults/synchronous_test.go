@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +23,11 @@ func TestRow37_SynchronousStandbyAway(t *testing.T) {
 	db := database{Kind: "postgres", Where: pgtest.Hosts(primary, standby), Schema: "s"}
 	l, logged := newLedger(t), &journalled{}
 	w := drawn("drawn", l, steps, 5*time.Millisecond)
-	plain := drawnOf("plain", l, 4*steps, 5*time.Millisecond, 0, nil) // has a flush under way when all others are in transactions
+	// It has a flush under way when all others are in transactions, however long the standby takes to stop.
+	gate := gates{2 * steps: filepath.Join(t.TempDir(), "stopped")}
+	plain := drawnOf("plain", l, 4*steps, 5*time.Millisecond, 0, gate)
 	e := engineOn(t, db.openIn(t), durable.Config{Lease: 1500 * time.Millisecond, Logger: logged.logger()}, w, plain)
-	client := engineOn(t, db.openIn(t), durable.Config{}) // writes while the flushes of e wait
+	client := engineOn(t, db.openIn(t), durable.Config{Patience: 5 * time.Second}) // writes while the flushes of e wait
 	runEngine(t, e)
 	start(t, e, plain, 0, durable.ID("plain"))
 	for i := range runs {
@@ -33,6 +36,7 @@ func TestRow37_SynchronousStandbyAway(t *testing.T) {
 	await(t, "steps", func() bool { return acknowledged(t, l) > 4*runs })
 
 	must(t, "stop the standby", standby.Stop(pgtest.Fast))
+	gate.open(t, 2*steps)
 	repeat := func() error { // a start that the standby lacks, whatever it got of the steps before it stopped
 		_, err := w.Start(bounded(t), client, runs, durable.ID(fmt.Sprint("r", runs)))
 		return err

@@ -15,9 +15,9 @@ import (
 
 const (
 	sweepReadLimit = 256 // runs or generations that one query of a sweep reads
-	// A sweep pauses for sweepPause times the duration of each of its calls, so that it uses at most a fifth of one connection.
+	// A sweep pauses for sweepPause times the duration of each of its calls, so that it uses at most a tenth of one connection.
 	// If the store executes one transaction after the other, it uses at most a sixteenth of the store's time.
-	sweepPause       = 4
+	sweepPause       = 9
 	sweepSerialPause = 15
 	// A sweep deletes so many trees in a transaction that it takes about sweepTransactionTarget.
 	sweepTransactionTarget       = 20 * time.Millisecond

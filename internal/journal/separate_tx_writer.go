@@ -52,14 +52,15 @@ func newWriteError(err error, mayHaveCommitted bool) error {
 }
 
 // SeparateTxWriter writes the items of one caller in transactions of their own, so that no other caller waits
-// for the same locks. It retries a transaction while the database is unavailable, as for a batch; the
-// caller retries rejected and locked writes. Until SeparateTxWriter is closed, other
+// for the same locks. It retries its transactions while the database is unavailable, as for a batch, for one patience
+// in all; the caller retries rejected and locked writes. Until SeparateTxWriter is closed, other
 // entries that need the locks of its first write fail with ErrLocked at once, so that they do not
 // delay a batch either. SeparateTxWriter is not safe for concurrent use. Create it with [Journal.NewSeparateTxWriter], and
 // close it.
 type SeparateTxWriter struct {
-	journal  *Journal
-	lockKeys []string
+	journal      *Journal
+	lockKeys     []string
+	retriesUntil time.Time // when the patience of its caller ends, which begins with the first write
 }
 
 var _ Writer = (*SeparateTxWriter)(nil)
@@ -118,7 +119,10 @@ func (a *SeparateTxWriter) writeAlone(ctx context.Context, e *Entry) error {
 		j.recycleEntry(e)
 		return &WriteError{Err: context.Cause(ctx)}
 	}
-	until := time.Now().Add(j.patience) // so callers that wait for a slot in an outage do not wait for each other's patience
+	if a.retriesUntil.IsZero() { // not after the wait for a slot: in an outage, callers would wait for each other's patience
+		a.retriesUntil = time.Now().Add(j.patience)
+	}
+	until := a.retriesUntil
 	select {
 	case j.separateTxSlots <- struct{}{}:
 	case <-ctx.Done():

@@ -50,9 +50,10 @@ func (b *bench) sweep(at *site) error {
 	swept := time.Duration(0)
 	for range b.options.rounds {
 		for _, name := range []string{"idle", "sweeping"} {
-			if b.configure = nil; name == "sweeping" {
-				b.configure = func(c *durable.Config) {
-					c.Retention, c.Logger, c.Poll = durable.Retention{Runs: durable.KeepFor(15 * 24 * time.Hour)}, slog.New(log), 10*time.Millisecond
+			b.configure = func(c *durable.Config) {
+				c.Logger, c.Poll = slog.New(log), 10*time.Millisecond // a sweep begins within one Poll
+				if name == "sweeping" {
+					c.Retention = durable.Retention{Runs: durable.KeepFor(15 * 24 * time.Hour)}
 				}
 			}
 			if err := at.settle(b.ctx); err != nil {

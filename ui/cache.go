@@ -68,6 +68,15 @@ func readOncePerTurnOrPeriod[T any](v *requestView, key string, period time.Dura
 // cachedRead returns the value of a key, and when it was read. Once a period one caller reads it. Meanwhile the others get the value before, if it is not
 // older than maxStaleAge, or wait for the new one.
 func cachedRead[T any](ctx context.Context, c *cache, key string, period time.Duration, read func(context.Context) (T, error)) (value T, at time.Time, err error) {
+	return cachedReadIf(ctx, c, key, func(readAt time.Time, isReading bool) bool {
+		age := time.Since(readAt)
+		return age < period || age < maxStaleAge && isReading
+	}, read)
+}
+
+// cachedReadIf returns the value of a key if isCurrent accepts it, by the time when it was read and whether somebody reads it again. Else one caller
+// reads it, and the others wait.
+func cachedReadIf[T any](ctx context.Context, c *cache, key string, isCurrent func(readAt time.Time, isReading bool) bool, read func(context.Context) (T, error)) (value T, at time.Time, err error) {
 	for {
 		c.mu.Lock()
 		e := c.entries[key]
@@ -81,8 +90,7 @@ func cachedRead[T any](ctx context.Context, c *cache, key string, period time.Du
 		}
 		value, _ = e.value.(T)
 		at, reading := e.readAt, e.readEnded
-		age := time.Since(at)
-		if has := !at.IsZero(); has && (age < period || age < maxStaleAge && reading != nil) {
+		if !at.IsZero() && isCurrent(at, reading != nil) {
 			c.mu.Unlock()
 			return value, at, nil
 		}
@@ -153,10 +161,12 @@ func payloadSize(value any) (size int) {
 	switch value := value.(type) {
 	case *durable.RunInfo:
 		size = len(value.Input) + len(value.Output)
-	case []durable.Generation:
-		for i := range value {
-			size += len(value[i].Input) + len(value[i].Output)
+	case durable.GenerationPage:
+		for i := range value.Generations {
+			size += len(value.Generations[i].Input) + len(value.Generations[i].Output)
 		}
+	case *renderedPage:
+		size = len(value.html) + len(value.compressed)
 	case *durable.HistoryPage:
 		for i := range value.Outline {
 			size += len(value.Outline[i].Output)

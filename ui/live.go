@@ -62,7 +62,8 @@ type pageState struct {
 // streamWatcher is one stream.
 type streamWatcher struct {
 	livePage
-	turns     chan string // the turn in which it is to load its page
+	turns     chan string  // the turn in which it is to load its page
+	view      *requestView // of the stream's request, for an overview
 	server    *http.Server
 	endStream context.CancelFunc
 }
@@ -186,8 +187,26 @@ func (h *streamHub) markAllChanged() {
 	}
 }
 
-// giveTurns gives the turns of a period: first to the overviews and the pages of runs that have changed, then to those that were loaded longest ago.
+// giveTurns gives the turns of a period. An overview is read before its streams are told, so that those who load it do not wait for the database.
 func (h *streamHub) giveTurns(events []durable.Event, marks map[string]string, reachable bool, now time.Time) {
+	chosen := h.choosePages(events, marks, reachable, now)
+	if len(chosen) == 0 {
+		return
+	}
+	turn := h.turns.give()
+	for _, page := range chosen {
+		if page.isOverview {
+			if v := h.viewOf(page); v != nil {
+				v.refreshOverview(turn)
+			}
+		}
+		h.tellTurn(page, turn)
+	}
+}
+
+// choosePages returns the pages that are to be loaded in a period: first the overviews and the pages of runs that have changed, then those that were loaded
+// longest ago.
+func (h *streamHub) choosePages(events []durable.Event, marks map[string]string, reachable bool, now time.Time) (chosen []livePage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	type duePage struct {
@@ -219,22 +238,38 @@ func (h *streamHub) giveTurns(events []durable.Event, marks map[string]string, r
 		}
 		return a.loadedAt.Compare(b.loadedAt)
 	})
-	if len(due) == 0 {
-		return
-	}
-	turn := h.turns.give()
 	for _, p := range due[:min(len(due), turnsPerTick)] {
 		p.hasChanged, p.loadedAt = false, now
-		for w := range h.watchers {
-			if w.livePage != p.livePage {
-				continue
-			}
-			select {
-			case <-w.turns: // it was told before, and has not written it yet
-			default:
-			}
-			w.turns <- turn // only this function sends
+		chosen = append(chosen, p.livePage)
+	}
+	return chosen
+}
+
+// viewOf returns the request of a stream that follows a page; nil: there is none.
+func (h *streamHub) viewOf(page livePage) *requestView {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers {
+		if w.livePage == page {
+			return w.view
 		}
+	}
+	return nil
+}
+
+// tellTurn tells the streams of a page to load it in a turn.
+func (h *streamHub) tellTurn(page livePage, turn string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers {
+		if w.livePage != page {
+			continue
+		}
+		select {
+		case <-w.turns: // it was told before, and has not written it yet
+		default:
+		}
+		w.turns <- turn // only this function sends
 	}
 }
 
@@ -256,11 +291,10 @@ func (s *dashboard) findFollowedRun(ctx context.Context, v *requestView) (*visib
 func (s *dashboard) streamTurns(w http.ResponseWriter, r *http.Request) {
 	v := s.newRequestView(r)
 	me := &streamWatcher{livePage: livePage{address: r.URL.Query().Get("page")}, turns: make(chan string, 1)}
-	path, _, _ := strings.Cut(me.address, "?")
-	me.isOverview = path == "/" // the prefix is stripped
-	if v.isBounded() {
-		me.visibility = cacheKey("visible", v.visibleFilter())
+	if path, _, _ := strings.Cut(me.address, "?"); path == overviewAddress {
+		me.address, me.isOverview, me.view = path, true, v
 	}
+	me.visibility = v.visibleKey(v.visibleFilter())
 	me.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)
 	run, err := s.findFollowedRun(r.Context(), v)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -196,12 +195,4 @@ func (v *requestView) addWorkers(d *overviewData) error {
 		d.Versions[i].Workers++
 	}
 	return nil
-}
-
-func (s *dashboard) overviewPage(w http.ResponseWriter, r *http.Request, v *requestView) error {
-	d, err := v.overviewData()
-	if err != nil {
-		return err
-	}
-	return v.writePage(w, "overview", http.StatusOK, pageFrame{Title: "Overview", Section: "/", Live: true, Data: d})
 }

@@ -62,15 +62,27 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 
 // writePage writes a page.
 func (v *requestView) writePage(w http.ResponseWriter, name string, status int, f pageFrame) error {
-	f.View, f.Address = v, v.request.URL.RequestURI()
+	f.Address = v.request.URL.RequestURI()
+	html, err := v.render(name, f)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", htmlContentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(html) // an error is the client's, which left
+	return nil
+}
+
+const htmlContentType = "text/html; charset=utf-8"
+
+// render returns a page as HTML.
+func (v *requestView) render(name string, f pageFrame) ([]byte, error) {
+	f.View = v
 	var b bytes.Buffer
 	if err := templates()[name].ExecuteTemplate(&b, "layout", &f); err != nil {
-		return fmt.Errorf("write page %s: %w", name, err)
+		return nil, fmt.Errorf("write page %s: %w", name, err)
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // an error is the client's, which left
-	return nil
+	return b.Bytes(), nil
 }
 
 // errorPage is what the page of an error shows.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,8 +18,33 @@ import (
 // bufferedReply holds the response to a request until it is complete, so that a client that reads slowly holds no place, and the whole is compressed.
 type bufferedReply struct {
 	http.ResponseWriter
-	status int
-	body   bytes.Buffer
+	status   int
+	body     bytes.Buffer
+	rendered *renderedPage // instead of the body, if it is not nil
+}
+
+// renderedPage is a page that several requests get, so that it is compressed once.
+type renderedPage struct{ html, compressed []byte }
+
+func newRenderedPage(html []byte) *renderedPage {
+	var b bytes.Buffer
+	compress(&b, html)
+	return &renderedPage{html, b.Bytes()}
+}
+
+// compress writes a text compressed. Errors are those of the writer.
+func compress(to io.Writer, text []byte) {
+	w := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(w)
+	w.Reset(to)
+	_, _ = w.Write(text)
+	_ = w.Close()
+}
+
+// writeRendered makes a page the reply.
+func (p *bufferedReply) writeRendered(page *renderedPage) {
+	p.Header().Set("Content-Type", htmlContentType)
+	p.rendered = page
 }
 
 func (p *bufferedReply) WriteHeader(status int) {
@@ -41,6 +67,17 @@ func (p *bufferedReply) send(r *http.Request) {
 		p.status = http.StatusOK
 	}
 	h.Add("Vary", "Accept-Encoding")
+	if page := p.rendered; page != nil {
+		text := page.html
+		if acceptsGzip(r) {
+			h.Set("Content-Encoding", "gzip")
+			text = page.compressed
+		}
+		h.Set("Content-Length", strconv.Itoa(len(text)))
+		p.ResponseWriter.WriteHeader(p.status)
+		_, _ = p.ResponseWriter.Write(text)
+		return
+	}
 	if p.body.Len() < minCompressedSize || !acceptsGzip(r) {
 		h.Set("Content-Length", strconv.Itoa(p.body.Len()))
 		p.ResponseWriter.WriteHeader(p.status)
@@ -49,11 +86,7 @@ func (p *bufferedReply) send(r *http.Request) {
 	}
 	h.Set("Content-Encoding", "gzip")
 	p.ResponseWriter.WriteHeader(p.status)
-	w := compressors.Get().(*gzip.Writer)
-	defer compressors.Put(w)
-	w.Reset(p.ResponseWriter)
-	_, _ = w.Write(p.body.Bytes())
-	_ = w.Close()
+	compress(p.ResponseWriter, p.body.Bytes())
 }
 
 // acceptsGzip reports whether the client accepts replies that are compressed with gzip.

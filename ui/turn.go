@@ -38,10 +38,16 @@ func (t *turns) give() string {
 
 // isShared reports whether the reads of a turn are shared.
 func (t *turns) isShared(turn string) bool {
+	_, isShared := t.whenGiven(turn)
+	return isShared
+}
+
+// whenGiven returns when a turn was given whose reads are shared, or false.
+func (t *turns) whenGiven(turn string) (at time.Time, isShared bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at, given := t.givenAt[turn]
-	return given && time.Since(at) < turnPeriod
+	return at, given && time.Since(at) < turnPeriod
 }
 
 // turn returns the turn in which the request loads its page; empty means it reads for itself, as every act does.

@@ -100,7 +100,7 @@ type pageFunc func(w http.ResponseWriter, r *http.Request, v *requestView) error
 
 func (s *dashboard) registerRoutes() {
 	get := func(path string, p pageFunc) { s.handle("GET "+path, s.pageHandler(p)) }
-	get("/{$}", s.overviewPage)
+	s.handle("GET /{$}", s.replyHandler(s.overviewPage))
 	get("/runs", s.runsPage)
 	get("/run", s.runPage)
 	get("/call", s.callResultPage)
@@ -130,13 +130,18 @@ func (s *dashboard) handle(pattern string, h http.Handler) {
 
 // pageHandler makes an HTTP handler of a page.
 func (s *dashboard) pageHandler(p pageFunc) http.Handler {
+	return s.replyHandler(func(out *bufferedReply, r *http.Request) error { return s.invokePage(out, r, p) })
+}
+
+// replyHandler makes an HTTP handler of a function that writes a reply, or returns the error that the reply is about.
+func (s *dashboard) replyHandler(reply func(*bufferedReply, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := withReadTimeout(r.Context())
 		defer cancel()
 		r = r.WithContext(ctx)
 		s.measureClock(ctx)
 		out := &bufferedReply{ResponseWriter: w}
-		if err := s.invokePage(out, r, p); err != nil {
+		if err := reply(out, r); err != nil {
 			s.writeError(out, r, err)
 		}
 		out.send(r)

@@ -15,13 +15,14 @@ import (
 // requestView is what one request may see. Pages and the JSON read the engine through it only, so that nothing is shown that is hidden.
 type requestView struct {
 	*dashboard
-	request *http.Request
-	at      time.Time // what ages are relative to
+	request      *http.Request
+	at           time.Time       // what ages are relative to
+	fixedVisible *durable.Filter // instead of what [Visible] returns for the request; nil: that
 }
 
 // newRequestView returns what the request may see, at the time of the database, with whose times it is compared.
 func (s *dashboard) newRequestView(r *http.Request) *requestView {
-	return &requestView{s, r, s.now().Add(time.Duration(s.clockOffset.Load()))}
+	return &requestView{dashboard: s, request: r, at: s.now().Add(time.Duration(s.clockOffset.Load()))}
 }
 
 // measureClock learns how far the database's clock is ahead of this process's. If the database cannot be read, the page gets the error.

@@ -29,6 +29,9 @@ func (v *requestView) visibleFilter() durable.Filter {
 	if v.visible == nil {
 		return durable.Filter{}
 	}
+	if v.fixedVisible != nil {
+		return *v.fixedVisible
+	}
 	return v.visible(v.request)
 }
 

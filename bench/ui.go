@@ -31,9 +31,13 @@ const (
 var uiLists = []struct{ name, query string }{
 	{"all", ""},
 	{"failed", "status=failed"},
+	{"expired", "status=expired"},
+	{"held", "held=yes"},
 	{"paused", "status=paused"},
 	{"tag", "tag=bench.tag%3D17"},
 	{"prefix", "id_prefix=listed-1234"},
+	{"id", "id_prefix=listed-123456"},
+	{"workflow", "workflow=listed-3"},
 	{"version", "run_version=v42"},
 	{"worker", "worker=00000000-0000-7000-8000-000000000001"},
 	{"ended", "ended_after=10m"},

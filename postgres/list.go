@@ -49,6 +49,8 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		sql, args = s.statements.runsListByTagKey, append(args, f.Tag.Key)
 	case f.NamePrefix != "":
 		sql, args = s.statements.runsListByRunNamePrefix, append(args, prefixEnd(f.NamePrefix))
+	case f.Owner != (uuid.UUID{}):
+		sql, args = s.statements.runsListByOwner, append(args, "", "")
 	case f.OnlyStatuses(store.Failed, store.Expired):
 		sql, args = s.statements.runsListFailed, append(args, "", "")
 	case f.OnlyStatuses(store.Paused):

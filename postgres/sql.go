@@ -45,7 +45,7 @@ type statements struct {
 	admitKeysRead, admitRunsBehindKeyLock, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                                string
 	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitEndedPlaceDelete                                                     string
 	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite              string
-	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListHeld, failureGroups, statusCounts, eventNewest                                  string
+	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListByOwner, runsListHeld, failureGroups, statusCounts, eventNewest                 string
 	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                       string
 	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert        string
 	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                        string
@@ -128,6 +128,7 @@ func loadStatements(schema string) statements {
 		runsSearch:                    text("runs_search.sql"),
 		runsListFailed:                text("runs_list_failed.sql"),
 		runsListPaused:                text("runs_list_paused.sql"),
+		runsListByOwner:               text("runs_list_by_owner.sql"),
 		runsListHeld:                  text("runs_list_held.sql"),
 		failureGroups:                 text("failure_groups.sql"),
 		statusCounts:                  text("status_counts.sql"),

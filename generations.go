@@ -56,6 +56,9 @@ func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, erro
 	return append(all, next), nil
 }
 
+// maxGenerationBytes is how many bytes of payloads, as they are stored, a page of superseded generations has before it ends early.
+const maxGenerationBytes = 4 << 20
+
 // GenerationPage is one page of the generations of a run.
 type GenerationPage struct {
 	Generations []Generation
@@ -64,7 +67,8 @@ type GenerationPage struct {
 
 // LatestGenerations returns a page of the generations of the run with the given ID, the newest first, or [ErrNotFound]. It suits
 // runs that continue as new many thousand times. Page.Cursor is empty for the newest generations, or the GenerationPage.Next of
-// the page before. The fields of the generations are those that [Engine.Generations] returns.
+// the page before. The fields of the generations are those that [Engine.Generations] returns. A page has fewer generations than
+// Page.Limit, and a Next, if the inputs and outputs of its generations have more than 4 MiB.
 //
 // LatestGenerations returns [ErrInvalidCursor] for a text that is no cursor, and [ErrInvalidConfig] for a limit that is not from
 // 0 to 1000.
@@ -76,7 +80,7 @@ func (e *Engine) LatestGenerations(ctx context.Context, id string, p Page) (Gene
 	if err != nil {
 		return GenerationPage{}, err
 	}
-	q := store.GenerationsQuery{Limit: limit, With: store.AllPayloads} // and the present one, or the one that tells how the oldest of the page began
+	q := store.GenerationsQuery{Limit: limit, MaxBytes: maxGenerationBytes, With: store.AllPayloads} // and the present one, or the one that tells how the oldest of the page began
 	if p.Cursor != "" {
 		before, err := strconv.ParseInt(p.Cursor, 10, 32)
 		if err != nil || before < 1 || strconv.FormatInt(before, 10) != p.Cursor {
@@ -94,13 +98,27 @@ func (e *Engine) LatestGenerations(ctx context.Context, id string, p Page) (Gene
 		all = append(all, present)
 	}
 	var page GenerationPage
-	if more := len(all) - limit; more > 0 {
+	more := len(all) - limit
+	if more <= 0 && len(before) < q.Limit && hasMaxGenerationBytes(before) { // the store may have left out older ones, of which the oldest here tells how it began
+		more = 1
+	}
+	if more > 0 {
 		all = all[more:]
 		page.Next = strconv.Itoa(all[0].Number)
 	}
 	slices.Reverse(all)
 	page.Generations = all
 	return page, nil
+}
+
+// hasMaxGenerationBytes reports whether the store leaves out the generation before these, by [store.GenerationsQuery.MaxBytes].
+func hasMaxGenerationBytes(before []store.Generation) bool {
+	total := 0
+	for i := 1; i < len(before); i++ {
+		run := &before[i].Run
+		total += len(run.Input) + len(run.Output) + len(run.Error)
+	}
+	return total >= maxGenerationBytes
 }
 
 // supersededGenerations converts superseded generations of a run, the oldest first. next is the generation after them, without the fields

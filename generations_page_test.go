@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/seed8ec063be/durable"
@@ -56,6 +58,49 @@ func TestLatestGenerationsArePaged(t *testing.T) {
 		}
 		if _, err := e.LatestGenerations(ctx, "missing", durable.Page{}); !errors.Is(err, durable.ErrNotFound) {
 			t.Errorf("of a run that does not exist: %v", err)
+		}
+	})
+}
+
+// A page of generations ends before its payloads have many megabytes, whatever its limit, and no generation is left out.
+func TestPagesOfGenerationsAreBoundedInBytes(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		const generations, size = 12, 1 << 20
+		type input struct {
+			Number  int
+			Payload string
+		}
+		w := durable.Define("large", func(c *durable.Ctx, in input) (int, error) {
+			if in.Number < generations {
+				return 0, c.ContinueAsNew(input{in.Number + 1, in.Payload})
+			}
+			return in.Number, nil
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		if _, err := w.Call(ctx, e, input{1, strings.Repeat("x", size)}, durable.ID("large")); err != nil {
+			t.Fatal(err)
+		}
+		all := orFail(e.Generations(ctx, "large"))(t)
+		slices.Reverse(all)
+		var paged []durable.Generation
+		for p := (durable.Page{Limit: 1000}); ; {
+			page := orFail(e.LatestGenerations(ctx, "large", p))(t)
+			bytes := 0
+			for i := range page.Generations {
+				bytes += len(page.Generations[i].Input)
+			}
+			if bytes > 8*size || len(page.Generations) == 0 {
+				t.Fatalf("a page has %d generations with %d bytes", len(page.Generations), bytes)
+			}
+			paged = append(paged, page.Generations...)
+			if p.Cursor = page.Next; p.Cursor == "" {
+				break
+			}
+		}
+		if len(all) != generations || !reflect.DeepEqual(paged, all) {
+			t.Errorf("the pages have %d generations, want the %d that Generations returns", len(paged), len(all))
 		}
 	})
 }

@@ -223,9 +223,9 @@ func repairedStepArgs(items []store.Step) []any {
 
 // Generations implements store.RepairStore.
 func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
-	before, limit := q.Bounds()
+	before, limit, maxBytes := q.Bounds()
 	err = s.roundTripOnEnginePool(ctx)("read generations", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.generations, store.ShardOf(run), pgUUID(run), q.With&store.WithInput != 0, q.With&store.WithOutputAndError != 0, before, limit)
+		batch.Queue(s.statements.generations, store.ShardOf(run), pgUUID(run), q.With&store.WithInput != 0, q.With&store.WithOutputAndError != 0, before, limit, maxBytes)
 	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

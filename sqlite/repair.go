@@ -146,7 +146,7 @@ func checkpointsToArchive(run *store.RunRepair) int {
 
 // Generations implements store.RepairStore.
 func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
-	before, limit := q.Bounds()
+	before, limit, maxBytes := q.Bounds()
 	err = s.withReadConn(ctx, "generations", func(x executor) error {
 		return x.query(qGenerations, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -164,7 +164,7 @@ func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.Gener
 			r.Input, r.Output, r.Error, g.Detail = c.bytes(), c.bytes(), c.bytes(), c.bytes()
 			all = append(all, g)
 			return c.err
-		}, int64(q.With), bindUUID(run), int64(before), int64(limit))
+		}, int64(q.With), bindUUID(run), int64(before), int64(limit), maxBytes)
 	})
 	if err != nil {
 		return nil, err

@@ -52,19 +52,25 @@ type RepairStore interface {
 type GenerationsQuery struct {
 	Before int32 // only generations with a smaller number; zero: all
 	Limit  int   // how many at most; zero: all
-	With   PayloadSelection
+	// MaxBytes bounds the payloads of the generations: a generation is left out if those after the next newer one have as many bytes. So there are
+	// always two. Zero: no bound.
+	MaxBytes int64
+	With     PayloadSelection
 }
 
-// Bounds returns Before and Limit, with the largest numbers instead of zero.
-func (q *GenerationsQuery) Bounds() (before, limit int32) {
-	before, limit = math.MaxInt32, math.MaxInt32
+// Bounds returns Before, Limit and MaxBytes, with the largest numbers instead of zero.
+func (q *GenerationsQuery) Bounds() (before, limit int32, maxBytes int64) {
+	before, limit, maxBytes = math.MaxInt32, math.MaxInt32, math.MaxInt64
+	if q.MaxBytes > 0 {
+		maxBytes = q.MaxBytes
+	}
 	if q.Before > 0 {
 		before = q.Before
 	}
 	if q.Limit > 0 {
 		limit = int32(min(q.Limit, math.MaxInt32))
 	}
-	return before, limit
+	return before, limit, maxBytes
 }
 
 // The pause of a run for a repair belongs to the process that repairs it, as a run belongs to its worker: it is leased, and the process

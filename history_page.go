@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/history"
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -77,7 +78,7 @@ func (e *Engine) HistoryPage(ctx context.Context, id string, part HistoryPart, o
 		return nil, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
 	if part.Call != "" && len(calls) == 0 {
-		return nil, fmt.Errorf("%w: run %q has no call %q", ErrNoStep, id, part.Call)
+		return nil, fmt.Errorf("read the history of run %q: %w", id, repair.NoStepError(names[0], steps))
 	}
 	for i := range calls {
 		page.Calls = append(page.Calls, newSizedCheckpoint(&calls[i], steps, &view))

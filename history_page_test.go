@@ -88,5 +88,8 @@ func TestHistoryPage(t *testing.T) {
 				t.Errorf("%+v of %s returned %v", c.part, c.id, err)
 			}
 		}
+		if _, err := e.HistoryPage(within(t), "run", durable.HistoryPart{Call: "1"}); err == nil || !strings.Contains(err.Error(), `did you mean "items/1"?`) {
+			t.Errorf("the error of an unknown call names no others: %v", err)
+		}
 	})
 }

@@ -58,7 +58,7 @@ func forkCommand(f *globalFlags) []*cobra.Command {
 		}
 		forked, err := s.engine.Fork(ctx, s.args[0], opts...)
 		if err != nil {
-			return err
+			return withRepairFlags(err)
 		}
 		return reportRepairs(s.printer, []durable.RepairedRuns{{Matched: 1, Repaired: []*durable.Repaired{forked}}})
 	})}

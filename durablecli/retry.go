@@ -43,7 +43,7 @@ func retryCommand(f *globalFlags) []*cobra.Command {
 			applyToOne: func(ctx context.Context, id string, dryRun bool) (durable.RepairedRuns, error) {
 				repaired, err := s.engine.Retry(ctx, id, b.options(dryRun, more...)...)
 				if err != nil {
-					return durable.RepairedRuns{}, err
+					return durable.RepairedRuns{}, withRepairFlags(err)
 				}
 				return durable.RepairedRuns{Matched: 1, Repaired: []*durable.Repaired{repaired}}, nil
 			},
@@ -57,6 +57,26 @@ func retryCommand(f *globalFlags) []*cobra.Command {
 	})}
 }
 
+// rewordedError is an error with a text for people at a shell.
+type rewordedError struct {
+	text string
+	err  error
+}
+
+func (e *rewordedError) Error() string { return e.text }
+func (e *rewordedError) Unwrap() error { return e.err }
+
+// repairFlags are the flags in place of the options of the Go package that the errors of repairs name.
+var repairFlags = strings.NewReplacer("with the call in From,", "with the call in --from,", " (see Undoes)", "")
+
+// withRepairFlags returns the error of a repair that does not know where to begin, with the flags that say it.
+func withRepairFlags(err error) error {
+	if !errors.Is(err, durable.ErrFromRequired) {
+		return err
+	}
+	return &rewordedError{repairFlags.Replace(err.Error()) + "; name the first call that is executed again with --from CALL, or keep all with --from-end", err}
+}
+
 // reportRepairs writes the repaired runs, and a message for each that was refused.
 func reportRepairs(p *printer, results []durable.RepairedRuns) error {
 	repaired := []durable.Repaired{}
@@ -66,7 +86,7 @@ func reportRepairs(p *printer, results []durable.RepairedRuns) error {
 			repaired = append(repaired, *run)
 		}
 		for _, run := range r.Refused {
-			p.writeMessage("%s was refused: %v", run.ID, run.Err)
+			p.writeMessage("%s was refused: %v", run.ID, withRepairFlags(run.Err))
 			refused++
 		}
 	}

@@ -2,11 +2,13 @@ package durablecli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
@@ -114,6 +116,9 @@ func scheduleSetCommand(f *globalFlags, show func(context.Context, *session, str
 		changed := durable.Schedule{Name: s.args[0]}
 		if i := findByName(schedules, s.args[0], scheduleName); i != nil {
 			changed = i.Schedule
+		}
+		if known := s.workflows(); flags.Changed("workflow") && len(known) > 0 && !slices.ContainsFunc(known, func(w bridge.Workflow) bool { return w.Name == given.Workflow }) {
+			return newUnknownWorkflowError("schedule workflow", given.Workflow, known)
 		}
 		given.Overlap = durable.Overlap(overlap)
 		if flags.Changed("input") {

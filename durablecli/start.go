@@ -148,12 +148,7 @@ func (s *session) workflowToStart(name string, input jsontext.Value) (*startedWo
 	}
 	i := slices.IndexFunc(known, func(w bridge.Workflow) bool { return w.Name == name })
 	if i < 0 {
-		var names []string
-		for _, w := range known {
-			names = append(names, w.Name)
-		}
-		slices.Sort(names)
-		return nil, newUsageError("start workflow %q: this program has no such workflow: use one of %s", name, strings.Join(names, ", "))
+		return nil, newUnknownWorkflowError("start workflow", name, known)
 	}
 	if err := known[i].CheckInput(input); err != nil {
 		return nil, fmt.Errorf("start workflow %q: the input: %w", name, err)
@@ -163,6 +158,16 @@ func (s *session) workflowToStart(name string, input jsontext.Value) (*startedWo
 		opts = append(opts, durable.Queue(known[i].Queue))
 	}
 	return &startedWorkflow{rawWorkflow(name, opts...), known[i].Queue}, nil
+}
+
+// newUnknownWorkflowError returns the error of a command with a workflow that this program does not have.
+func newUnknownWorkflowError(what, name string, known []bridge.Workflow) error {
+	var names []string
+	for _, w := range known {
+		names = append(names, w.Name)
+	}
+	slices.Sort(names)
+	return newUsageError("%s %q: this program has no such workflow: use one of %s", what, name, strings.Join(names, ", "))
 }
 
 // withQueueHint returns the error of a start with a group key. If its queue has no settings, the error also says how a queue is named.

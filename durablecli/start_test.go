@@ -40,6 +40,9 @@ func TestStartOfEmbeddedCommand(t *testing.T) {
 				}
 			}
 		}
+		if got := runOn(t, e, 2, "", "schedule", "set", "daily", "--cron", "@daily", "--workflow", "paiout"); !strings.Contains(got.err, `"paiout"`) || !strings.Contains(got.err, "order, payout") {
+			t.Errorf("a schedule of an unknown workflow: %s", got.err)
+		}
 		runOn(t, e, 3, "", "get", "p-1")
 		for id, want := range map[string]string{"p-2": "payouts", "p-3": "mail", "p-4": durable.DefaultQueue} {
 			args := map[string][]string{

@@ -42,7 +42,7 @@ func uiCommand(f *globalFlags) []*cobra.Command {
 			actor = userName()
 		}
 		prefix := "/" + rand.Text()
-		opts := []ui.Option{ui.Prefix(prefix), ui.Authorize(func(*http.Request, ui.Action) (string, error) { return actor, nil })}
+		opts := []ui.Option{ui.Prefix(prefix), ui.CommandName(f.root.CommandPath()), ui.Authorize(func(*http.Request, ui.Action) (string, error) { return actor, nil })}
 		if readOnly {
 			opts = append(opts, ui.ReadOnly())
 		}

@@ -120,7 +120,7 @@ type runAct struct {
 }
 
 // actsForRun returns the acts on a run, the impossible ones with the reason.
-func actsForRun(r *durable.RunInfo) []runAct {
+func (s *dashboard) actsForRun(r *durable.RunInfo) []runAct {
 	over := ""
 	if !r.EndedAt.IsZero() || r.Status == durable.StatusSuperseded {
 		over = "The run has ended: it is " + string(r.Status) + "."
@@ -172,29 +172,29 @@ func actsForRun(r *durable.RunInfo) []runAct {
 		},
 	}
 	for i := range acts {
-		acts[i].Command = cliCommand(acts[i].Verb, r)
+		acts[i].Command = s.cliCommand(acts[i].Verb, r)
 	}
 	return acts
 }
 
 // cliCommand returns the command of an act on a run. The flags come before the ID: nothing of an ID may be read as one.
-func cliCommand(verb string, r *durable.RunInfo) string {
+func (s *dashboard) cliCommand(verb string, r *durable.RunInfo) string {
 	id := runArgument(r)
 	switch verb {
 	case "signal":
-		return "durable signal " + id + " NAME null"
+		return s.commandName + " signal " + id + " NAME null"
 	case "tag":
-		return "durable tag " + id + " KEY=VALUE"
+		return s.commandName + " tag " + id + " KEY=VALUE"
 	case "expire":
-		return "durable timeout 2h " + id
+		return s.commandName + " timeout 2h " + id
 	case "prioritize":
-		return "durable priority 2 " + id
+		return s.commandName + " priority 2 " + id
 	case "move":
-		return "durable move QUEUE " + id
+		return s.commandName + " move QUEUE " + id
 	case "fork":
-		return "durable fork --from STEP --reason '' " + id
+		return s.commandName + " fork --from STEP --reason '' " + id
 	}
-	return "durable " + verb + " --reason '' " + id
+	return s.commandName + " " + verb + " --reason '' " + id
 }
 
 // runArgument returns the argument of a command that names the run. The ID - would stand for standard input.

@@ -160,9 +160,9 @@ func (v *requestView) bulkPage(b *bulkAct, limit int) (durable.RunPage, error) {
 	return v.listRuns(b.filter, durable.Page{Limit: limit, Cursor: b.cursor, MaxTime: v.portionTime})
 }
 
-// pageData returns what the pages of the act have in common.
-func (b *bulkAct) pageData(reason string) *bulkData {
-	d := &bulkData{Verb: b.verb, Reason: reason, List: "/runs?" + b.filterParams.Encode(), Command: bulkCLICommand(b.verb.Name, b.filterParams)}
+// bulkPageData returns what the pages of the act have in common.
+func (s *dashboard) bulkPageData(b *bulkAct, reason string) *bulkData {
+	d := &bulkData{Verb: b.verb, Reason: reason, List: "/runs?" + b.filterParams.Encode(), Command: s.bulkCLICommand(b.verb.Name, b.filterParams)}
 	rest := url.Values{paramVerb: {b.verb.Name}}
 	for _, name := range filterParams {
 		for _, value := range b.filterParams[name] {
@@ -182,8 +182,8 @@ func (b *bulkAct) pageData(reason string) *bulkData {
 }
 
 // bulkCLICommand returns the command of the CLI that does the same.
-func bulkCLICommand(verb string, q url.Values) string {
-	return "durable " + verb + listCLICommand(q)[len("durable list"):]
+func (s *dashboard) bulkCLICommand(verb string, q url.Values) string {
+	return s.commandName + " " + verb + filterFlags(q)
 }
 
 // bulkPreview shows which runs an act would reach, and changes nothing.
@@ -196,7 +196,7 @@ func (s *dashboard) bulkPreview(w http.ResponseWriter, r *http.Request, v *reque
 	if err != nil {
 		return err
 	}
-	d := b.pageData("")
+	d := s.bulkPageData(b, "")
 	d.Number = statusNumber{Runs: len(found.Runs), More: found.Next != ""}.Text()
 	d.SearchedTo = found.SearchedTo
 	d.Runs = found.Runs[:min(previewSize, len(found.Runs))]
@@ -219,7 +219,7 @@ func (s *dashboard) bulkPortion(w http.ResponseWriter, r *http.Request, v *reque
 	}
 	var done portionResult
 	done.performOnPage(v, b, found, r.PostForm.Get(paramReason))
-	d := b.pageData(r.PostForm.Get(paramReason))
+	d := s.bulkPageData(b, r.PostForm.Get(paramReason))
 	d.Done, d.Refused = done.changedCount+formNumber(r.PostForm, paramDone), len(done.refusals)+formNumber(r.PostForm, paramRefused)
 	d.Refusals, d.Stopped, d.Finished = done.refusals, done.stopReason, done.reachedLastRun
 	if done.reachedPageEnd {

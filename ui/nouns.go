@@ -137,6 +137,11 @@ func (s *dashboard) eventsPage(w http.ResponseWriter, r *http.Request, v *reques
 // IsDead reports whether a worker counts as dead: its heartbeat is older than its lease.
 func (v *requestView) IsDead(w durable.WorkerInfo) bool { return wording.IsWorkerDead(v.at, &w) }
 
+// AnyLives reports whether one of the workers does not count as dead.
+func (v *requestView) AnyLives(workers []durable.WorkerInfo) bool {
+	return slices.ContainsFunc(workers, func(w durable.WorkerInfo) bool { return !v.IsDead(w) })
+}
+
 // WorkerStateOf returns the state of a worker in words.
 func (v *requestView) WorkerStateOf(w durable.WorkerInfo) string {
 	return wording.WorkerState(v.at, &w)

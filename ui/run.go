@@ -43,7 +43,7 @@ func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestVi
 	if err != nil {
 		return err
 	}
-	d := &runData{Run: run.RunInfo, Facts: wording.WaitFacts(v.at, run.RunInfo), Command: "durable get " + runArgument(run.RunInfo)}
+	d := &runData{Run: run.RunInfo, Facts: wording.WaitFacts(v.at, run.RunInfo), Command: s.commandName + " get " + runArgument(run.RunInfo)}
 	if run.Diverged {
 		if d.Divergences, err = readOncePerTurn(v, "divergences "+run.RunID, func(ctx context.Context) ([]durable.Divergence, error) { return v.engine.Divergences(ctx, run.RunID) }); err != nil {
 			return err
@@ -56,7 +56,7 @@ func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestVi
 		d.Unreceived = append(d.Unreceived, keyValue{name, withThousandsCommas(run.Unreceived[name])})
 	}
 	if v.Acts() {
-		d.Acts = actsForRun(run.RunInfo)
+		d.Acts = s.actsForRun(run.RunInfo)
 	}
 	d.Earlier = q.Get(paramGenerations) != ""
 	if d.Generations, err = v.redactedGenerations(run, durable.Page{Limit: generationsPerPage, Cursor: q.Get(paramGenerations)}); err != nil {

@@ -62,7 +62,7 @@ func (s *dashboard) runsPage(w http.ResponseWriter, r *http.Request, v *requestV
 	}
 	d := &runsData{Query: filterParamsIn(q), Runs: found.Runs, SearchedTo: found.SearchedTo}
 	d.Filtered = len(d.Query) > 0
-	d.Command = listCLICommand(d.Query)
+	d.Command = s.commandName + " list" + filterFlags(d.Query)
 	for _, name := range filterParams {
 		for _, value := range d.Query[name] {
 			d.Fields = append(d.Fields, keyValue{name, value})
@@ -91,19 +91,18 @@ func (s *dashboard) runsPage(w http.ResponseWriter, r *http.Request, v *requestV
 	return v.writePage(w, "runs", http.StatusOK, pageFrame{Title: "Runs", Section: "/runs", Notice: notice(q), Live: page.Cursor == "", Data: d})
 }
 
-// listCLICommand returns the command that lists the same runs.
-func listCLICommand(q url.Values) string {
-	command := "durable list"
+// filterFlags returns the flags of a command for the runs of a filter, each after a space.
+func filterFlags(q url.Values) (flags string) {
 	for _, name := range filterParams {
 		for _, value := range q[name] {
 			if name == paramRoots || name == paramHeld {
-				command += " --" + name
+				flags += " --" + name
 				continue
 			}
-			command += " --" + flagName(name) + " " + quoteForShell(value)
+			flags += " --" + flagName(name) + " " + quoteForShell(value)
 		}
 	}
-	return command
+	return flags
 }
 
 func flagName(name string) string {

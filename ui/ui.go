@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/seed8ec063be/durable"
 )
@@ -29,7 +30,7 @@ import (
 // Handler panics if an option is invalid, as http.ServeMux does for patterns, because an invalid option is a fault of the
 // program.
 func Handler(e *durable.Engine, opts ...Option) http.Handler {
-	s := &dashboard{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, periodCache: newCache(), turnCache: newCache(), readSlots: make(readSlots, maxConcurrentReads), searchTime: searchTime, portionTime: portionTime, cursors: newHidingCursors()}
+	s := &dashboard{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, commandName: "durable", periodCache: newCache(), turnCache: newCache(), readSlots: make(readSlots, maxConcurrentReads), searchTime: searchTime, portionTime: portionTime, cursors: newHidingCursors()}
 	s.hub = newHub(e, s.readSlots)
 	for _, opt := range opts {
 		if err := opt(s); err != nil {
@@ -63,6 +64,18 @@ func ReadOnly() Option {
 	return func(s *dashboard) error { s.readOnly = true; return nil }
 }
 
+// CommandName sets how the commands that the dashboard offers to copy begin, such as "shop" or "shop durable" for a program that
+// has the commands of package durablecli. The default is "durable".
+func CommandName(name string) Option {
+	return func(s *dashboard) error {
+		if name == "" || strings.ContainsFunc(name, unicode.IsControl) {
+			return fmt.Errorf("the command name %q is not what a person writes in a shell, such as \"shop durable\"", name)
+		}
+		s.commandName = name
+		return nil
+	}
+}
+
 // dashboard is the handler.
 type dashboard struct {
 	engine      *durable.Engine
@@ -76,6 +89,7 @@ type dashboard struct {
 	hub         *streamHub
 	cursors     hidingCursors
 	prefix      string
+	commandName string
 	readOnly    bool
 	authorize   func(*http.Request, Action) (string, error)
 	visible     func(*http.Request) durable.Filter

@@ -34,8 +34,11 @@ func RecordedShape(steps []store.Step) (*graph.Shape, int, error) {
 }
 
 // shape returns the newest recorded shape, or nil if the run is no graph.
-func (p *plan) shape() *graph.Shape {
-	shape, _, err := RecordedShape(p.History)
+func (p *plan) shape() *graph.Shape { return shapeOf(p.History) }
+
+// shapeOf returns the newest shape that a history records, or nil if there is none.
+func shapeOf(calls []store.Step) *graph.Shape {
+	shape, _, err := RecordedShape(calls)
 	if err != nil {
 		return nil // the execution reports it
 	}

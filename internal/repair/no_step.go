@@ -12,13 +12,13 @@ import (
 // mostNamed bounds the names in an error.
 const mostNamed = 10
 
-// noStepError returns ErrNoStep for a call that the history does not have, with the names that were perhaps meant: those that are written so
+// NoStepError returns ErrNoStep for a call that the history does not have, with the names that were perhaps meant: those that are written so
 // without their scopes or without the escapes of their slashes, or the calls of the scope or node with the name; else all names.
-func (p *plan) noStepError(name string) error {
+func NoStepError(name string, calls []store.Step) error {
 	plain := func(name string) string { return strings.ReplaceAll(name, naming.Separator, "/") }
 	var unescaped, unscoped, within, names []string
-	for i := range p.History {
-		row := &p.History[i]
+	for i := range calls {
+		row := &calls[i]
 		if !isCall(row) || recordsTheCode(row) {
 			continue
 		}
@@ -33,7 +33,7 @@ func (p *plan) noStepError(name string) error {
 		}
 	}
 	hint := ""
-	switch shape := p.shape(); {
+	switch shape := shapeOf(calls); {
 	case len(unescaped) > 0:
 		hint = didYouMean(unescaped)
 	case shape != nil && shape.Index(name) >= 0 && len(within) == 0:

@@ -148,7 +148,7 @@ func (p *plan) hasCalls() bool {
 func (p *plan) findCall(name string) (*store.Step, error) {
 	row := p.historyByName[name]
 	if row == nil || !isCall(row) {
-		return nil, p.noStepError(name)
+		return nil, NoStepError(name, p.History)
 	}
 	return row, nil
 }

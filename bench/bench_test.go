@@ -136,6 +136,8 @@ var queueFigures = map[string][]string{
 	"steps-concurrent":  {"permits_per_s", "unlimited_ratio"},
 	"steps-rate":        {"permits_per_s", "unlimited_ratio"},
 	"steps-waiting":     {"permits_per_s", "unlimited_ratio"},
+	"steps-handoff":     {"permits_per_s", "unlimited_ratio"},
+	"steps-handoff-2":   {"permits_per_s", "unlimited_ratio"},
 	"idle-schedule":     nil, // it may cost less than /proc tells
 	"schedules-at-once": {"schedules", "all_ms", "fired_per_s"},
 	"backfill":          {"times", "started_ms", "all_ms"},

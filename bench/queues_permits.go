@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -10,21 +11,36 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
+// The paths whose steps take a millisecond and pass four permits from one to the next: in one worker, and in two, each with a store of
+// its own as two processes have.
+const (
+	pathHandOff  = "handoff"
+	pathHandOffs = "handoff-2"
+)
+
 // queuesPermits measures the local path with steps that need a permit of a limit.
 func (b *bench) queuesPermits(at *site) error {
 	const none = "unlimited"
-	paths := []string{none, "concurrent", "rate", "waiting"}
+	paths := []string{none, "concurrent", "rate", "waiting", pathHandOff, pathHandOffs}
 	for _, callers := range b.callers {
 		limits := make(map[string]*durable.Limit) // the bounds that were declared first apply, so each number of callers has limits of its own
 		for path, bounds := range map[string][]durable.LimitOption{
 			"concurrent": {durable.Concurrent(2 * callers)},
 			"rate":       {durable.Rate(1_000_000, time.Second), durable.Burst(1000)},
 			"waiting":    {durable.Concurrent(max(1, callers/4))},
+			pathHandOff:  {durable.Concurrent(4)},
+			pathHandOffs: {durable.Concurrent(4)},
 		} {
 			limits[path] = durable.NewLimit(path+"-"+strconv.Itoa(callers), bounds...)
 		}
 		samples, err := inTurns(b, at, paths, func(path string) (*sample, error) {
-			return b.permitted(at, callers, limits[path])
+			switch path {
+			case pathHandOff:
+				return b.permitted(at, callers, limits[path], 1, time.Millisecond)
+			case pathHandOffs:
+				return b.permitted(at, callers, limits[path], 2, time.Millisecond)
+			}
+			return b.permitted(at, callers, limits[path], 1, 0)
 		})
 		if err != nil {
 			return err
@@ -33,6 +49,7 @@ func (b *bench) queuesPermits(at *site) error {
 		for _, path := range paths {
 			b.add(&result.Row{Mode: modeQueues, Store: at.store, Path: "steps-" + path, C: callers, Figures: []result.Figure{
 				figure("permits_per_s", samples[path], steps),
+				figure("xacts_per_wf", samples[path], func(s *sample) result.Number { return s.xacts }),
 				ratio("unlimited_ratio", samples[path], samples[none], steps),
 				figure("p50_ms", samples[path], func(s *sample) result.Number { return s.p50 }),
 				figure("p99_ms", samples[path], func(s *sample) result.Number { return s.p99 }),
@@ -42,8 +59,8 @@ func (b *bench) queuesPermits(at *site) error {
 	return nil
 }
 
-// permitted measures workflows whose steps need a permit of the limit, which may be nil.
-func (b *bench) permitted(at *site, callers int, limit *durable.Limit) (*sample, error) {
+// permitted measures workflows whose steps take a time and need a permit of the limit, which may be nil, in a number of workers.
+func (b *bench) permitted(at *site, callers int, limit *durable.Limit, workers int, took time.Duration) (_ *sample, err error) {
 	names, out := stepNames(b.steps), newReceipt(b.payload)
 	var opts []durable.StepOption
 	if limit != nil {
@@ -52,33 +69,61 @@ func (b *bench) permitted(at *site, callers int, limit *durable.Limit) (*sample,
 	var done atomic.Int64
 	w := durable.Define("permitted", func(c *durable.Ctx, in int) (int, error) {
 		for _, name := range names {
-			if _, err := c.Step(name, func(context.Context) (receipt, error) { return out, nil }, opts...); err != nil {
+			_, err := c.Step(name, func(ctx context.Context) (receipt, error) {
+				if took > 0 {
+					sleep(ctx, took)
+				}
+				return out, nil
+			}, opts...)
+			if err != nil {
 				return 0, err
 			}
 			done.Add(1)
 		}
 		return in, nil
 	})
-	process, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{w}, Concurrency: max(256, 2*callers)})
+	before, err := at.gauge(b.ctx)
 	if err != nil {
 		return nil, err
+	}
+	var open []*worker
+	dismiss := func() (err error) {
+		for _, process := range open {
+			err = errors.Join(err, process.dismiss())
+		}
+		return err
+	}
+	for range workers {
+		process, err := at.openWorker(b.ctx, durable.Config{Workflows: []durable.Definition{w}, Concurrency: max(256, 2*callers)})
+		if err != nil {
+			return nil, errors.Join(err, dismiss())
+		}
+		open = append(open, process)
 	}
 	l := b.load(callers)
 	var first, last int64
 	l.begin = func() error { first = done.Load(); return nil }
 	l.end = func() error { last = done.Load(); return nil }
+	number := 0
 	o, err := l.run(b.ctx, func() (caller, error) {
+		engine := open[number%workers].engine
+		number++
 		return func(func() bool) error {
-			_, err := w.Call(b.ctx, process.engine, 1)
+			_, err := w.Call(b.ctx, engine, 1)
 			return err
 		}, nil
 	})
-	if closed := process.dismiss(); err == nil {
-		err = closed
+	if err = errors.Join(err, dismiss()); err != nil {
+		return nil, err
 	}
+	after, err := at.gauge(b.ctx)
 	if err != nil {
 		return nil, err
 	}
 	o.steps = int(last - first)
-	return o.sample(b.steps), nil
+	s := o.sample(b.steps)
+	if at.pg != nil && o.all > 0 {
+		s.xacts = result.Number(float64(after.commits-before.commits) / float64(o.all))
+	}
+	return s, nil
 }

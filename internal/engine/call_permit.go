@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	maxGrantAge        = 100 * time.Millisecond // how old the grant of a rate may be when the function is called, and how long a permit is kept while the step waits for its slot
-	maxPermitTries     = 10                     // then an older grant is used, because the database or this process is that slow
-	permitWaitInMemory = time.Second            // how long a run that waits in a line stays in memory while half of the slots are free
+	maxGrantAge    = 100 * time.Millisecond // how old the grant of a rate may be when the function is called, and how long a permit is kept while the step waits for its slot
+	maxPermitTries = 10                     // then an older grant is used, because the database or this process is that slow
 )
 
 // PermitSpec names the limit from which each attempt of a step needs a permit.
@@ -127,7 +126,7 @@ func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted t
 		}
 		beforeWait()
 		r.idleTracker.endBusy()
-		err := r.idleTracker.waitInMemoryUntil(t.s, due, began.Add(min(permitWaitInMemory, r.e.cfg.ParkAfter)), place.requestDue)
+		err := r.idleTracker.waitInMemoryUntil(t.s, due, began.Add(r.e.cfg.ParkAfter), place.requestDue)
 		r.idleTracker.beginBusy()
 		if err != nil {
 			return t.endPermitWait(giveBack, err)

@@ -108,8 +108,8 @@ func (i *idleTracker) suspendIfIdle() {
 	}
 }
 
-// remainingTimeInMemory returns how long the run stays in memory although it may park: until its waits say, while at least half of the
-// worker's slots are free. i.mu is held.
+// remainingTimeInMemory returns how long the run stays in memory although it may park: until its waits say, while the
+// runs in memory leave at least half of the worker's slots free. i.mu is held.
 func (i *idleTracker) remainingTimeInMemory() (left time.Duration) {
 	for w := range i.waits {
 		if !w.inMemoryUntil.IsZero() {
@@ -119,7 +119,9 @@ func (i *idleTracker) remainingTimeInMemory() (left time.Duration) {
 	if left <= 0 || i.r.e.clock.IsManual() {
 		return 0
 	}
-	if 2*i.r.w.slots.FreeSlots() < i.r.e.cfg.Concurrency {
+	// A claim in progress has reserved most of the free slots. They count as free, because it seldom finds runs for all of them: otherwise
+	// each claim would unload runs that another claim then has to load, and so on.
+	if w := i.r.w; w.slots.IsQuiet() || 2*w.loadedRuns.count() > i.r.e.cfg.Concurrency {
 		return 0
 	}
 	return left

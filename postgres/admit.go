@@ -16,6 +16,9 @@ import (
 // transaction locks the queue, reads its runs and keys, and writes what store.QueueState.Plan has decided. It takes four round
 // trips, or five if runs that come next have other keys than those that have left or arrived: one locks the queue and its runs,
 // one reads the line and the keys, one writes, and one commits.
+//
+// The commit does not wait until it is on disk. Nobody is told of an admission before a claim has committed what it took, and the commit
+// of the claim, which is later in the log, waits for both.
 func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
 	strays, err := s.lanesWithUnadmittedRuns(ctx, a.Queue)
@@ -34,7 +37,7 @@ func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 		}
 		takesBack = q.ExceedsBounds()
 	}
-	return s.tryTransaction(ctx, "admit runs", controlLockTimeout, func(ask roundTripFunc) error {
+	return s.transact(ctx, "admit runs", transactionOptions{lockTimeout: controlLockTimeout, isAsync: true}, func(ask, _ roundTripFunc) error {
 		q := newQueueState(a)
 		if a.QueueLocked, err = s.lockQueue(ask, q, strays, found, takesBack); err != nil || a.QueueLocked {
 			return err

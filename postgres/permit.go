@@ -14,49 +14,54 @@ import (
 )
 
 // Permits implements store.LimitStore. One transaction locks the limit keys, reads them, and writes what
-// store.LimitKeyState.Plan has decided. It takes three round trips: one locks and reads, one writes, and one commits.
+// store.LimitKeyState.Plan has decided. It takes two round trips: one locks and reads, and one writes and commits. The locks are held
+// for little more than the commit takes. If other transactions have locked runs that would get offers, further transactions offer to
+// the next in line instead.
 func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
-	lineKeys := b.AllLimitKeys()
-	if len(lineKeys) == 0 {
+	if len(b.AllLimitKeys()) == 0 {
 		return nil
 	}
-	var r *lockedLimitKeys
-	err := s.tryTransaction(ctx, "grant permits", controlLockTimeout, func(ask roundTripFunc) error {
-		r = &lockedLimitKeys{limitKeys: make([]store.LimitKeyState, len(lineKeys)), lockedRuns: make(map[uuid.UUID]bool)}
-		for i, g := range lineKeys {
-			r.limitKeys[i].LimitKey = g
+	busy := make(map[uuid.UUID]bool)
+	locked, err := s.exchangePermits(ctx, b, busy)
+	for round := 1; err == nil && len(locked) > 0; round++ {
+		for _, g := range locked {
+			b.ScheduleRecheck(g, b.Now.Add(lockedRecheckDelay))
 		}
-		if err := s.lockLimitKeys(ask, b, r); err != nil {
-			return err
+		if round == maxOfferRounds {
+			break
 		}
-		again := b
-		for round := 1; ; round++ {
-			locked, err := s.writePermits(ask, again, r.limitKeys, s.planPermits(again, r), r.lockedRuns)
-			if err != nil || len(locked) == 0 {
-				return err
-			}
-			for _, g := range locked {
-				b.ScheduleRecheck(g, b.Now.Add(lockedRecheckDelay))
-			}
-			if round == maxOfferRounds {
-				return nil
-			}
-			again = &store.PermitBatch{Now: b.Now, CloseAfterRewind: b.CloseAfterRewind} // the requests have their outcomes
-			err = ask("read lines", func(batch *pgx.Batch) { s.addLimitKeyReads(batch, again, r) }, func(res statementResults) error { return r.readLimitKeys(res, again) })
-			if err != nil {
-				return err
-			}
+		again := &store.PermitBatch{Now: b.Now, CloseAfterRewind: b.CloseAfterRewind, LimitKeys: locked} // the requests have their outcomes
+		if locked, err = s.exchangePermits(ctx, again, busy); err != nil {
+			return nil // b was committed; the check that is scheduled offers
 		}
-	})
-	if err == nil {
-		s.limitsOnDatabaseTimeline.markKnown(r.limitNames, r.timeline)
 	}
 	return err
 }
 
+// exchangePermits executes one transaction of Permits. It makes no offers to busy runs. It adds to busy the runs that another transaction has locked, and
+// returns the limit keys in which they have got no offer.
+func (s *database) exchangePermits(ctx context.Context, b *store.PermitBatch, busy map[uuid.UUID]bool) (locked []store.LimitKey, err error) {
+	lineKeys := b.AllLimitKeys()
+	r := &lockedLimitKeys{limitKeys: make([]store.LimitKeyState, len(lineKeys)), lockedRuns: busy}
+	for i, g := range lineKeys {
+		r.limitKeys[i].LimitKey = g
+	}
+	err = s.transact(ctx, "grant permits", transactionOptions{lockTimeout: controlLockTimeout}, func(ask, askLast roundTripFunc) error {
+		if err := s.lockLimitKeys(ask, b, r); err != nil {
+			return err
+		}
+		locked, err = s.writePermits(askLast, b, r.limitKeys, s.planPermits(b, r), busy)
+		return err
+	})
+	if err == nil {
+		s.limitsOnDatabaseTimeline.markKnown(r.limitNames, r.timeline)
+	}
+	return locked, err
+}
+
 const (
 	lockedRecheckDelay = 100 * time.Millisecond // when a limit key is checked again if the run of a step was locked
-	maxOfferRounds     = 5                      // how often one transaction offers to the next in line instead
+	maxOfferRounds     = 5                      // how many transactions of one call offer to the next in line instead
 )
 
 // lockedLimitKeys holds what a transaction has read of its limit keys, which it has locked.
@@ -230,7 +235,7 @@ func (s *database) planPermits(b *store.PermitBatch, r *lockedLimitKeys) []store
 	return plans
 }
 
-// writePermits writes the plans of the limit keys. It adds the runs that another transaction has locked to busy, and
+// writePermits writes the plans of the limit keys, and commits. The keys are locked, so no other transaction changes what it counts. It adds the runs that another transaction has locked to busy, and
 // returns the limit keys in which they have got no offer.
 func (s *database) writePermits(
 	ask roundTripFunc, b *store.PermitBatch, lines []store.LimitKeyState, plans []store.PermitPlan, busy map[uuid.UUID]bool,

@@ -20,46 +20,46 @@ const (
 
 // statements holds the texts of the .sql files for one schema.
 type statements struct {
-	engineSettings                                                                                                                                         string
-	runsLockForBatch, runInsert, runInsertOne, runInsertGeneratedIds, runInsertGeneratedID, runInsertAny, runByName, statesOfParents                       string
-	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepNotWrittenReasons                                                                       string
-	signalReceive, signalInsert, signalInsertByPerson, signalNotStoredReasons, signalsUnreceivedCount                                                      string
-	runFinish, runFinishOne, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts                 string
-	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                               string
-	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                                 string
-	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints, runCountChildEnds, childEndsAwait                                                   string
-	workerUpsert, workerQuiet, leaseExtend, leasesLost                                                                                                     string
-	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                              string
-	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, ownedRunChanges                                                          string
-	stepsOpen, recordedChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                             string
-	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid             string
-	listenSessionSettings, listen, presenceLock, presenceUnlock, unlisten, heldLocks, presenceRecord, presenceDeadWorkers                                  string
-	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                       string
-	migrationLock, migrationPreconditions, migrationVersion, migrationNoTimeouts                                                                           string
-	limitKeyLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitsRead, permitRequestsRead                                          string
-	permitDelete, permitUpsert, permitOffer, limitKeyRecordGrant, limitKeysDeleteUnused                                                                    string
-	limitKeysWithWaiters, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                                    string
-	limits, limitUsage, queueRows, queueDeclare, queueSet, queuePause                                                                                      string
-	queueResume, queueDelete, queueReset, queues, queueKeys, queueDepth, queuePlaceOfRun                                                                   string
-	admitQueueLock, admitHasWork, admitRunsLock, admitRunsWithRecordedEnd, admitUnclaimedCount, admitUnclaimedByKey, admitRunsInLineLock, admitKeysToCheck string
-	admitKeysRead, admitRunsBehindKeyLock, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                                string
-	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitEndedPlaceDelete                                                     string
-	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite              string
-	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListByOwner, runsListHeld, failureGroups, statusCounts, eventNewest                 string
-	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                       string
-	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert        string
-	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                        string
-	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                                                          string
-	scheduleFireUpsert, scheduleFiresByTime, scheduleFiresLatest, scheduleFiresOldest, scheduleFireDelete, scheduleFiresDeleteAll                          string
-	scheduleFireBitmapsRead, scheduleFireBitmapsUpsert, scheduleFireBitmapsDeleteAll                                                                       string
-	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                               string
-	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                       string
-	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                                   string
-	repairPauseExtend, repairPausesExpired, repairPauseDelete                                                                                              string
-	runHoldForDrift, driftHeldRuns, heldRunClaim, divergences, divergencesDelete, historiesOfRuns                                                          string
-	repairChildrenDetach, repairSignalsRelease, repairRun, generations, eventInsert                                                                        string
-	citusHome, versionRecord, versions, versionsDeleteOld                                                                                                  string
-	retentionTreeLock, retentionTreeRead, retentionDelete, retentionPage, retentionGenerations, retentionEventsDelete                                      string
+	engineSettings                                                                                                                                                      string
+	runsLockForBatch, runInsert, runInsertOne, runInsertGeneratedIds, runInsertGeneratedID, runInsertAny, runByName, statesOfParents                                    string
+	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepNotWrittenReasons                                                                                    string
+	signalReceive, signalInsert, signalInsertByPerson, signalNotStoredReasons, signalsUnreceivedCount                                                                   string
+	runFinish, runFinishOne, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts, setAsyncTransactionTimeouts string
+	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                                            string
+	claimRuns, claimPrepare, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                                              string
+	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints, runCountChildEnds, childEndsAwait                                                                string
+	workerUpsert, workerQuiet, leaseExtend, leasesLost                                                                                                                  string
+	leaseExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                                           string
+	runByID, runStatuses, history, historyOutline, checkpoints, changeMarks, now, ownedRunChanges                                                                       string
+	stepsOpen, recordedChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                                          string
+	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid                          string
+	listenSessionSettings, listen, presenceLock, presenceUnlock, unlisten, heldLocks, presenceRecord, presenceDeadWorkers                                               string
+	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                                    string
+	migrationLock, migrationPreconditions, migrationVersion, migrationNoTimeouts                                                                                        string
+	limitKeyLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitsRead, permitRequestsRead                                                       string
+	permitDelete, permitUpsert, permitOffer, limitKeyRecordGrant, limitKeysDeleteUnused                                                                                 string
+	limitKeysWithWaiters, permitsOfRun, limitDeclare, limitSet, limitDelete, limitReset                                                                                 string
+	limits, limitUsage, queueRows, queueDeclare, queueSet, queuePause                                                                                                   string
+	queueResume, queueDelete, queueReset, queues, queueKeys, queueDepth, queuePlaceOfRun                                                                                string
+	admitQueueLock, admitHasWork, admitRunsLock, admitRunsWithRecordedEnd, admitUnclaimedCount, admitUnclaimedByKey, admitRunsInLineLock, admitKeysToCheck              string
+	admitKeysRead, admitRunsBehindKeyLock, admitRunUpdate, admitPlaceUpsert, admitKeyUpsert                                                                             string
+	admitKeyDelete, admitKeysMarkAllToCheck, admitQueueUpdate, admitQueueDelete, admitEndedPlaceDelete                                                                  string
+	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMovePlaceKey, queueMoveRunUpdate, queueMovePlaceWrite                           string
+	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListByOwner, runsListHeld, failureGroups, statusCounts, eventNewest                              string
+	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                                    string
+	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert                     string
+	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                                     string
+	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                                                                       string
+	scheduleFireUpsert, scheduleFiresByTime, scheduleFiresLatest, scheduleFiresOldest, scheduleFireDelete, scheduleFiresDeleteAll                                       string
+	scheduleFireBitmapsRead, scheduleFireBitmapsUpsert, scheduleFireBitmapsDeleteAll                                                                                    string
+	startFoldKeyLock, startFoldKeyTryLock, startFoldKeyInsert, startFoldKeyUpdate, startFoldKeyDelete, startFoldKeyOfWaiting                                            string
+	startFoldKeysDue, startFoldKeysRunEnded, startFoldRunStates, startFoldRunRelease                                                                                    string
+	repairFence, repairLock, repairStates, repairGenerationInsert, repairStepsArchive, repairStepsKeep, repairStepsWrite                                                string
+	repairPauseExtend, repairPausesExpired, repairPauseDelete                                                                                                           string
+	runHoldForDrift, driftHeldRuns, heldRunClaim, divergences, divergencesDelete, historiesOfRuns                                                                       string
+	repairChildrenDetach, repairSignalsRelease, repairRun, generations, eventInsert                                                                                     string
+	citusHome, versionRecord, versions, versionsDeleteOld                                                                                                               string
+	retentionTreeLock, retentionTreeRead, retentionDelete, retentionPage, retentionGenerations, retentionEventsDelete                                                   string
 }
 
 func loadStatements(schema string) statements {
@@ -150,6 +150,7 @@ func loadStatements(schema string) statements {
 		runHoldAfterRejectedWrite:     text("run_hold_after_rejected_write.sql"),
 		setLockTimeout:                text("set_lock_timeout.sql"),
 		setTransactionTimeouts:        text("set_transaction_timeouts.sql"),
+		setAsyncTransactionTimeouts:   text("set_async_transaction_timeouts.sql"),
 		runState:                      text("run_state.sql"),
 		notify:                        text("notify.sql"),
 		claimRuns:                     text("claim_runs.sql"),

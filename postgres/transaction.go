@@ -15,7 +15,22 @@ const standstillTimeout = "5s"
 // tryTransaction calls work in one transaction of several round trips, with the settings that every transaction
 // of the engine has, in which statements wait for a lock for lockTimeout. The first round trip of work also sets that, and in a
 // session that has the engine's settings it begins the transaction.
-func (s *database) tryTransaction(ctx context.Context, what, lockTimeout string, work func(roundTripFunc) error) (err error) {
+func (s *database) tryTransaction(ctx context.Context, what, lockTimeout string, work func(roundTripFunc) error) error {
+	return s.transact(ctx, what, transactionOptions{lockTimeout: lockTimeout}, func(ask, _ roundTripFunc) error { return work(ask) })
+}
+
+// transactionOptions tells what one transaction of several round trips has besides the settings of every transaction of the engine.
+type transactionOptions struct {
+	lockTimeout string
+
+	// isAsync means that the commit does not wait until it is on disk. A crash of the server may undo such a transaction, but only
+	// together with all that was committed after it.
+	isAsync bool
+}
+
+// transact is tryTransaction with options. work may send its last round trip with askLast, which also commits: read then sees results
+// of what is committed, unless a statement fails.
+func (s *database) transact(ctx context.Context, what string, opts transactionOptions, work func(ask, askLast roundTripFunc) error) (err error) {
 	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {
 		return s.wrapError(ctx, what, err)
@@ -38,7 +53,7 @@ func (s *database) tryTransaction(ctx context.Context, what, lockTimeout string,
 		defer cancel()
 		_, _ = conn.Exec(bye, rollbackSQL) // if it fails, the pool drops the connection
 	}()
-	begun, first := false, true
+	begun, first, committed := false, true, false
 	if connStateOf(conn.Conn()) == nil { // a statement that pgx describes is parsed with the engine's search_path
 		if _, err := conn.Exec(ctx, beginSQL); err != nil {
 			return s.wrapError(ctx, what, err)
@@ -51,7 +66,7 @@ func (s *database) tryTransaction(ctx context.Context, what, lockTimeout string,
 			return s.wrapError(ctx, what, err)
 		}
 	}
-	ask := func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+	send := func(what string, last bool, fill func(*pgx.Batch), read func(statementResults) error) error {
 		var batch pgx.Batch
 		if !begun {
 			begun = true
@@ -59,17 +74,41 @@ func (s *database) tryTransaction(ctx context.Context, what, lockTimeout string,
 		}
 		if first {
 			first = false
-			batch.Queue(s.statements.setTransactionTimeouts, lockTimeout, standstillTimeout)
+			if opts.isAsync {
+				batch.Queue(s.statements.setAsyncTransactionTimeouts, opts.lockTimeout, standstillTimeout)
+			} else {
+				batch.Queue(s.statements.setTransactionTimeouts, opts.lockTimeout, standstillTimeout)
+			}
 		}
 		framing := batch.Len()
 		fill(&batch)
+		if last {
+			batch.Queue(commitSQL)
+			part := read
+			read = func(res statementResults) error {
+				if err := part(res); err != nil {
+					return err
+				}
+				err := checkCommitted(res.Exec())
+				committed = err == nil
+				return err
+			}
+		}
 		return s.wrapError(ctx, what, readAndClose(conn.SendBatch(ctx, &batch), skipResults(framing, read)))
 	}
-	if err := work(ask); err != nil || !begun {
+	ask := func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+		return send(what, false, fill, read)
+	}
+	askLast := func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+		return send(what, true, fill, read)
+	}
+	if err := work(ask, askLast); err != nil || !begun {
 		return err
 	}
-	tag, err := conn.Exec(ctx, commitSQL)
-	if err = checkCommitted(tag, err); err == nil && takeUnreplicatedCommit(pg) {
+	if !committed {
+		err = checkCommitted(conn.Exec(ctx, commitSQL))
+	}
+	if err == nil && takeUnreplicatedCommit(pg) {
 		err = errUnreplicated
 	}
 	if err == nil && !s.isInCurrentEra(conn.Conn()) {

@@ -316,7 +316,7 @@ func (w *worker) admitFromQueue(ctx context.Context, queue string, left bool) (a
 			return pass.Now.Add(lockedQueueRecheckDelay), nil
 		}
 		if pass.Admitted > 0 {
-			w.hintClaim()
+			w.hintClaimOfAdmitted()
 		}
 		if !pass.HasMoreWork {
 			return pass.NextPassAt, nil

@@ -196,6 +196,14 @@ func (w *worker) hintClaim() {
 	w.claims.hints.notify()
 }
 
+// hintClaimOfAdmitted tells the leader of the group that this worker has admitted runs to a queue. In a queue that is full, these replace
+// runs that have ended, so the claim has slots for them: it does not wait for more slots, and leaves none to starts.
+func (w *worker) hintClaimOfAdmitted() {
+	w.claims.admitted.Store(true)
+	w.hintClaim()
+	w.claims.freed.notify()
+}
+
 // hintClaimToAll does the same after a notification for all workers.
 func (w *worker) hintClaimToAll() {
 	w.firstHint.notify()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,6 +25,7 @@ type claimGroup struct {
 	hints       notifier      // a run may be claimable
 	sharedHints notifier      // likewise; all workers were notified
 	freed       notifier      // slots of a member came free
+	admitted    atomic.Bool   // a member has admitted runs to a queue since the last claim began
 	leadership  chan struct{} // holds an element while no member leads
 
 	mu       sync.Mutex // held during a claim, so that a member that leaves has no claim in flight
@@ -96,12 +98,12 @@ func (g *claimGroup) size() int {
 	return len(g.members)
 }
 
-// room returns how many slots of the members are free, whether these are many, and how many runs to prefetch, at most limit.
+// room returns how many slots of the members are free, whether these are many or the claim should take what was just admitted, and how many runs to prefetch, at most limit.
 func (g *claimGroup) room(limit int) (free int, many bool, prefetch int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	free, prefetch = slots.JointRoom(g.pools, limit)
-	return free, claimWaitFraction*free >= g.capacity, prefetch
+	return free, claimWaitFraction*free >= g.capacity || free > 0 && g.admitted.Load(), prefetch
 }
 
 // hintDelay returns how long the group waits before it claims after a notification for all workers: until the turn of its first
@@ -124,10 +126,11 @@ type claimShare struct {
 	free slots.Reservation
 }
 
-// reserve reserves slots of all members for a claim of at most pace.limit runs. While the last claim was not full, it leaves some to
-// starts. For the rest of the limit it reserves up to prefetch places. g.mu is held.
+// reserve reserves slots of all members for a claim of at most pace.limit runs. While the last claim was not full, and nothing is known to
+// be due, it leaves some to starts. For the rest of the limit it reserves up to prefetch places. g.mu is held.
 func (g *claimGroup) reserve(pace *claimPace, prefetch int) (shares []claimShare) {
 	g.turn++
+	admitted := g.admitted.Swap(false)
 	type candidate struct {
 		w            *worker
 		room, places int // places for prefetched runs are part of the room
@@ -148,7 +151,7 @@ func (g *claimGroup) reserve(pace *claimPace, prefetch int) (shares []claimShare
 	for i, c := range free {
 		part := (left + n - i - 1) / (n - i) // of what is left, an equal part
 		leave := 0
-		if !pace.isFull {
+		if !pace.isFull && !admitted {
 			leave = max(1, c.w.e.cfg.Concurrency/slotFractionForStarts)
 		}
 		free := c.w.slots.Reserve(part, leave, min(prefetch, c.places))

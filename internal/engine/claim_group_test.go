@@ -100,6 +100,30 @@ func TestOneClaimRequestsTheFreeSlotsOfAllMembers(t *testing.T) {
 	}
 }
 
+// A claim leaves slots to starts of the process while little is due, but not slots for which a member has admitted runs.
+func TestAClaimOfAdmittedRunsTakesAllFreeSlots(t *testing.T) {
+	t.Parallel()
+	s := new(claimRecorder)
+	members := newGroup(t, s, 16)
+	g, taken := members[0].claims, members[0].slots.Reserve(13, 0, 0)
+	defer taken.Release()
+	for _, c := range []struct {
+		admitted bool
+		want     int
+	}{{false, 1}, {true, 3}, {false, 1}} {
+		if c.admitted {
+			members[0].hintClaimOfAdmitted()
+		}
+		if _, many, _ := g.room(100); many != c.admitted {
+			t.Errorf("admitted %v: a claim need not wait for more slots: %v", c.admitted, many)
+		}
+		pace := claimPace{limit: 100}
+		if n, _, err := g.claimNext(members[0], &pace, 0); n != c.want || err != nil {
+			t.Errorf("admitted %v: claimed for %d slots, %v, want %d", c.admitted, n, err, c.want)
+		}
+	}
+}
+
 // Members whose slots are all taken get no part of the limit, and what the small ones do not need is for the large ones.
 func TestFullMembersTakeNothingOfTheLimit(t *testing.T) {
 	t.Parallel()

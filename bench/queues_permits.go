@@ -73,12 +73,12 @@ func (b *bench) permitted(at *site, callers int, limit *durable.Limit, workers i
 				if took > 0 {
 					sleep(ctx, took)
 				}
+				done.Add(1) // not after the step: a replay passes it again
 				return out, nil
 			}, opts...)
 			if err != nil {
 				return 0, err
 			}
-			done.Add(1)
 		}
 		return in, nil
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/record"
@@ -12,15 +13,16 @@ import (
 
 // Future is the handle of a branch that [Ctx.Go] started. A Future is safe for concurrent use.
 type Future[T any] struct {
-	done   chan struct{}  // closed when value and err are final
 	branch *engine.Branch // nil: the branch could not begin
 	value  T
 	err    error
 
+	hasResult      atomic.Bool // value and err are final
 	mu             sync.Mutex
-	isWithheld     bool  // a choice has ended the branch before fn returned: the result is withheld until deliverChoiceOutcome is called
-	choiceOutcome  error // what deliverChoiceOutcome got; nil: it was not called yet
-	hasReturned    bool  // fn has returned
+	done           chan struct{} // closed when value and err are final; nil: nobody has waited for that
+	isWithheld     bool          // a choice has ended the branch before fn returned: the result is withheld until deliverChoiceOutcome is called
+	choiceOutcome  error         // what deliverChoiceOutcome got; nil: it was not called yet
+	hasReturned    bool          // fn has returned
 	finalCallbacks []func()
 }
 
@@ -29,7 +31,7 @@ type Future[T any] struct {
 // what fn returned. The result of fn is not recorded, because fn returns the same result in every replay, as its recorded calls
 // return the same values. The run does not end before its branches have returned.
 func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
-	f := &Future[T]{done: make(chan struct{})}
+	f := new(Future[T])
 	var zero T
 	if fn == nil {
 		f.storeResult(zero, noFunctionError("branch", name))
@@ -107,7 +109,10 @@ func (f *Future[T]) setFinal(value T, err error) {
 // setAndNotify sets the final result and notifies the watchers. It is called once, with f.mu held.
 func (f *Future[T]) setAndNotify(value T, err error) {
 	f.value, f.err = value, err
-	close(f.done) // the branch's contexts do not end: the handle of a child that it started may still be waited for
+	f.hasResult.Store(true) // the branch's contexts do not end: the handle of a child that it started may still be waited for
+	if f.done != nil {
+		close(f.done)
+	}
 	for _, tell := range f.finalCallbacks {
 		tell()
 	}
@@ -118,22 +123,32 @@ func (f *Future[T]) setAndNotify(value T, err error) {
 func (f *Future[T]) notifyWhenFinal(notify func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	select {
-	case <-f.done:
+	if f.isFinal() {
 		notify()
-	default:
+	} else {
 		f.finalCallbacks = append(f.finalCallbacks, notify)
 	}
 }
 
 // isFinal reports whether the result is final. Then value and err may be read.
-func (f *Future[T]) isFinal() bool {
-	select {
-	case <-f.done:
-		return true
-	default:
-		return false
+func (f *Future[T]) isFinal() bool { return f.hasResult.Load() }
+
+// await returns when the result is final.
+func (f *Future[T]) await() {
+	if f.isFinal() {
+		return
 	}
+	f.mu.Lock()
+	if f.isFinal() {
+		f.mu.Unlock()
+		return
+	}
+	if f.done == nil {
+		f.done = make(chan struct{})
+	}
+	done := f.done
+	f.mu.Unlock()
+	<-done
 }
 
 // Wait waits until the branch has returned, and returns its result. If a choice ended the branch, and a durable call of the
@@ -141,7 +156,7 @@ func (f *Future[T]) isFinal() bool {
 // If the run leaves this process, the durable calls of the branch return [ErrSuspended], so that the branch and Wait can
 // return.
 func (f *Future[T]) Wait() (T, error) {
-	<-f.done
+	f.await()
 	if f.branch != nil && errors.Is(f.err, ErrSuspended) {
 		f.branch.Scope().NoteSuspendedBranch()
 	}

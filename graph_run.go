@@ -34,6 +34,8 @@ type graphRun struct {
 	shape       *graph.Shape  // the recorded shape: equal to the shape of d, except that nodes, needs and members of choices may be in another order
 	input       any           // *typedInput
 	nodeFutures []Future[any] // in the order of declaration
+	nodeCalls   []nodeCall    // likewise
+	hasRecords  bool          // an earlier execution has recorded more than the shape
 	allFinal    chan struct{} // closed when the results of all nodes are final
 
 	choosing      sync.Mutex          // held while a choice that ends nodes is made
@@ -42,6 +44,12 @@ type graphRun struct {
 	nodeProgress  []nodeProgress
 	nonFinalCount int       // how many nodes have no final result that is noted
 	dueNodes      []dueNode // nodes without a goroutine that executes them
+}
+
+// nodeCall holds what the execution of a node passes to its durable calls and its function. A run allocates those of all nodes at once.
+type nodeCall struct {
+	ctx   Ctx
+	input NodeInput
 }
 
 // nodeProgress says how far a node is in this execution.
@@ -65,7 +73,7 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 		return zero, err
 	}
 	x := newGraphRun(c, d, shape, &typedInput[I]{in})
-	x.startReadyNodes()
+	x.executeReadyNodes()
 	v, err := x.awaitAllNodes(c)
 	if err != nil {
 		return zero, err
@@ -75,14 +83,11 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 }
 
 func newGraphRun(c *Ctx, d *graphDefinition, shape *graph.Shape, input any) *graphRun {
-	x := &graphRun{
+	return &graphRun{
 		c: c, definition: d, shape: shape, input: input, allFinal: make(chan struct{}), nonFinalCount: len(d.nodes),
-		nodeFutures: make([]Future[any], len(d.nodes)), nodeProgress: make([]nodeProgress, len(d.nodes)), chosen: make(map[nodeChoice]bool),
+		nodeFutures: make([]Future[any], len(d.nodes)), nodeProgress: make([]nodeProgress, len(d.nodes)), nodeCalls: make([]nodeCall, len(d.nodes)),
+		hasRecords: c.scope.HasRecordedCalls(),
 	}
-	for i := range x.nodeFutures {
-		x.nodeFutures[i].done = make(chan struct{})
-	}
-	return x
 }
 
 // awaitAllNodes waits for all nodes, and returns the value of the output node.
@@ -112,7 +117,8 @@ func (x *graphRun) awaitAllNodes(c *Ctx) (any, error) {
 
 // executeNode executes a node that is due.
 func (x *graphRun) executeNode(c *Ctx, n dueNode) (v any, err error) {
-	in := &NodeInput{run: x, node: n.graphNode}
+	in := &x.nodeCalls[n.index].input
+	in.run, in.node = x, n.graphNode
 	switch {
 	case n.failsRun:
 		err = x.failBecauseOf(c, n.graphNode)
@@ -183,7 +189,7 @@ func (x *graphRun) beginNode(c *Ctx, in *NodeInput) (v any, err error) {
 	defer in.recoverUndeclaredNeed(&err) // conditions and the inputs of children read values in the workflow function
 	n, kind := in.node, in.node.spec().Kind
 	call := graph.CallName(kind)
-	decides := len(n.conditions) > 0 || n.isEmpty != nil || c.scope.HasBegun(graph.CallSkip)
+	decides := len(n.conditions) > 0 || n.isEmpty != nil || x.hasRecords && c.scope.HasBegun(graph.CallSkip)
 	if decides && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, graph.CallHeld, call}, c.scope.HasBegun) && !c.scope.AnyBegunInScope(call) {
 		if err := x.recordDecision(c, in); err != nil {
 			return nil, err
@@ -279,6 +285,9 @@ func (x *graphRun) recordChoice(c *Ctx, n *graphNode, index int, spec *engine.Ch
 	if err == nil {
 		x.mu.Lock()
 		defer x.mu.Unlock()
+		if x.chosen == nil {
+			x.chosen = make(map[nodeChoice]bool)
+		}
 		x.chosen[nodeChoice{n.name, index}] = true
 	}
 	return won, err

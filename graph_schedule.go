@@ -2,6 +2,7 @@ package durable
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/graph"
@@ -9,8 +10,9 @@ import (
 )
 
 // A node is executed once it is due, by the goroutine that executed the last of the nodes that it waited for. If several nodes become
-// due at once, the others get goroutines of their own. So a chain of nodes is executed by one goroutine. A node with choices waits in
-// a goroutine of its own from the start, because a recorded choice is replayed before the needs of its node are met.
+// due at once, the others get goroutines of their own. The goroutine of the workflow function executes the first of the nodes that wait
+// for nothing. So it executes a chain of nodes alone, as if the chain were written by hand. A node with choices waits in a goroutine of
+// its own from the start, because a recorded choice is replayed before the needs of its node are met.
 
 // dueNode is a node that can be executed now.
 type dueNode struct {
@@ -18,16 +20,30 @@ type dueNode struct {
 	failsRun bool // a need is not met, and the node fails the run
 }
 
-// startReadyNodes starts the nodes that wait for nothing, and those with choices.
-func (x *graphRun) startReadyNodes() {
-	x.mu.Lock()
+// executeReadyNodes starts the nodes with choices, and executes those that wait for nothing and all that become due until the calling
+// goroutine has nothing to execute.
+func (x *graphRun) executeReadyNodes() {
+	var ready []dueNode
 	for _, n := range x.definition.nodes {
-		if n.hasChoices() || len(n.refersTo) == 0 {
-			x.dueNodes = append(x.dueNodes, dueNode{graphNode: n})
+		switch {
+		case n.hasChoices():
+			x.startNode(dueNode{graphNode: n})
+		case len(n.refersTo) == 0:
+			ready = append(ready, dueNode{graphNode: n})
 		}
 	}
+	x.mu.Lock()
+	x.dueNodes = append(ready, x.dueNodes...) // a node that fails at once may have made others due
 	x.mu.Unlock()
-	x.startDueNodes()
+	x.executeNodes(x.takeOneStartOtherDueNodes())
+}
+
+// executeNodes executes the node, if there is one, and then nodes that became due.
+func (x *graphRun) executeNodes(next dueNode) {
+	defer x.startDueNodes() // after a runtime.Goexit
+	for ; next.graphNode != nil; next = x.takeOneStartOtherDueNodes() {
+		x.executeInBranch(next)
+	}
 }
 
 // startDueNodes starts a goroutine for each node that is due.
@@ -41,26 +57,23 @@ func (x *graphRun) startDueNodes() {
 // goroutine for each of the others. If no node is due, the graphNode of the result is nil.
 func (x *graphRun) takeOneStartOtherDueNodes() (next dueNode) {
 	x.mu.Lock()
-	due := x.dueNodes
-	x.dueNodes = nil
-	x.mu.Unlock()
-	if len(due) == 0 {
+	if len(x.dueNodes) == 0 {
+		x.mu.Unlock()
 		return next
 	}
-	for _, n := range due[1:] {
+	next = x.dueNodes[0]
+	others := slices.Clone(x.dueNodes[1:])
+	x.dueNodes = x.dueNodes[:0]
+	x.mu.Unlock()
+	for _, n := range others {
 		x.startNode(n)
 	}
-	return due[0]
+	return next
 }
 
 // startNode starts a goroutine that executes the node, and then nodes that became due.
 func (x *graphRun) startNode(n dueNode) {
-	err := x.c.scope.Go(func() {
-		defer x.startDueNodes() // after a runtime.Goexit
-		for next := n; next.graphNode != nil; next = x.takeOneStartOtherDueNodes() {
-			x.executeInBranch(next)
-		}
-	}, func(*record.Failure) {}) // execute has stored it
+	err := x.c.scope.Go(func() { x.executeNodes(n) }, func(*record.Failure) {}) // executeInBranch has stored it
 	if err != nil {
 		x.nodeFutures[n.index].storeResult(nil, err)
 		x.noteResult(n.index)
@@ -75,7 +88,10 @@ func (x *graphRun) executeInBranch(n dueNode) {
 		f.storeResult(nil, err)
 		return
 	}
-	c := x.c.withScope(f.branch.Scope())
+	c := &x.nodeCalls[n.index].ctx
+	*c = *x.c
+	c.scope = f.branch.Scope()
+	c.Context = c.scope.Context()
 	c.scope.CallRecovering(func() { f.storeResult(x.executeNode(c, n)) }, func(failure *record.Failure) {
 		f.storeResult(nil, newBranchPanicError(x.c.scope.DisplayName(n.name), failure))
 	})

@@ -141,6 +141,14 @@ func (d *graphDefinition) firstRecord() *engine.FirstRecord {
 	return &engine.FirstRecord{Name: graph.ShapeRecordName(firstRevision), Kind: store.KindGraph, Output: d.encodedShape}
 }
 
+// usedNames returns how many names a run of the graph uses at least, if each node makes one call. d may be nil.
+func (d *graphDefinition) usedNames() int {
+	if d == nil {
+		return 0
+	}
+	return 1 + 2*len(d.nodes) // the record of the shape; of each node, its branch and its call
+}
+
 // recordGraphCall makes a call whose record is what output returns when it is made first. It returns the record.
 func recordGraphCall(c *Ctx, name string, where uintptr, output func() ([]byte, error)) ([]byte, error) {
 	res, err := c.callScope().Step(&engine.CallSpec{Name: name, Kind: store.KindGraph, CallSite: where, Attempt: func(context.Context) (engine.AttemptOutput, *record.Failure) {

@@ -116,7 +116,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.declaredChange.onDrift, PreviousCallNames: w.declaredChange.previousNames, Retired: w.declaredChange.retiredNames, Pinned: w.pinned, PinnedGrace: w.grace, RunRetryDelay: w.retryWaitFunc(), UserFunction: w.fn, FirstRecord: w.declaredGraph().firstRecord(), CallFunction: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
+	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.declaredChange.onDrift, PreviousCallNames: w.declaredChange.previousNames, Retired: w.declaredChange.retiredNames, Pinned: w.pinned, PinnedGrace: w.grace, RunRetryDelay: w.retryWaitFunc(), UserFunction: w.fn, FirstRecord: w.declaredGraph().firstRecord(), UsedNames: w.declaredGraph().usedNames(), CallFunction: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
 			fix := "bring back the old type"

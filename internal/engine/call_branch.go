@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -21,7 +20,7 @@ import (
 // Branch is a scope of its own that a choice can end before the run ends. After that, calls in the branch
 // that have no recorded result return ErrCancelled. So do such calls in the branches inside it.
 type Branch struct {
-	scope  *Scope
+	scope  Scope   // in which the branch makes its calls
 	parent *Branch // the branch in which this branch was started; nil: none
 
 	// A choice that ends the branch holds commitLock exclusively until the choice is durable. Commits that must not follow the
@@ -29,7 +28,7 @@ type Branch struct {
 	// prefixes.
 	commitLock sync.RWMutex
 
-	endCtx, endStepsCtx context.CancelCauseFunc
+	ctx, stepsCtx branchContext // of the calls in the branch, and the parent of its steps' contexts
 
 	stackBase   atomic.Uintptr // stack.Base of the goroutine of the branch; zero: it has not begun
 	hasBranches atomic.Bool    // branches were started in the branch
@@ -45,8 +44,9 @@ func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	return s.openBranch(name, site, false)
 }
 
-// NodeBranch opens a branch whose calls only the library makes: each by the one goroutine that executes the branch at that time, and
-// none inside the function of another call. So the stack need not be walked to find that out. No branches are started in it.
+// NodeBranch opens a branch that only the library opens, and whose calls only the library makes: each by the one goroutine that executes
+// the branch at that time, and none inside the function of another call. So the stack need not be walked to find that out. No branches are
+// started in it.
 func (s *Scope) NodeBranch(name string, site uintptr) (*Branch, error) {
 	return s.openBranch(name, site, true)
 }
@@ -56,8 +56,9 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 		return nil, err
 	}
 	r := s.r
-	full := s.prefix + name
-	if s.isInsideCall() {
+	prefix := s.prefix + name + naming.Separator
+	full := strings.TrimSuffix(prefix, naming.Separator)
+	if !isNode && s.isInsideCall() {
 		return nil, nestedCallError(r, full)
 	}
 	r.mu.Lock()
@@ -65,14 +66,14 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 	if err := s.reserveNameLocked(full, site); err != nil {
 		return nil, err
 	}
-	b := &Branch{parent: s.branch, isNode: isNode}
+	b := &Branch{parent: s.branch, isNode: isNode, scope: *s}
 	if s.branch != nil {
 		s.branch.hasBranches.Store(true)
 	}
-	sub := s.subScope(full)
-	sub.branch, b.scope = b, sub
-	sub.stepsCtx, b.endStepsCtx = context.WithCancelCause(s.stepsCtx)
-	sub.ctx, b.endCtx = context.WithCancelCause(s.ctx)
+	sub := &b.scope
+	sub.prefix, sub.branch = prefix, b
+	b.ctx.parent, b.stepsCtx.parent = s.ctx, s.stepsCtx
+	sub.ctx, sub.stepsCtx = &b.ctx, &b.stepsCtx
 	if b.endByChoice = r.branchEnds[sub.prefix]; b.endByChoice != nil {
 		b.endByChoice.branch = b
 		b.endByChoice.endContextsIfDue()
@@ -95,7 +96,7 @@ func (s *Scope) ReserveName(what, name string, site uintptr) error {
 }
 
 // Scope returns the scope in which the branch makes its calls.
-func (b *Branch) Scope() *Scope { return b.scope }
+func (b *Branch) Scope() *Scope { return &b.scope }
 
 // WasEndedByChoice reports whether a recorded choice ended the branch before the branch had returned. Then the result
 // of the branch is valid only if no call in it was refused.
@@ -116,8 +117,8 @@ func (b *Branch) HasCallRefusedAfterEnd() bool {
 
 // endContexts ends the contexts of the branch.
 func (b *Branch) endContexts() {
-	b.endCtx(ErrCancelled)
-	b.endStepsCtx(ErrCancelled)
+	b.ctx.end(ErrCancelled)
+	b.stepsCtx.end(ErrCancelled)
 }
 
 // blockChoices prevents choices from ending the branch, or a branch around it, until release is called. b may be

@@ -108,6 +108,8 @@ type WorkflowDefinition struct {
 	UserFunction any
 	// FirstRecord is nil if the workflow has none.
 	FirstRecord *FirstRecord
+	// UsedNames is how many names a run uses if that is known before the run is executed, else zero.
+	UsedNames int
 	// CallFunction executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
 	CallFunction func(s *Scope, input []byte) (output []byte, failure *record.Failure)

@@ -88,7 +88,7 @@ type suspension struct {
 func newRun(w *worker, c *store.ClaimedRun) *run {
 	row := c.Run
 	r := &run{w: w, e: w.e, row: row}
-	r.unreadHistory, r.checkpointsAtCrash, r.usedNames = c.UnreadHistory, c.CheckpointsAtLastCrash, make(map[string]uintptr, 16)
+	r.unreadHistory, r.checkpointsAtCrash, r.usedNames = c.UnreadHistory, c.CheckpointsAtLastCrash, make(map[string]uintptr, r.expectedNames())
 	r.bypassesQueue = c.BypassesQueue
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.telemetry.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, naming.DisplayRun(&row), row.Epoch.Count, row.Trace)

@@ -51,7 +51,7 @@ func (r *run) checkMissingCallsAtEnd(verb string, failure *record.Failure) *reco
 // CheckMissingCallsAtReturn is called when the function of the branch has returned. It returns ErrDiverged, and holds the run if that is the policy, if
 // the code of the branch did not make recorded calls.
 func (b *Branch) CheckMissingCallsAtReturn() error {
-	s := b.scope
+	s := &b.scope
 	r := s.r
 	if !r.checksMissingCalls {
 		return nil

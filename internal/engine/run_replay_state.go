@@ -66,6 +66,15 @@ func (c *replayState) noteHistoryComplete() {
 	c.pastReplay.Store(c.terminalCount == c.repairRecordCount)
 }
 
+// expectedNames returns how many names the run will probably use, so that the map of them need not grow.
+func (r *run) expectedNames() int {
+	const ofMostRuns = 16
+	if def := r.workflowDefinition(); def != nil {
+		return max(ofMostRuns, def.UsedNames)
+	}
+	return ofMostRuns
+}
+
 // useName marks the name as called at site. If the name was used before, useName reports that and returns the earlier call site.
 func (c *replayState) useName(name string, site uintptr) (first uintptr, twice bool) {
 	if first, twice = c.usedNames[name]; !twice {

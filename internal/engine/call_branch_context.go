@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// branchContext is the context of a branch. It ends with its parent, or earlier if a choice ends the branch. Most branches end with
+// their run, and most steps never wait for the end of their context. So the cancellable context, whose parent has to know it, is created
+// only when somebody calls Done, or when the branch ends first: it took a third of the time to open a branch and make a call in it.
+type branchContext struct {
+	parent context.Context
+	own    atomic.Pointer[cancellableContext] // nil: nobody has called Done or end
+}
+
+type cancellableContext struct {
+	context.Context
+	cancel context.CancelCauseFunc
+}
+
+// current returns the context that has the same state at this time.
+func (c *branchContext) current() context.Context {
+	if own := c.own.Load(); own != nil {
+		return own
+	}
+	return c.parent
+}
+
+// cancellable returns the cancellable context, and creates it if there is none.
+func (c *branchContext) cancellable() *cancellableContext {
+	if own := c.own.Load(); own != nil {
+		return own
+	}
+	own := new(cancellableContext)
+	own.Context, own.cancel = context.WithCancelCause(c.parent)
+	if !c.own.CompareAndSwap(nil, own) {
+		own.cancel(nil) // another goroutine was faster: the parent must not keep this one
+	}
+	return c.own.Load()
+}
+
+// end ends the context with the cause, unless it has ended.
+func (c *branchContext) end(cause error) { c.cancellable().cancel(cause) }
+
+// Deadline returns the deadline of the parent.
+func (c *branchContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
+
+// Done returns the channel that is closed when the context ends.
+func (c *branchContext) Done() <-chan struct{} { return c.cancellable().Done() }
+
+// Err returns why the context has ended, or nil.
+func (c *branchContext) Err() error { return c.current().Err() }
+
+// Value returns the value of the parent for the key. Through it, package context finds the cancellable context after a call of Done, so
+// that contexts derived from this one need no goroutine, and the cause of its end.
+func (c *branchContext) Value(key any) any { return c.current().Value(key) }

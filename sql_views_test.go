@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"database/sql"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -89,4 +90,58 @@ func columnsOf(t *testing.T, db *sql.DB, query string) map[string][]string {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// A query by the ID of one run must not read what other runs have recorded, so every table in its plan is read by an index that begins
+// with the ID of the run.
+func TestTheViewsFindARunByAnIndex(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		db := openStore(t).(*sqlite.Store).Writer()
+		for _, view := range []string{"runs", "steps", "generations", "shapes", "edges", "nodes"} {
+			rows := read(db.QueryContext(within(t), `EXPLAIN QUERY PLAN SELECT * FROM durable_`+view+` WHERE run = x'0190D0000000700080000000000000FF'`))(t)
+			var plan []string
+			for rows.Next() {
+				var id, parent, unused int
+				var line string
+				if err := rows.Scan(&id, &parent, &unused, &line); err != nil {
+					t.Fatal(err)
+				}
+				plan = append(plan, line)
+			}
+			if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range plan {
+				name, isScan := strings.CutPrefix(line, "SCAN ")
+				isResult := slices.Contains(plan, "CO-ROUTINE "+name) || slices.Contains(plan, "MATERIALIZE "+name) || strings.Contains(name, " VIRTUAL TABLE ")
+				if isScan && !isResult || strings.HasPrefix(line, "SEARCH") && !strings.Contains(line, "(run_id=?") && !strings.Contains(line, "(id=?") {
+					t.Errorf("durable_%s by run reads a table without the primary key:\n%s", view, strings.Join(plan, "\n"))
+					break
+				}
+			}
+		}
+	})
+	t.Run("postgres", func(t *testing.T) {
+		ctx := within(t)
+		schema := pgtest.LendSchema(t, "migration", "secret")
+		server := read(postgres.Open(ctx, pgtest.ServerURL(t), postgres.Schema(schema)))(t)
+		defer server.Close()
+		conn := read(pgx.Connect(ctx, pgtest.ServerURL(t)))(t)
+		defer conn.Close(ctx)
+		read(conn.Exec(ctx, `SET enable_seqscan = off`))(t) // which is the best plan for tables as small as these
+		for _, view := range []string{"runs", "steps", "signals", "generations", "shapes", "edges", "nodes"} {
+			column := "run_id"
+			if view == "runs" {
+				column = "id"
+			}
+			rows := read(conn.Query(ctx, `EXPLAIN SELECT * FROM `+pgx.Identifier{schema, view}.Sanitize()+` WHERE `+column+` = '0190d000-0000-7000-8000-0000000000ff'`))(t)
+			plan := read(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
+			for _, line := range plan {
+				if strings.Contains(line, "Seq Scan") || strings.Contains(line, "Index Cond:") && !strings.Contains(line, "(shard = ") {
+					t.Errorf("%s by %s reads a table without the primary key:\n%s", view, column, strings.Join(plan, "\n"))
+					break
+				}
+			}
+		}
+	})
 }

@@ -54,7 +54,8 @@ SELECT run_id, number, archive_id,
        durable.payload_json(error) AS error,
        ended_at, at AS superseded_at, verb AS superseded_by, actor, reason, from_step,
        convert_from(detail, 'UTF8')::json AS detail, workflow, queue, version, shard
-FROM durable.generation;
+FROM durable.generation
+WHERE shard OPERATOR(pg_catalog.=) ANY (durable.all_shards());
 
 -- A version of the code whose calls do not fit the history of a run. The run is held (see run.control, 16): it is paused until a
 -- resume, or until a worker of a version that is not listed here claims it. Then its row in table run lists these versions too. The rows are

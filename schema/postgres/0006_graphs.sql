@@ -8,6 +8,7 @@ CREATE VIEW durable.shapes AS
 SELECT DISTINCT ON (s.shard, s.run_id) s.run_id, substr(s.name, 7)::integer AS revision, durable.payload_json(s.output) AS shape, s.shard
 FROM durable.step AS s
 WHERE s.kind OPERATOR(pg_catalog.=) 17 AND s.status OPERATOR(pg_catalog.=) 3 AND s.name ~ '^shape\x1f[1-9][0-9]{0,8}$'
+  AND s.shard OPERATOR(pg_catalog.=) ANY (durable.all_shards())
 ORDER BY s.shard, s.run_id, revision DESC;
 
 -- An edge leads from a node to one that refers to it. choice is the number of the choice of the latter, which needs k of its nodes.
@@ -39,9 +40,10 @@ SELECT g.run_id, n.number, n.name, n.node ->> 'kind' AS kind, n.node ->> 'workfl
             WHEN r.running = 0 AND r.completed > 0 AND r.completed = l.items THEN 'completed'
             WHEN r.call = 'cancelled' THEN 'cancelled'
             WHEN EXISTS (
-                SELECT FROM durable.steps AS c
-                CROSS JOIN LATERAL json_array_elements_text(CASE json_typeof(c.output -> 'ended') WHEN 'array' THEN c.output -> 'ended' END) AS ended (name)
-                WHERE c.shard = g.shard AND c.run_id = g.run_id AND c.kind = 'choice' AND ended.name || '/' = n.scope) THEN 'cancelled'
+                SELECT FROM durable.step AS c -- the row itself, because the planner takes the view for too large to be read once for each node
+                CROSS JOIN LATERAL (SELECT durable.payload_json(c.output) -> 'ended') AS choice (ended)
+                CROSS JOIN LATERAL json_array_elements_text(CASE json_typeof(choice.ended) WHEN 'array' THEN choice.ended END) AS ended (name)
+                WHERE c.shard = g.shard AND c.run_id = g.run_id AND c.kind OPERATOR(pg_catalog.=) 4 AND c.status OPERATOR(pg_catalog.=) 3 AND ended.name || '/' = n.scope) THEN 'cancelled'
             WHEN r.running > 0 THEN 'running'
             WHEN n.node ->> 'over' IS NOT NULL AND l.items IS NULL THEN NULL
             WHEN r.completed > 0 OR r.call IS NOT NULL THEN 'running'

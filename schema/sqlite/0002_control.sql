@@ -72,6 +72,8 @@ CREATE TABLE durable_event (
 
 DROP VIEW durable_runs;
 
+-- In these views and in later ones, column run is the ID of the run as it is stored. A query by it uses the primary key, and a query by the
+-- text of the ID cannot: SQLite knows no index for the result of hex(), and one more index would cost every start a row.
 CREATE VIEW durable_runs AS
 SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
        CASE status WHEN 1 THEN 'pending' WHEN 2 THEN 'running' WHEN 3 THEN 'waiting' WHEN 4 THEN 'paused'
@@ -87,7 +89,7 @@ SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
        -- of a child: the call that started it, with its scope. Column name contains the stored
        -- name, which is not an address
        CASE WHEN parent_id <> x'' THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') END AS step,
-       priority
+       priority, id AS run
 FROM durable_run;
 
 DROP VIEW durable_steps;
@@ -107,7 +109,7 @@ SELECT hex(run_id) AS run_id, seq, replace(replace(replace(name, '%', '%25'), '/
        strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1e6, 'unixepoch') AS started_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', CASE WHEN cancelled THEN run_ended_at WHEN kind <> 3 THEN ended_at WHEN NOT asleep THEN next_at END / 1e6,
                 'unixepoch') AS ended_at,
-       strftime('%Y-%m-%dT%H:%M:%fZ', next_at / 1e6, 'unixepoch') AS next_at, shard
+       strftime('%Y-%m-%dT%H:%M:%fZ', next_at / 1e6, 'unixepoch') AS next_at, shard, run_id AS run
 FROM (
     SELECT step.*, run.ended_at AS run_ended_at,
            run.ended_at IS NOT NULL AND (step.status < 3 OR step.kind = 3 AND run.ended_at < step.next_at) AS cancelled,

@@ -49,7 +49,7 @@ SELECT hex(run_id) AS run_id, number, hex(archive_id) AS archive_id,
        iif(substr(input, 1, 1) = x'c0', json_object('encoded', length(input)), CAST(input AS TEXT)) AS input, iif(substr(output, 1, 1) = x'c0', json_object('encoded', length(output)), CAST(output AS TEXT)) AS output, iif(substr(error, 1, 1) = x'c0', json_object('encoded', length(error)), CAST(error AS TEXT)) AS error,
        strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS superseded_at,
-       verb AS superseded_by, actor, reason, from_step, CAST(detail AS TEXT) AS detail, workflow, queue, version
+       verb AS superseded_by, actor, reason, from_step, CAST(detail AS TEXT) AS detail, workflow, queue, version, run_id AS run
 FROM durable_generation;
 
 -- A version of the code whose calls do not fit the history of a run. The run is held (see run.control, 16): it is paused until a

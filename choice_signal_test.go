@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -66,11 +67,14 @@ func TestSignalOfALoserIsNotLost(t *testing.T) {
 // A loser that a choice ends while it waits receives no signal, whenever the signal arrives. The next receive gets the signal.
 func TestSignalAfterAChoiceIsLeftToOthers(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
+		chosen := make(chan struct{})
+		choose := sync.OnceFunc(func() { close(chosen) })
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
 			loser := c.Go("loser", func(c *durable.Ctx) (int, error) { return c.Receive[int]("order") })
 			if _, _, err := durable.Any(c, "first", durable.CancelLosers, loser, c.Go("winner", two)); err != nil {
 				return "", err
 			}
+			choose()
 			_, lost := loser.Wait()
 			v, err := c.Receive[int]("again", durable.OnSignal("order"))
 			return fmt.Sprint(v, errors.Is(lost, durable.ErrCancelled)), err
@@ -81,6 +85,7 @@ func TestSignalAfterAChoiceIsLeftToOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		<-chosen // a run that is slow to begin its step may wait, and leave memory, before the choice
 		awaitStatus(t, e, "run", durable.StatusWaiting)
 		signal(t, e, "run", "order", 7)
 		if got, err := run.Result(within(t)); got != "7 true" || err != nil {

@@ -115,8 +115,7 @@ func (e *Engine) LatestGenerations(ctx context.Context, id string, p Page) (Gene
 func hasMaxGenerationBytes(before []store.Generation) bool {
 	total := 0
 	for i := 1; i < len(before); i++ {
-		run := &before[i].Run
-		total += len(run.Input) + len(run.Output) + len(run.Error)
+		total += before[i].StoredBytes
 	}
 	return total >= maxGenerationBytes
 }

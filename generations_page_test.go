@@ -64,9 +64,23 @@ func TestLatestGenerationsArePaged(t *testing.T) {
 
 // A page of generations ends before its payloads have many megabytes, whatever its limit, and no generation is left out.
 func TestPagesOfGenerationsAreBoundedInBytes(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { pagesOfGenerationsAreBoundedInBytes(t, nil) })
+	t.Run("a codec that makes payloads larger", func(t *testing.T) { pagesOfGenerationsAreBoundedInBytes(t, twice{}) })
+}
+
+// twice is a codec whose payloads are stored two times.
+type twice struct{}
+
+func (twice) Encode(_ durable.PayloadSlot, b []byte) ([]byte, error) {
+	return append(append([]byte{0xff}, b...), b...), nil
+}
+
+func (twice) Decode(_ durable.PayloadSlot, b []byte) ([]byte, error) { return b[1 : 1+len(b)/2], nil }
+
+func pagesOfGenerationsAreBoundedInBytes(t *testing.T, codec durable.Codec) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
-		const generations, size = 12, 1 << 20
+		const generations, size = 12, 700 << 10
 		type input struct {
 			Number  int
 			Payload string
@@ -77,7 +91,7 @@ func TestPagesOfGenerationsAreBoundedInBytes(t *testing.T) {
 			}
 			return in.Number, nil
 		})
-		e := engineOn(t, s, w)
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Codec: codec})
 		running(t, e)
 		if _, err := w.Call(ctx, e, input{1, strings.Repeat("x", size)}, durable.ID("large")); err != nil {
 			t.Fatal(err)

@@ -22,15 +22,17 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 		return nil
 	}
 	busy := make(map[uuid.UUID]bool)
+	began := time.Now()
 	locked, err := s.exchangePermits(ctx, b, busy)
 	for round := 1; err == nil && len(locked) > 0; round++ {
 		for _, g := range locked {
 			b.ScheduleRecheck(g, b.Now.Add(lockedRecheckDelay))
 		}
-		if round == maxOfferRounds {
+		took := time.Since(began)
+		if round == maxOfferRounds || took > maxOfferTime { // those who have got permits wait for their outcomes
 			break
 		}
-		again := &store.PermitBatch{Now: b.Now, CloseAfterRewind: b.CloseAfterRewind, LimitKeys: locked} // the requests have their outcomes
+		again := &store.PermitBatch{Now: b.Now.Add(took), CloseAfterRewind: b.CloseAfterRewind, LimitKeys: locked} // the requests have their outcomes
 		if locked, err = s.exchangePermits(ctx, again, busy); err != nil {
 			return nil // b was committed; the check that is scheduled offers
 		}
@@ -62,6 +64,7 @@ func (s *database) exchangePermits(ctx context.Context, b *store.PermitBatch, bu
 const (
 	lockedRecheckDelay = 100 * time.Millisecond // when a limit key is checked again if the run of a step was locked
 	maxOfferRounds     = 5                      // how many transactions of one call offer to the next in line instead
+	maxOfferTime       = 200 * time.Millisecond // and for how long
 )
 
 // lockedLimitKeys holds what a transaction has read of its limit keys, which it has locked.

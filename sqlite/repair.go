@@ -162,6 +162,7 @@ func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.Gener
 				*text = c.text()
 			}
 			r.Input, r.Output, r.Error, g.Detail = c.bytes(), c.bytes(), c.bytes(), c.bytes()
+			g.StoredBytes = len(r.Input) + len(r.Output) + len(r.Error)
 			all = append(all, g)
 			return c.err
 		}, int64(q.With), bindUUID(run), int64(before), int64(limit), maxBytes)

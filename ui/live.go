@@ -195,10 +195,17 @@ func (h *streamHub) giveTurns(events []durable.Event, marks map[string]string, r
 	}
 	turn := h.turns.give()
 	for _, page := range chosen {
-		if page.isOverview {
-			if v := h.viewOf(page); v != nil {
-				v.refreshOverview(turn)
-			}
+		if !page.isOverview {
+			h.tellTurn(page, turn)
+		}
+	}
+	for _, page := range chosen {
+		if !page.isOverview {
+			continue
+		}
+		turn := h.turns.give() // the first of them may have taken so long that reads of the turn before are no longer shared
+		if v := h.viewOf(page); v != nil {
+			v.refreshOverview(turn)
 		}
 		h.tellTurn(page, turn)
 	}

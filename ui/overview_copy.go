@@ -77,7 +77,9 @@ func (v *requestView) visibleKey(visible durable.Filter) string {
 
 // refreshOverview reads the overview after a turn was given, before the streams are told to load it. If that fails, those who load it read it.
 func (v *requestView) refreshOverview(turn string) {
-	ctx, cancel := withReadTimeout(v.ctx())
+	// The functions of the options are called outside of a request. If one panics, it panics again in the requests of those who load the page.
+	defer func() { _ = recover() }()
+	ctx, cancel := context.WithTimeout(v.ctx(), overviewPeriod) // the other streams wait
 	defer cancel()
 	reading := v.newRequestView(v.request.Clone(ctx))
 	reading.request.Header.Set(turnHeader, turn)

@@ -172,7 +172,10 @@ func (s *dashboard) invokePage(w http.ResponseWriter, r *http.Request, p pageFun
 		defer release()
 		return p(w, r, s.newRequestView(r))
 	}
-	defer s.periodCache.clear() // who has acted sees the effect
+	defer func() { // who has acted sees the effect, also if somebody else loads a page in a turn that was given before
+		s.turnCache.clear()
+		s.periodCache.clear()
+	}()
 	return p(w, r, s.newRequestView(r))
 }
 

@@ -236,6 +236,8 @@ type Generation struct {
 	Number  int32
 	Archive uuid.UUID
 
+	StoredBytes int // of the payloads, as the database has them: a codec may have changed their size
+
 	// How the generation after it came to be.
 	Request uuid.UUID
 	Verb    string

@@ -76,7 +76,7 @@ FROM (
                CASE WHEN run.ended_at IS NOT NULL AND (step.status < 3 OR step.kind = 3 AND run.ended_at < step.next_at) THEN 'cancelled'
                     WHEN step.kind = 3 AND step.next_at > (julianday('now') - 2440587.5) * 86400e6 THEN 'started'
                     ELSE CASE step.status WHEN 1 THEN 'started' WHEN 2 THEN 'backoff' WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' END END AS state,
-               iif(step.status < 3, run.ended_at, step.ended_at) AS end
+               iif(step.status < 3 AND run.ended_at IS NOT NULL, run.ended_at, step.ended_at) AS end
         FROM (
             SELECT g.run_id, g.run, g.shard, g.revision, n.key + 1 AS number, n.value ->> 'name' AS node, n.value ->> 'kind' AS node_kind,
                    n.value ->> 'workflow' AS workflow, n.value ->> 'over' AS over, n.value ->> 'name' || char(31) AS scope, n.value ->> 'over' || char(31) AS list,

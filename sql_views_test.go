@@ -132,7 +132,7 @@ func TestTheViewsFindARunByAnIndex(t *testing.T) {
 		w := durable.Define("w", func(*durable.Ctx, int) (int, error) { return 0, nil })
 		read(w.StartMany(ctx, engineOn(t, server, w), make([]durable.StartItem[int], 1000)))(t)
 		read(conn.Exec(ctx, `ANALYZE `+pgx.Identifier{schema, "run"}.Sanitize()))(t) // the whole index of an empty table is as good as a part of it
-		read(conn.Exec(ctx, `SET enable_seqscan = off`))(t) // which is the best plan for tables as small as these
+		read(conn.Exec(ctx, `SET enable_seqscan = off`))(t)                          // which is the best plan for tables as small as these
 		for _, view := range []string{"runs", "steps", "signals", "generations", "shapes", "edges", "nodes"} {
 			column := "run_id"
 			if view == "runs" {

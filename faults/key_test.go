@@ -71,7 +71,7 @@ func TestRow55_KeyGone(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		l, file := newLedger(t), filepath.Join(t.TempDir(), "go")
 		worker := func(keys string) *process {
-			p := spawn(t, job{Scenario: "secret", DB: db, Ledger: l, File: file, Point: keys, Lease: time.Second})
+			p := spawn(t, job{Scenario: "secret", DB: db, Ledger: l, File: file, Point: keys, Lease: 4 * time.Second})
 			p.expect("working")
 			return p
 		}

@@ -35,7 +35,7 @@ func TestRow14_BadNetwork(t *testing.T) {
 			client := engineOn(t, direct.openIn(t), durable.Config{})
 			var workers []*process
 			for range 2 {
-				workers = append(workers, spawn(t, job{Scenario: "steady", DB: db, Ledger: l, Lease: 3 * time.Second}))
+				workers = append(workers, spawn(t, job{Scenario: "steady", DB: db, Ledger: l, Lease: 10 * time.Second})) // longer than a loaded machine stands still
 			}
 			for _, worker := range workers {
 				worker.expect("working") // from here on, what breaks off is tried again

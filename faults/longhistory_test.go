@@ -12,8 +12,7 @@ import (
 
 // Row 41: histories take longer to read than a claim, and one of them longer than a lease. They are
 // claimed all the same, their leases are kept while they are read, and nothing runs again.
-func TestRow41_HistoriesThatTakeLongerThanALease(t *testing.T) {
-	t.Parallel()
+func TestRow41_HistoriesThatTakeLongerThanALease(t *testing.T) { // not beside others: leases of seconds must hold
 	const (
 		runs, chunk = 12, 128 << 10
 		rate        = 2 << 20 // bytes a second

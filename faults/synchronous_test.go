@@ -14,8 +14,7 @@ import (
 // Row 37: the synchronous standby is away for longer than a flush and a lease may take, then the primary is
 // killed and the standby promoted. Nothing was acknowledged that the standby does not have; work
 // goes on by itself.
-func TestRow37_SynchronousStandbyAway(t *testing.T) {
-	t.Parallel()
+func TestRow37_SynchronousStandbyAway(t *testing.T) { // not beside others: leases of seconds must hold
 	const runs, steps = 6, 45
 	primary := ownServer(t)
 	standby := standbyOf(t, primary, "second")

@@ -51,9 +51,9 @@ const (
 // shift the later pages.
 //
 // Conditions on RunID, Parent, IDPrefix, Tag, GroupKey, Failure and Held, and on the statuses failed, expired and paused, use an
-// index. With a condition on Owner, List reads the runs that are executed, that are due, and that wait for a time. With other conditions only, List reads all runs, the newest first, until the page is full; Page.MaxTime bounds the
-// time of this search. List returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that
-// List did not return.
+// index. With a condition on Owner, List reads the runs that are executed, that are due, and that wait for a time. With other
+// conditions only, List reads all runs, the newest first, until the page is full; Page.MaxTime bounds the time of this search. List
+// returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that List did not return.
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -11,48 +12,60 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// The paths whose steps take a millisecond and pass four permits from one to the next: in one worker, and in two, each with a store of
-// its own as two processes have.
-const (
-	pathHandOff  = "handoff"
-	pathHandOffs = "handoff-2"
-)
+// permitPath is one way in which steps need permits.
+type permitPath struct {
+	name    string
+	bounds  func(callers int) []durable.LimitOption // nil: the steps need no permits
+	workers int                                     // each with a store of its own, as processes have
+	took    time.Duration                           // of each step
+}
+
+// permitPaths begins with the path to which the others are compared. The last two pass four permits from one step to the next.
+var permitPaths = []permitPath{
+	{name: "unlimited", workers: 1},
+	{name: "concurrent", workers: 1, bounds: func(callers int) []durable.LimitOption {
+		return []durable.LimitOption{durable.Concurrent(2 * callers)}
+	}},
+	{name: "rate", workers: 1, bounds: func(int) []durable.LimitOption {
+		return []durable.LimitOption{durable.Rate(1_000_000, time.Second), durable.Burst(1000)}
+	}},
+	{name: "waiting", workers: 1, bounds: func(callers int) []durable.LimitOption {
+		return []durable.LimitOption{durable.Concurrent(max(1, callers/4))}
+	}},
+	{name: "handoff", workers: 1, took: time.Millisecond, bounds: fourPermits},
+	{name: "handoff-2", workers: 2, took: time.Millisecond, bounds: fourPermits},
+}
+
+func fourPermits(int) []durable.LimitOption { return []durable.LimitOption{durable.Concurrent(4)} }
 
 // queuesPermits measures the local path with steps that need a permit of a limit.
 func (b *bench) queuesPermits(at *site) error {
-	const none = "unlimited"
-	paths := []string{none, "concurrent", "rate", "waiting", pathHandOff, pathHandOffs}
+	var names []string
+	for _, p := range permitPaths {
+		names = append(names, p.name)
+	}
 	for _, callers := range b.callers {
 		limits := make(map[string]*durable.Limit) // the bounds that were declared first apply, so each number of callers has limits of its own
-		for path, bounds := range map[string][]durable.LimitOption{
-			"concurrent": {durable.Concurrent(2 * callers)},
-			"rate":       {durable.Rate(1_000_000, time.Second), durable.Burst(1000)},
-			"waiting":    {durable.Concurrent(max(1, callers/4))},
-			pathHandOff:  {durable.Concurrent(4)},
-			pathHandOffs: {durable.Concurrent(4)},
-		} {
-			limits[path] = durable.NewLimit(path+"-"+strconv.Itoa(callers), bounds...)
-		}
-		samples, err := inTurns(b, at, paths, func(path string) (*sample, error) {
-			switch path {
-			case pathHandOff:
-				return b.permitted(at, callers, limits[path], 1, time.Millisecond)
-			case pathHandOffs:
-				return b.permitted(at, callers, limits[path], 2, time.Millisecond)
+		for _, p := range permitPaths {
+			if p.bounds != nil {
+				limits[p.name] = durable.NewLimit(p.name+"-"+strconv.Itoa(callers), p.bounds(callers)...)
 			}
-			return b.permitted(at, callers, limits[path], 1, 0)
+		}
+		samples, err := inTurns(b, at, names, func(name string) (*sample, error) {
+			i := slices.Index(names, name)
+			return b.permitted(at, callers, limits[name], permitPaths[i].workers, permitPaths[i].took)
 		})
 		if err != nil {
 			return err
 		}
 		steps := func(s *sample) result.Number { return s.steps }
-		for _, path := range paths {
-			b.add(&result.Row{Mode: modeQueues, Store: at.store, Path: "steps-" + path, C: callers, Figures: []result.Figure{
-				figure("permits_per_s", samples[path], steps),
-				figure("xacts_per_wf", samples[path], func(s *sample) result.Number { return s.xacts }),
-				ratio("unlimited_ratio", samples[path], samples[none], steps),
-				figure("p50_ms", samples[path], func(s *sample) result.Number { return s.p50 }),
-				figure("p99_ms", samples[path], func(s *sample) result.Number { return s.p99 }),
+		for _, name := range names {
+			b.add(&result.Row{Mode: modeQueues, Store: at.store, Path: "steps-" + name, C: callers, Figures: []result.Figure{
+				figure("permits_per_s", samples[name], steps),
+				figure("xacts_per_wf", samples[name], func(s *sample) result.Number { return s.xacts }),
+				ratio("unlimited_ratio", samples[name], samples[names[0]], steps),
+				figure("p50_ms", samples[name], func(s *sample) result.Number { return s.p50 }),
+				figure("p99_ms", samples[name], func(s *sample) result.Number { return s.p99 }),
 			}})
 		}
 	}

@@ -2,13 +2,12 @@ package durablecli
 
 import (
 	"context"
-	"slices"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
@@ -117,8 +116,10 @@ func scheduleSetCommand(f *globalFlags, show func(context.Context, *session, str
 		if i := findByName(schedules, s.args[0], scheduleName); i != nil {
 			changed = i.Schedule
 		}
-		if known := s.workflows(); flags.Changed("workflow") && len(known) > 0 && !slices.ContainsFunc(known, func(w bridge.Workflow) bool { return w.Name == given.Workflow }) {
-			return newUnknownWorkflowError("schedule workflow", given.Workflow, known)
+		if known := s.workflows(); flags.Changed("workflow") && len(known) > 0 {
+			if _, err := findWorkflow(known, given.Workflow); err != nil {
+				return fmt.Errorf("schedule %w", err)
+			}
 		}
 		given.Overlap = durable.Overlap(overlap)
 		if flags.Changed("input") {

@@ -146,28 +146,31 @@ func (s *session) workflowToStart(name string, input jsontext.Value) (*startedWo
 	if len(known) == 0 {
 		return &startedWorkflow{Workflow: rawWorkflow(name)}, nil
 	}
-	i := slices.IndexFunc(known, func(w bridge.Workflow) bool { return w.Name == name })
-	if i < 0 {
-		return nil, newUnknownWorkflowError("start workflow", name, known)
+	w, err := findWorkflow(known, name)
+	if err != nil {
+		return nil, fmt.Errorf("start %w", err)
 	}
-	if err := known[i].CheckInput(input); err != nil {
+	if err := w.CheckInput(input); err != nil {
 		return nil, fmt.Errorf("start workflow %q: the input: %w", name, err)
 	}
 	var opts []durable.WorkflowOption
-	if known[i].Queue != "" {
-		opts = append(opts, durable.Queue(known[i].Queue))
+	if w.Queue != "" {
+		opts = append(opts, durable.Queue(w.Queue))
 	}
-	return &startedWorkflow{rawWorkflow(name, opts...), known[i].Queue}, nil
+	return &startedWorkflow{rawWorkflow(name, opts...), w.Queue}, nil
 }
 
-// newUnknownWorkflowError returns the error of a command with a workflow that this program does not have.
-func newUnknownWorkflowError(what, name string, known []bridge.Workflow) error {
+// findWorkflow returns the workflow with the name, or a usage error that names those that this program has.
+func findWorkflow(known []bridge.Workflow, name string) (*bridge.Workflow, error) {
 	var names []string
-	for _, w := range known {
-		names = append(names, w.Name)
+	for i := range known {
+		if known[i].Name == name {
+			return &known[i], nil
+		}
+		names = append(names, known[i].Name)
 	}
 	slices.Sort(names)
-	return newUsageError("%s %q: this program has no such workflow: use one of %s", what, name, strings.Join(names, ", "))
+	return nil, newUsageError("workflow %q: this program has no such workflow: use one of %s", name, strings.Join(names, ", "))
 }
 
 // withQueueHint returns the error of a start with a group key. If its queue has no settings, the error also says how a queue is named.

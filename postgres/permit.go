@@ -238,8 +238,8 @@ func (s *database) planPermits(b *store.PermitBatch, r *lockedLimitKeys) []store
 	return plans
 }
 
-// writePermits writes the plans of the limit keys, and commits. The keys are locked, so no other transaction changes what it counts. It adds the runs that another transaction has locked to busy, and
-// returns the limit keys in which they have got no offer.
+// writePermits writes the plans of the limit keys, and commits if ask does. The keys are locked, so no other transaction changes what it
+// counts. It adds the runs that another transaction has locked to busy, and returns the limit keys in which they have got no offer.
 func (s *database) writePermits(
 	ask roundTripFunc, b *store.PermitBatch, lines []store.LimitKeyState, plans []store.PermitPlan, busy map[uuid.UUID]bool,
 ) (locked []store.LimitKey, err error) {

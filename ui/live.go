@@ -203,11 +203,11 @@ func (h *streamHub) giveTurns(events []durable.Event, marks map[string]string, r
 		if !page.isOverview {
 			continue
 		}
-		turn := h.turns.give() // the first of them may have taken so long that reads of the turn before are no longer shared
+		own := h.turns.give() // the first of them may have taken so long that reads of the turn before are no longer shared
 		if v := h.viewOf(page); v != nil {
-			v.refreshOverview(turn)
+			v.refreshOverview(own)
 		}
-		h.tellTurn(page, turn)
+		h.tellTurn(page, own)
 	}
 }
 

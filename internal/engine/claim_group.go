@@ -98,7 +98,8 @@ func (g *claimGroup) size() int {
 	return len(g.members)
 }
 
-// room returns how many slots of the members are free, whether these are many or the claim should take what was just admitted, and how many runs to prefetch, at most limit.
+// room returns how many slots of the members are free, whether the claim need not wait for more, because these are many or are for
+// runs that were just admitted, and how many runs to prefetch, at most limit.
 func (g *claimGroup) room(limit int) (free int, many bool, prefetch int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -122,7 +122,6 @@ func (a *SeparateTxWriter) writeAlone(ctx context.Context, e *Entry) error {
 	if a.retriesUntil.IsZero() { // not after the wait for a slot: in an outage, callers would wait for each other's patience
 		a.retriesUntil = time.Now().Add(j.patience)
 	}
-	until := a.retriesUntil
 	select {
 	case j.separateTxSlots <- struct{}{}:
 	case <-ctx.Done():
@@ -139,7 +138,7 @@ func (a *SeparateTxWriter) writeAlone(ctx context.Context, e *Entry) error {
 	commit := func() {
 		batch := store.Batch{ShortLockWait: true}
 		e.addToBatch(&batch)
-		retries, err := j.commitWithRetry(&batch, until)
+		retries, err := j.commitWithRetry(&batch, a.retriesUntil)
 		if err != nil {
 			err = newWriteError(err, retries > 0)
 		}

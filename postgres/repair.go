@@ -234,8 +234,7 @@ func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.Gener
 			err := rows.Scan(&g.Number, (*uuidValue)(&g.Archive), (*uuidValue)(&g.Request), (*int16)(&r.Status), (*int16)(&r.Control), &r.Priority, (*epochValue)(&r.Epoch),
 				&g.Verb, &g.Actor, &g.Reason, &g.From, (*timeValue)(&g.At), (*timeValue)(&r.CreatedAt), (*timeValue)(&r.StartedAt), (*timeValue)(&r.EndedAt),
 				(*timeValue)(&r.Deadline), (*timeValue)(&r.PausedAt), (*timeValue)(&r.CancelledAt), &r.Workflow, &r.Queue, &r.Version, &r.Trace,
-				&r.Reason, &r.PausedBy, &r.CancelledBy, &r.CancelReason, &r.Input, &r.Output, &r.Error, &g.Detail)
-			g.StoredBytes = len(r.Input) + len(r.Output) + len(r.Error)
+				&r.Reason, &r.PausedBy, &r.CancelledBy, &r.CancelReason, &r.Input, &r.Output, &r.Error, &g.Detail, &g.StoredBytes)
 			all = append(all, g)
 			return err
 		})

@@ -148,7 +148,12 @@ func checkpointsToArchive(run *store.RunRepair) int {
 func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
 	before, limit, maxBytes := q.Bounds()
 	err = s.withReadConn(ctx, "generations", func(x executor) error {
-		return x.query(qGenerations, func(v []driver.Value) error {
+		all = nil
+		bytesBeforeLast, lastBytes := int64(0), int64(0) // of the last generation that was read, and of those before it
+		err := x.query(qGenerations, func(v []driver.Value) error {
+			if bytesBeforeLast >= maxBytes {
+				return errStopRows
+			}
 			c := columnReader{values: v}
 			g := store.Generation{Run: store.Run{UUID: run}}
 			r := &g.Run
@@ -162,10 +167,15 @@ func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.Gener
 				*text = c.text()
 			}
 			r.Input, r.Output, r.Error, g.Detail = c.bytes(), c.bytes(), c.bytes(), c.bytes()
-			g.StoredBytes = len(r.Input) + len(r.Output) + len(r.Error)
+			g.StoredBytes = int(c.int())
+			bytesBeforeLast, lastBytes = bytesBeforeLast+lastBytes, int64(g.StoredBytes)
 			all = append(all, g)
 			return c.err
-		}, int64(q.With), bindUUID(run), int64(before), int64(limit), maxBytes)
+		}, int64(q.With), bindUUID(run), int64(before), int64(limit))
+		if errors.Is(err, errStopRows) {
+			return nil
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -5,12 +5,11 @@ SELECT g.number, g.archive_id, g.request, g.status, g.control, g.priority, g.epo
        coalesce(g.from_step, ''), g.at, g.created_at, g.started_at, g.ended_at, g.deadline_at, g.paused_at, g.cancelled_at,
        g.workflow, g.queue, g.version, g.trace, coalesce(g.run_reason, ''), coalesce(g.paused_by, ''), coalesce(g.cancelled_by, ''),
        coalesce(g.cancel_reason, ''), CASE WHEN $3::boolean THEN g.input END, CASE WHEN $4::boolean THEN g.output END,
-       CASE WHEN $4::boolean THEN g.error END, g.detail
+       CASE WHEN $4::boolean THEN g.error END, g.detail, g.stored_bytes
 FROM (
-    SELECT one.*, sum(coalesce(octet_length(one.input), 0) + coalesce(octet_length(one.output), 0) + coalesce(octet_length(one.error), 0))
-                      OVER (ORDER BY one.number DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
+    SELECT one.*, sum(one.stored_bytes) OVER (ORDER BY one.number DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
     FROM (
-        SELECT g.*
+        SELECT g.*, coalesce(octet_length(g.input), 0) + coalesce(octet_length(g.output), 0) + coalesce(octet_length(g.error), 0) AS stored_bytes
         FROM durable.generation AS g
         WHERE g.shard = $1::smallint AND g.run_id = $2::uuid AND g.number < $5::integer
         ORDER BY g.number DESC LIMIT $6::integer

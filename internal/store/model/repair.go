@@ -83,7 +83,8 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 		over.Status = store.Superseded
 	}
 	before := Generation{Generation: store.Generation{
-		Run: over, Number: p.Number, Archive: p.Archive(), Request: r.Request, Verb: r.Verb, Actor: r.Actor, Reason: r.Reason, From: p.From, At: r.Now, Detail: p.Detail,
+		Run: over, Number: p.Number, Archive: p.Archive(), StoredBytes: len(run.Input) + len(run.Output) + len(run.Error),
+		Request: r.Request, Verb: r.Verb, Actor: r.Actor, Reason: r.Reason, From: p.From, At: r.Now, Detail: p.Detail,
 	}, Steps: make(map[string]store.Step)}
 	steps := make(map[string]store.Step)
 	for name, s := range run.Steps {

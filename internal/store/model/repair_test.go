@@ -288,9 +288,10 @@ func forkOp(f store.Fork) *op {
 // generations reads the superseded generations of a run, or some of them.
 func (c *check) generations(run uuid.UUID) *op {
 	q := store.GenerationsQuery{
-		Before: pick(c, "before", []int32{0, 0, 1, 2, 3, 4}), Limit: pick(c, "limit", []int{0, 0, 1, 2}), With: store.AllPayloads,
+		Before: pick(c, "before", []int32{0, 0, 1, 2, 3, 4}), Limit: pick(c, "limit", []int{0, 0, 1, 2}),
+		MaxBytes: pick(c, "most bytes", []int64{0, 0, 1, 2}), With: store.AllPayloads,
 	}
-	return opReturning(fmt.Sprintf("%d generations before %d of %s", q.Limit, q.Before, shorten(run)),
+	return opReturning(fmt.Sprintf("%d generations before %d of %s, %d bytes", q.Limit, q.Before, shorten(run), q.MaxBytes),
 		func(ctx context.Context, s store.Store) ([]store.Generation, error) {
 			return s.Generations(ctx, run, q)
 		},
@@ -301,6 +302,15 @@ func (c *check) generations(run uuid.UUID) *op {
 			}
 			if q.Limit > 0 && q.Limit < len(all) {
 				all = all[len(all)-q.Limit:]
+			}
+			if q.MaxBytes > 0 {
+				total := int64(0)
+				for i := len(all) - 1; i > 1; i-- {
+					if total += int64(all[i].StoredBytes); total >= q.MaxBytes {
+						all = all[i-1:]
+						break
+					}
+				}
 			}
 			if len(all) == 0 {
 				return nil

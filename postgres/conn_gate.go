@@ -15,6 +15,9 @@ const (
 	// one: the short waits of many calls add up.
 	connBusyCalls = 20
 	connBusyTime  = 200 * time.Millisecond
+	// connOpenWait is how long a call waits for the connections that are being opened before the pool opens a further one. Many workers that
+	// begin at the same time make the server slow: if each of them answered with further connections, they would use up max_connections.
+	connOpenWait = time.Second
 	// connIdleTime is how long a connection is kept that nothing uses.
 	connIdleTime = 15 * time.Second
 	// connShrinkInterval is the time between two decisions how many connections are needed.
@@ -27,7 +30,8 @@ const (
 // for long, or follow one another closely, and shrinks when they no longer do. So a worker without work keeps one connection, although its loops sometimes make their calls at
 // the same moment.
 type connGate struct {
-	max int
+	max       int
+	openConns func() int // how many connections the pool has, without those that are being opened
 
 	mu             sync.Mutex
 	bound          int
@@ -42,9 +46,9 @@ type connGate struct {
 	waiting        []chan struct{} // closed when the call may use the pool; in the order of arrival
 }
 
-func newConnGate(most int) *connGate {
+func newConnGate(most int, openConns func() int) *connGate {
 	now := time.Now()
-	return &connGate{max: most, bound: 1, changedAt: now, boundCheckedAt: now}
+	return &connGate{max: most, openConns: openConns, bound: 1, changedAt: now, boundCheckedAt: now}
 }
 
 // acquireSlot waits until the caller may use the pool. If it returns nil, the caller must call releaseSlot. A nil gate
@@ -54,7 +58,7 @@ func (g *connGate) acquireSlot(ctx context.Context) error {
 		return nil
 	}
 	g.mu.Lock()
-	if g.recordCall() && g.inUse >= g.bound {
+	if g.recordCall() && g.inUse >= g.bound && g.openConns() >= g.bound {
 		g.raiseBound()
 	}
 	if g.inUse < g.bound && len(g.waiting) == 0 {
@@ -67,13 +71,17 @@ func (g *connGate) acquireSlot(ctx context.Context) error {
 	g.mu.Unlock()
 	patience := time.NewTimer(connGrowWait)
 	defer patience.Stop()
+	waitedSince := time.Now()
 	for {
 		select {
 		case <-turn:
 			return nil
 		case <-patience.C:
 			g.mu.Lock()
-			g.raiseBound()
+			if g.openConns() >= g.bound || time.Since(waitedSince) >= connOpenWait {
+				g.raiseBound()
+				waitedSince = time.Now()
+			}
 			g.mu.Unlock()
 			patience.Reset(connGrowWait)
 		case <-ctx.Done():

@@ -19,7 +19,7 @@ import (
 // A gate admits one call, and a further one each time that calls have waited for connGrowWait, up to its maximum.
 func TestConnGateGrowsWhileCallsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newConnGate(3)
+		g := newConnGate(3, allOpen)
 		began := time.Now()
 		for i := range 3 {
 			if err := g.acquireSlot(t.Context()); err != nil {
@@ -47,7 +47,7 @@ func TestConnGateGrowsWhileCallsWait(t *testing.T) {
 // A gate whose calls follow one another closely admits the next one at once, up to its maximum, and no longer after a rest.
 func TestConnGateGrowsAtOnceWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newConnGate(3)
+		g := newConnGate(3, allOpen)
 		hurried := func() {
 			t.Helper()
 			began := time.Now()
@@ -84,10 +84,41 @@ func TestConnGateGrowsAtOnceWhileBusy(t *testing.T) {
 	})
 }
 
+// While a connection is being opened, waiting calls open a further one only after connOpenWait.
+func TestConnGateWaitsForConnectionsThatAreOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := 0
+		g := newConnGate(3, func() int { return open })
+		for range connBusyCalls {
+			if err := g.acquireSlot(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			g.releaseSlot()
+		}
+		admittedAfter := func(want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if err := g.acquireSlot(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took != want {
+				t.Errorf("a call was admitted after %v, not after %v", took, want)
+			}
+		}
+		admittedAfter(0)
+		admittedAfter(connOpenWait)
+		open = 2
+		admittedAfter(connGrowWait) // the busy time is over
+	})
+}
+
+// allOpen says that all connections of the pool are open.
+func allOpen() int { return engineConns }
+
 // A gate whose calls no longer overlap shrinks to one connection, and one in full use does not shrink.
 func TestConnGateShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newConnGate(3)
+		g := newConnGate(3, allOpen)
 		for range 3 {
 			if err := g.acquireSlot(t.Context()); err != nil {
 				t.Fatal(err)
@@ -116,7 +147,7 @@ func TestConnGateShrinks(t *testing.T) {
 // After the server has refused a connection, calls wait for those that there are, until connFreezeTime is over.
 func TestConnGateFreezes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newConnGate(3)
+		g := newConnGate(3, allOpen)
 		for range 2 {
 			if err := g.acquireSlot(t.Context()); err != nil {
 				t.Fatal(err)

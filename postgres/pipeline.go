@@ -122,8 +122,7 @@ func (s *database) acquireConn(ctx context.Context, pool *pgxpool.Pool) (conn *p
 			return conn, nil
 		}
 		gate.releaseSlot()
-		stat := pool.Stat()
-		open := int(stat.AcquiredConns() + stat.IdleConns())
+		open := openConns(pool)
 		if gate == nil || !hasSQLState(err, stateTooManyConns) || open == 0 {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ func (s *database) openPools(ctx context.Context) error {
 	if s.enginePool, err = s.newPool(ctx, engineConns); err != nil {
 		return err
 	}
-	s.engineGate = newConnGate(engineConns)
+	s.engineGate = newConnGate(engineConns, func() int { return openConns(s.enginePool) })
 	if s.heartbeatPool, err = s.newPool(ctx, heartbeatConns); err != nil {
 		s.enginePool.Close()
 		return err
@@ -109,6 +109,12 @@ func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, err
 		return nil, fmt.Errorf("postgres: make a pool: %w", err)
 	}
 	return pool, nil
+}
+
+// openConns returns how many connections a pool has, without those that are being opened.
+func openConns(pool *pgxpool.Pool) int {
+	stat := pool.Stat()
+	return int(stat.AcquiredConns() + stat.IdleConns())
 }
 
 // prepareConn prepares a new connection of the store's own. It registers the column types. If no pooler shares

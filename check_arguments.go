@@ -33,10 +33,10 @@ func (e *Engine) checkUsable(ctx context.Context) error {
 	return nil
 }
 
-// checkMayWrite does what checkUsable does, for a method that writes. A workflow function may call such a method in a step only:
+// checkUsableOutsideWorkflow does what checkUsable does, for a method that writes. A workflow function may call such a method in a step only:
 // if ctx is its Ctx, or is derived from it, writes returns ErrOutsideStep. call and instead are for the text: what was called,
 // and what to use instead.
-func (e *Engine) checkMayWrite(ctx context.Context, call, instead string) error {
+func (e *Engine) checkUsableOutsideWorkflow(ctx context.Context, call, instead string) error {
 	if err := e.checkUsable(ctx); err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func TestNilArgumentsAreNamed(t *testing.T) {
 				"Get":        func() error { _, err := e.Get(ctx, "x"); return err },
 				"List":       func() error { _, err := e.List(ctx, durable.Filter{}, durable.Page{}); return err },
 				"Tree":       func() error { _, err := e.Tree(ctx, "x"); return err },
-				"Counts":     func() error { _, err := e.Counts(ctx, "x"); return err },
+				"Counts":     func() error { _, err := e.TreeCounts(ctx, "x"); return err },
 				"History":    func() error { _, err := e.History(ctx, "x"); return err },
 				"Export":     func() error { _, err := e.Export(ctx, "x"); return err },
 				"Workers":    func() error { _, err := e.Workers(ctx); return err },

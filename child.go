@@ -15,7 +15,7 @@ import (
 // act on this run reaches, use [Ctx.Start]. A start of a run that is not a child returns [ErrInvalidConfig] for Detached.
 func Detached() StartOption {
 	return func(o *startOptions) {
-		o.addOption(optionDetached, "Detached")
+		o.addOptionOnce(optionDetached, "Detached")
 		o.detached = true
 	}
 }
@@ -52,7 +52,7 @@ func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where ui
 	o := newStartOptions(opts)
 	request, err := w.newRootOrChildRequest(c.payloadLimit(name), in, o)
 	if err == nil {
-		err = o.checkNotFolding("a child belongs to its parent alone: leave the option out, or use Ctx.Start")
+		err = o.checkNoStartKey("a child belongs to its parent alone: leave the option out, or use Ctx.Start")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("child %q: %w", name, err)
@@ -92,7 +92,7 @@ func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	if order.Reason == "" {
 		order.Reason = "its parent has cancelled it"
 	}
-	_, err = callEffect(h.c, name, store.KindCancel, callSite(0), withEmptyResult(func(ctx context.Context) error {
+	_, err = executeEngineCall(h.c, name, store.KindCancel, callSite(0), withEmptyResult(func(ctx context.Context) error {
 		return h.c.scope.CancelRun(ctx, h.inner.UUID(), order)
 	}))
 	return err

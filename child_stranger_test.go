@@ -32,7 +32,7 @@ func TestAStrangersChildHoldsItsParent(t *testing.T) {
 		}
 		<-g.entered
 		parent := uuid.MustParse(run.RunID())
-		row := read(s.Get(within(t), []store.RunRef{{UUIDOrName: "x"}}))(t)[0]
+		row := read(s.GetRuns(within(t), []store.RunRef{{UUIDOrName: "x"}}))(t)[0]
 		now := dbNow(t, s)
 		stranger := &store.StartWrite{ParentEpoch: row.Epoch, Run: store.Run{
 			UUID: store.ChildUUID(parent, "another", now, 1), Parent: uuid.NullUUID{UUID: parent, Valid: true}, Name: "approve", Workflow: "evil",

@@ -52,7 +52,7 @@ func TestChildren(t *testing.T) {
 		if leaves.Load() != 16 {
 			t.Errorf("%d leaves ran", leaves.Load())
 		}
-		counts, err := a.Counts(within(t), "root")
+		counts, err := a.TreeCounts(within(t), "root")
 		if err != nil || counts.Statuses[durable.StatusCompleted] != 31+16 || len(counts.Statuses) != 1 {
 			t.Errorf("counts %v, %v", counts, err)
 		}
@@ -180,7 +180,7 @@ func TestControlOfATree(t *testing.T) {
 		counts := func(id string, want map[durable.Status]int) {
 			t.Helper()
 			for ctx := within(t); ; {
-				got, err := e.Counts(ctx, id)
+				got, err := e.TreeCounts(ctx, id)
 				if err != nil {
 					t.Fatalf("the tree of %s: %v, want %v, last %v", id, err, want, got)
 				}

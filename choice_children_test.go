@@ -21,12 +21,12 @@ type lateOrders struct {
 	open    atomic.Bool
 }
 
-func (s *lateOrders) Control(ctx context.Context, o *store.ControlRequest) error {
+func (s *lateOrders) ControlRuns(ctx context.Context, o *store.ControlRequest) error {
 	if !s.open.Load() {
 		s.refused.Add(1)
 		return store.ErrUnavailable
 	}
-	return s.Store.Control(ctx, o)
+	return s.Store.ControlRuns(ctx, o)
 }
 
 // If the process ends between the choice and the cancel of the losers' children, the next execution cancels them, even if it

@@ -26,5 +26,5 @@ func (c *Ctx) Compensate(name string, fn func(context.Context) error, opts ...St
 	if call.err != nil {
 		return call.err
 	}
-	return c.callScope().Compensate(&call.spec)
+	return c.callScope().RegisterCompensation(&call.spec)
 }

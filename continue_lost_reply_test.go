@@ -16,8 +16,8 @@ type muteRepairs struct {
 	owned bool // the next generation belonged to the worker of the last one
 }
 
-func (s *muteRepairs) Repair(ctx context.Context, r *store.RepairRequest) error {
-	err := s.Store.Repair(ctx, r)
+func (s *muteRepairs) ApplyRepair(ctx context.Context, r *store.RepairRequest) error {
+	err := s.Store.ApplyRepair(ctx, r)
 	if err == nil && r.Outcome == store.Written && !s.lost {
 		s.lost, s.owned = true, r.Runs[0].Owner.Valid
 		return store.ErrUnavailable

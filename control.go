@@ -108,17 +108,17 @@ func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption
 // timeout. SetTimeout returns [ErrNotFound], [ErrInvalidConfig] if d is negative, or a [*StateError] if the run has ended, is
 // being cancelled, or has already reached its deadline.
 func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration, opts ...ControlOption) error {
-	if err := e.checkMayWrite(ctx, "a change of a timeout", "the option Timeout"); err != nil {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a change of a timeout", "the option Timeout"); err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", id, err)
 	}
 	if d < 0 {
 		return fmt.Errorf("%w: SetTimeout of %v for run %q: it must be positive, or zero for none", ErrInvalidConfig, d, id)
 	}
-	o, err := applyReasonOptions("a change of a timeout", opts)
+	o, err := applyActorReasonOptions("a change of a timeout", opts)
 	if err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", id, err)
 	}
-	return convertStateError(e.inner.SetTimeout(ctx, id, atLeastMicrosecond(d), o.act()))
+	return convertStateError(e.inner.SetRunTimeout(ctx, id, atLeastMicrosecond(d), o.actorAndReason()))
 }
 
 // PauseAll pauses every run that matches the filter as [Engine.Pause] does, 100 runs per transaction. PauseAll skips runs that
@@ -162,7 +162,7 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
-	commonOptions
+	givenOptions
 	reason, actor  string
 	cancelScope    store.CancelScope
 	freezeTimers   bool
@@ -170,7 +170,7 @@ type controlOptions struct {
 	fromStep       string
 	fromEnd        bool
 	interruptSteps bool
-	stepValues     []stepValue
+	stepValues     []stepOverride
 	newID          string
 }
 
@@ -191,7 +191,7 @@ const (
 // only. The reason of a call that changes nothing is not recorded.
 func Reason(text string) ControlOption {
 	return func(o *controlOptions) {
-		o.addOption(optionReason, "Reason")
+		o.addOptionOnce(optionReason, "Reason")
 		o.reason = text
 	}
 }
@@ -199,7 +199,7 @@ func Reason(text string) ControlOption {
 // Actor sets who makes the call, a text of at most 16 KiB for people. The actor is recorded as the [Reason] is.
 func Actor(name string) ControlOption {
 	return func(o *controlOptions) {
-		o.addOption(optionActor, "Actor")
+		o.addOptionOnce(optionActor, "Actor")
 		o.actor = name
 	}
 }
@@ -208,7 +208,7 @@ func Actor(name string) ControlOption {
 // continue. The run's own children that continue become [Detached], so that the end of the run does not cancel them.
 func OnlyUnstarted() ControlOption {
 	return func(o *controlOptions) {
-		o.addOption(optionScope, "OnlyUnstarted")
+		o.addOptionOnce(optionScope, "OnlyUnstarted")
 		o.cancelScope = store.CancelNotStarted
 	}
 }
@@ -217,7 +217,7 @@ func OnlyUnstarted() ControlOption {
 // that the end of the run does not cancel them.
 func OnlyItself() ControlOption {
 	return func(o *controlOptions) {
-		o.addOption(optionScope, "OnlyItself")
+		o.addOptionOnce(optionScope, "OnlyItself")
 		o.cancelScope = store.CancelRunItself
 	}
 }
@@ -227,7 +227,7 @@ func OnlyItself() ControlOption {
 // StartedAt. A sleep that was over before the run learned of the pause stays over.
 func FreezeTimers() ControlOption {
 	return func(o *controlOptions) {
-		o.addOption(optionFreezeTimers, "FreezeTimers")
+		o.addOptionOnce(optionFreezeTimers, "FreezeTimers")
 		o.freezeTimers = true
 	}
 }
@@ -237,16 +237,16 @@ func FreezeTimers() ControlOption {
 // that match the filter, as ControlResult.Matched.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
-		o.addOption(optionDryRun, "DryRun")
+		o.addOptionOnce(optionDryRun, "DryRun")
 		o.dryRun = true
 	}
 }
 
-var publicVerbs = map[store.Verb]Verb{
+var publicVerbs = map[store.ControlVerb]Verb{
 	store.VerbPause: VerbPause, store.VerbResume: VerbResume, store.VerbCancel: VerbCancel, store.VerbTerminate: VerbTerminate,
 }
 
-func newControlRequest(verb store.Verb, opts []ControlOption) (*store.ControlRequest, error) {
+func newControlRequest(verb store.ControlVerb, opts []ControlOption) (*store.ControlRequest, error) {
 	var o controlOptions
 	err := applyOptions(opts, &o)
 	switch {
@@ -261,13 +261,13 @@ func newControlRequest(verb store.Verb, opts []ControlOption) (*store.ControlReq
 		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, publicVerbs[verb])
 	}
 	if err == nil {
-		err = o.checkTexts()
+		err = o.checkActorAndReason()
 	}
 	return &store.ControlRequest{Verb: verb, Scope: o.cancelScope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freezeTimers, DryRun: o.dryRun}, err
 }
 
-// applyReasonOptions applies the options of a call that takes only Reason and Actor. call describes the call, for the error.
-func applyReasonOptions(call string, opts []ControlOption) (o controlOptions, err error) {
+// applyActorReasonOptions applies the options of a call that takes only Reason and Actor. call describes the call, for the error.
+func applyActorReasonOptions(call string, opts []ControlOption) (o controlOptions, err error) {
 	err = applyOptions(opts, &o)
 	switch {
 	case err != nil:
@@ -277,19 +277,21 @@ func applyReasonOptions(call string, opts []ControlOption) (o controlOptions, er
 	case o.given&^(optionReason|optionActor) != 0:
 		return o, fmt.Errorf("%w: %s takes only the options Reason and Actor: leave the others out", ErrInvalidConfig, call)
 	}
-	return o, o.checkTexts()
+	return o, o.checkActorAndReason()
 }
 
-// act returns the actor and the reason.
-func (o *controlOptions) act() store.Act { return store.Act{Actor: o.actor, Reason: o.reason} }
+// actorAndReason returns the actor and the reason.
+func (o *controlOptions) actorAndReason() store.ActorAndReason {
+	return store.ActorAndReason{Actor: o.actor, Reason: o.reason}
+}
 
-// checkTexts returns ErrInvalidName for a reason or an actor that cannot be recorded.
-func (o *controlOptions) checkTexts() error {
+// checkActorAndReason returns ErrInvalidName for a reason or an actor that cannot be recorded.
+func (o *controlOptions) checkActorAndReason() error {
 	return errors.Join(naming.CheckText("reason", o.reason), naming.CheckText("actor", o.actor))
 }
 
-func (e *Engine) controlRun(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (ControlResult, error) {
-	if err := e.checkMayWrite(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for a child of this run"); err != nil {
+func (e *Engine) controlRun(ctx context.Context, verb store.ControlVerb, id string, opts []ControlOption) (ControlResult, error) {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for a child of this run"); err != nil {
 		return ControlResult{}, fmt.Errorf("%s run %q: %w", publicVerbs[verb], id, err)
 	}
 	o, err := newControlRequest(verb, opts)
@@ -330,8 +332,8 @@ func (e *Engine) controlRun(ctx context.Context, verb store.Verb, id string, opt
 // controlPageSize is the largest number of runs, each with its descendants, that one transaction changes.
 const controlPageSize = 100
 
-func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts []ControlOption) (effect ControlResult, err error) {
-	if err := e.checkMayWrite(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for the children of this run"); err != nil {
+func (e *Engine) controlAll(ctx context.Context, verb store.ControlVerb, f Filter, opts []ControlOption) (effect ControlResult, err error) {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for the children of this run"); err != nil {
 		return ControlResult{}, fmt.Errorf("%s runs by a filter: %w", publicVerbs[verb], err)
 	}
 	template, err := newControlRequest(verb, opts)
@@ -342,7 +344,7 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 	if err != nil {
 		return ControlResult{}, err
 	}
-	if err := checkHasCondition(&filter, publicVerbs[verb]); err != nil {
+	if err := checkFilterNotEmpty(&filter, publicVerbs[verb]); err != nil {
 		return ControlResult{}, err
 	}
 	if len(filter.Statuses) == 0 {
@@ -350,7 +352,7 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 	}
 	var before uuid.UUID
 	for {
-		rows, err := e.inner.Store().List(ctx, filter, before, controlPageSize)
+		rows, err := e.inner.Store().ListRuns(ctx, filter, before, controlPageSize)
 		if err != nil {
 			return effect, fmt.Errorf("%s runs by a filter: %w", publicVerbs[verb], err)
 		}
@@ -373,8 +375,8 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 	}
 }
 
-// checkHasCondition returns ErrInvalidConfig for a filter without any condition, or with Roots only, which would select all runs by mistake.
-func checkHasCondition(chosen *store.Filter, verb Verb) error {
+// checkFilterNotEmpty returns ErrInvalidConfig for a filter without any condition, or with Roots only, which would select all runs by mistake.
+func checkFilterNotEmpty(chosen *store.Filter, verb Verb) error {
 	if len(chosen.Statuses)+len(chosen.Priorities)+len(chosen.UUIDs)+len(chosen.Parents) == 0 && !chosen.OnlyHeld && chosen.Owner == (uuid.UUID{}) &&
 		chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key+chosen.Failure.Workflow+chosen.Version == "" &&
 		chosen.CreatedAfter.IsZero() && chosen.CreatedBefore.IsZero() && chosen.EndedAfter.IsZero() && chosen.EndedBefore.IsZero() {

@@ -29,7 +29,7 @@ type Ctx struct {
 func (c *Ctx) Deadline() (time.Time, bool) { return c.scope.Deadline() }
 
 // callScope returns the scope in which the durable calls of the Ctx are made.
-func (c *Ctx) callScope() *engine.Scope { return c.scope.WithContext(c.Context) }
+func (c *Ctx) callScope() *engine.Scope { return c.scope.WithNestingFromContext(c.Context) }
 
 // withScope returns a Ctx whose durable calls are made in the scope.
 func (c *Ctx) withScope(scope *engine.Scope) *Ctx {
@@ -47,7 +47,7 @@ func (c *Ctx) Value(key any) any {
 // payloadLimit returns the largest size, in bytes, of an encoded argument of the call with this name. A recorded call has no bound,
 // because its argument was accepted when it was recorded, perhaps with a larger Config.MaxPayload.
 func (c *Ctx) payloadLimit(name string) int {
-	if c.scope.HasBegun(name) {
+	if c.scope.HasCallBegun(name) {
 		return math.MaxInt
 	}
 	return c.maxPayload
@@ -55,7 +55,7 @@ func (c *Ctx) payloadLimit(name string) int {
 
 // ID returns the ID that addresses the run: the caller's ID of a root run, or the UUID of a child or of a root run that was
 // started without an ID.
-func (c *Ctx) ID() string { return c.scope.Address() }
+func (c *Ctx) ID() string { return c.scope.RunNameOrUUID() }
 
 // RunID returns the run's UUID in text form.
 func (c *Ctx) RunID() string { return c.scope.RunUUID().String() }

@@ -25,13 +25,13 @@ func (c *Ctx) Signal(name, id, signalName string, payload any, opts ...SignalOpt
 
 func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOption, where uintptr) error {
 	signal, _, err := newSignal(c.payloadLimit(name), signalName, payload, opts)
-	if err == nil && signal.Act.IsRecorded() {
+	if err == nil && signal.Act.HasActorOrReason() {
 		err = fmt.Errorf("%w: Reason and Actor are for Engine.Signal: a workflow's own signals are in its history, leave the options out", ErrInvalidConfig)
 	}
 	if err != nil {
 		return fmt.Errorf("signal call %q: %w", name, err)
 	}
-	_, err = callEffect(c, name, store.KindSignal, where, withEmptyResult(func(ctx context.Context) error {
+	_, err = executeEngineCall(c, name, store.KindSignal, where, withEmptyResult(func(ctx context.Context) error {
 		return convertStateError(c.scope.SendSignal(ctx, id, signal))
 	}))
 	return err
@@ -47,11 +47,11 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 // also returns the errors of [Ctx.Step]. For the input and the options, Start returns the errors of [Workflow.Start], which are
 // not recorded.
 func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (id string, err error) {
-	request, err := w.newRequest(c.payloadLimit(name), in, opts)
+	request, err := w.newStartRequest(c.payloadLimit(name), in, opts)
 	if err != nil {
 		return "", fmt.Errorf("start call %q: %w", name, err)
 	}
-	return callEffect(c, name, store.KindStart, callSite(0), func(ctx context.Context) (string, error) { return c.scope.StartRun(ctx, request) })
+	return executeEngineCall(c, name, store.KindStart, callSite(0), func(ctx context.Context) (string, error) { return c.scope.StartRun(ctx, request) })
 }
 
 // SetTags sets tags of this run, as [Engine.SetTags] does, and records the call under name. An empty value removes a tag. If
@@ -62,37 +62,37 @@ func (c *Ctx) SetTags(name string, tags map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("tags call %q: %w", name, err)
 	}
-	_, err = callEffect(c, name, store.KindTags, callSite(0), withEmptyResult(func(ctx context.Context) error { return c.scope.SetTags(ctx, list) }))
+	_, err = executeEngineCall(c, name, store.KindTags, callSite(0), withEmptyResult(func(ctx context.Context) error { return c.scope.SetTags(ctx, list) }))
 	return err
 }
 
 // Now returns the time of the database's clock at the first execution of the call, in UTC and in whole microseconds. The time
 // is recorded under name, and every replay returns the recorded time. Now returns the errors of [Ctx.Step].
 func (c *Ctx) Now(name string) (time.Time, error) {
-	return callEffect(c, name, store.KindNow, callSite(0), func(context.Context) (time.Time, error) { return c.scope.Time(), nil })
+	return executeEngineCall(c, name, store.KindNow, callSite(0), func(context.Context) (time.Time, error) { return c.scope.Time(), nil })
 }
 
 // UUID returns a new UUID in text form. The UUID is recorded under name, and every replay returns the recorded UUID. UUIDs of
 // version 7, which UUID returns, sort by the time of their creation, which suits the key of a table. Anybody who sees the UUID
 // can read its time of creation. UUID returns the errors of [Ctx.Step].
 func (c *Ctx) UUID(name string) (string, error) {
-	return callEffect(c, name, store.KindUUID, callSite(0), func(context.Context) (string, error) { return c.scope.NewUUID().String(), nil })
+	return executeEngineCall(c, name, store.KindUUID, callSite(0), func(context.Context) (string, error) { return c.scope.NewUUID().String(), nil })
 }
 
-// callEffect makes a durable call whose function is the engine's: it changes something besides the run's own history, or returns
+// executeEngineCall makes a durable call whose function is the engine's: it changes something besides the run's own history, or returns
 // something that differs between executions.
-func callEffect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error)) (T, error) {
+func executeEngineCall[T any](c *Ctx, name string, kind store.StepKind, where uintptr, fn func(context.Context) (T, error)) (T, error) {
 	call := newDurableCall(c, name, kind, where, fn, nil)
 	call.spec.Attempt = func(ctx context.Context) (engine.AttemptOutput, *record.Failure) {
 		v, err := fn(ctx)
-		return call.recordEffect(v, err)
+		return call.encodeEngineCallResult(v, err)
 	}
 	return call.executeCall()
 }
 
-// recordEffect encodes the outcome of an effect for the checkpoint. If the run left, or its branch ended, before the effect had an
+// encodeEngineCallResult encodes the outcome of an effect for the checkpoint. If the run left, or its branch ended, before the effect had an
 // outcome, nothing is recorded.
-func (k *durableCall[T]) recordEffect(v T, err error) (engine.AttemptOutput, *record.Failure) {
+func (k *durableCall[T]) encodeEngineCallResult(v T, err error) (engine.AttemptOutput, *record.Failure) {
 	switch {
 	case errors.Is(err, engine.ErrEffectInterrupted):
 		return engine.AttemptOutput{}, &record.Failure{Message: err.Error(), CallIsOver: true}

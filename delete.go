@@ -62,7 +62,7 @@ func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption)
 	if err != nil {
 		return all, err
 	}
-	if err := checkHasCondition(&filter, VerbDelete); err != nil {
+	if err := checkFilterNotEmpty(&filter, VerbDelete); err != nil {
 		return all, err
 	}
 	if filter.Roots = true; len(filter.Statuses) == 0 {
@@ -70,7 +70,7 @@ func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption)
 	}
 	var before uuid.UUID
 	for {
-		rows, err := e.inner.Store().List(ctx, filter, before, controlPageSize)
+		rows, err := e.inner.Store().ListRuns(ctx, filter, before, controlPageSize)
 		if err != nil || len(rows) == 0 {
 			return all, err
 		}
@@ -80,7 +80,7 @@ func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption)
 			r := &results[i]
 			all.Deleted += r.Deleted
 			if r.Err != nil && !errors.Is(r.Err, ErrNotFound) && len(all.Refused) < MaxControlIDs {
-				all.Refused = append(all.Refused, RefusedDeletion{ID: r.Run.Address(), Err: convertStateError(r.Err)})
+				all.Refused = append(all.Refused, RefusedDeletion{ID: r.Run.NameOrUUID(), Err: convertStateError(r.Err)})
 			}
 		}
 		if all.Matched += len(rows); err != nil {
@@ -91,7 +91,7 @@ func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption)
 
 // newDeleteRequest checks the options of a deletion.
 func (e *Engine) newDeleteRequest(ctx context.Context, opts []ControlOption) (q engine.DeleteRequest, err error) {
-	if err := e.checkMayWrite(ctx, "a deletion", "Config.Retention"); err != nil {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a deletion", "Config.Retention"); err != nil {
 		return q, err
 	}
 	var o controlOptions
@@ -103,7 +103,7 @@ func (e *Engine) newDeleteRequest(ctx context.Context, opts []ControlOption) (q 
 	case o.given&^(optionReason|optionActor|optionDryRun) != 0:
 		err = fmt.Errorf("%w: a deletion takes the options Reason, Actor and DryRun: leave the others out", ErrInvalidConfig)
 	default:
-		err = o.checkTexts()
+		err = o.checkActorAndReason()
 	}
 	return engine.DeleteRequest{DryRun: o.dryRun, Actor: o.actor, Reason: o.reason}, err
 }

@@ -29,8 +29,8 @@ const (
 	DriftFails = DriftPolicy(engine.DriftFails)
 )
 
-// workflowChange is what the definition of a workflow says about changes of its code.
-type workflowChange struct {
+// declaredCodeChanges is what the definition of a workflow says about changes of its code.
+type declaredCodeChanges struct {
 	onDrift       engine.DriftPolicy
 	previousNames map[string]string // the previous names by the present ones
 	retiredNames  map[string]bool
@@ -48,9 +48,9 @@ type workflowChange struct {
 // OnDrift, the policy is [DriftHolds].
 func OnDrift(p DriftPolicy) WorkflowOption {
 	return func(o *workflowOptions) {
-		o.addOption(optionOnDrift, "OnDrift")
+		o.addOptionOnce(optionOnDrift, "OnDrift")
 		if o.onDrift = engine.DriftPolicy(p); p < DriftHolds || p > DriftFails {
-			o.fail(fmt.Errorf("%w: OnDrift(%d) is unknown: use DriftHolds, DriftContinues or DriftFails", ErrInvalidConfig, p))
+			o.setFirstError(fmt.Errorf("%w: OnDrift(%d) is unknown: use DriftHolds, DriftContinues or DriftFails", ErrInvalidConfig, p))
 		}
 	}
 }
@@ -62,9 +62,9 @@ func OnDrift(p DriftPolicy) WorkflowOption {
 // name.
 func Renamed(before, now string) WorkflowOption {
 	return func(o *workflowOptions) {
-		o.fail(errors.Join(naming.Check("step", before), naming.Check("step", now)))
+		o.setFirstError(errors.Join(naming.Check("step", before), naming.Check("step", now)))
 		if _, twice := o.previousNames[now]; twice || before == now {
-			o.fail(fmt.Errorf("%w: Renamed(%q, %q): a call has one previous name, which differs from its own", ErrInvalidConfig, before, now))
+			o.setFirstError(fmt.Errorf("%w: Renamed(%q, %q): a call has one previous name, which differs from its own", ErrInvalidConfig, before, now))
 		}
 		if o.previousNames == nil {
 			o.previousNames = make(map[string]string)
@@ -81,7 +81,7 @@ func Retired(names ...string) WorkflowOption {
 			o.retiredNames = make(map[string]bool)
 		}
 		for _, name := range names {
-			o.fail(naming.Check("step", name))
+			o.setFirstError(naming.Check("step", name))
 			o.retiredNames[name] = true
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/engine"
-	"github.com/seed8ec063be/durable/internal/fold"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/startkey"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/token"
 )
@@ -70,10 +70,10 @@ var (
 	ErrIDConflict = engine.ErrIDConflict
 	// ErrLive is returned by a start with [Singleton] and [SingletonRefuse] while a run with the key is live. Every [*LiveError]
 	// wraps it.
-	ErrLive = fold.ErrLive
+	ErrLive = startkey.ErrLive
 	// ErrThrottled is returned by a start with [Throttle] if the key has used up its starts for the period. Every [*ThrottledError]
 	// wraps it.
-	ErrThrottled = fold.ErrSkipped
+	ErrThrottled = startkey.ErrSkipped
 	// ErrNotFound is returned when no run has the ID.
 	ErrNotFound = engine.ErrNotFound
 	// ErrNotRegistered is returned by [Workflow.Call] when the workflow is not in Config.Workflows.
@@ -292,14 +292,14 @@ func toRecordedFailure(err error) *record.Failure {
 
 // typeNameOf returns the Go type of an error of user code.
 func typeNameOf(err error) string {
-	for d, is := err.(*decisiveError); is; d, is = err.(*decisiveError) {
+	for d, is := err.(*choiceDecidingError); is; d, is = err.(*choiceDecidingError) {
 		err = d.error
 	}
 	return fmt.Sprintf("%T", err)
 }
 
-// permanentFailure returns the recorded form of an error that is not retried, because further attempts would return it again.
-func permanentFailure(err error) *record.Failure {
+// toPermanentFailure returns the recorded form of an error that is not retried, because further attempts would return it again.
+func toPermanentFailure(err error) *record.Failure {
 	f := toRecordedFailure(err)
 	f.Permanent = true
 	return f
@@ -316,7 +316,7 @@ func toRecordedRunFailure(err error) *record.Failure {
 			f.AddStep(name)
 		}
 	}
-	eachError(err, func(err error) (wrapsMore bool) {
+	walkErrorTree(err, func(err error) (wrapsMore bool) {
 		switch e := err.(type) {
 		case *StepError:
 			addCalls(append([]string{e.Step}, e.otherItems...), e.isPermanent)
@@ -324,7 +324,7 @@ func toRecordedRunFailure(err error) *record.Failure {
 		case *RunError:
 			addCalls([]string{e.Name}, e.isPermanent)
 			return false
-		case *decisiveError:
+		case *choiceDecidingError:
 			f.AddBranch(e.branch)
 		}
 		return true
@@ -332,18 +332,18 @@ func toRecordedRunFailure(err error) *record.Failure {
 	return f
 }
 
-// eachError calls f for err and for all errors that it wraps, apart from those within an error for which f returns false.
-func eachError(err error, f func(err error) bool) {
+// walkErrorTree calls f for err and for all errors that it wraps, apart from those within an error for which f returns false.
+func walkErrorTree(err error, f func(err error) bool) {
 	if err == nil || !f(err) {
 		return
 	}
 	switch e := err.(type) {
 	case interface{ Unwrap() []error }:
 		for _, each := range e.Unwrap() {
-			eachError(each, f)
+			walkErrorTree(each, f)
 		}
 	case interface{ Unwrap() error }:
-		eachError(e.Unwrap(), f)
+		walkErrorTree(e.Unwrap(), f)
 	}
 }
 
@@ -370,7 +370,7 @@ func newRunError(r *store.Run) *RunError {
 		f = record.DecodeFailure(r.Error)
 	}
 	return &RunError{
-		ID: r.Address(), Name: childCallName(r), Workflow: r.Workflow, Status: Status(r.Status.String()), Message: f.Message,
+		ID: r.NameOrUUID(), Name: childCallName(r), Workflow: r.Workflow, Status: Status(r.Status.String()), Message: f.Message,
 		Type: f.Type, Step: f.Step, Stack: f.Stack, sentinelCodes: f.Codes, isPermanent: f.Permanent,
 	}
 }

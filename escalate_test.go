@@ -65,13 +65,13 @@ type heldFind struct {
 	on atomic.Bool
 }
 
-func (s *heldFind) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
+func (s *heldFind) GetRunsSelectingPayloads(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	if len(refs) == 1 && refs[0].UUIDOrName == "boss" && s.on.Swap(false) {
 		if err := s.pass(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return s.Store.Find(ctx, refs, with)
+	return s.Store.GetRunsSelectingPayloads(ctx, refs, with)
 }
 
 // If a choice ends a branch while an escalation of it is under way, the choice is recorded, and the escalation has no effect.

@@ -106,7 +106,7 @@ func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read events: %w", err)
 	}
-	return publicEvents(rows), nil
+	return toPublicEvents(rows), nil
 }
 
 // LatestEvents returns a page of the events before p.Cursor, which is the [Event.Cursor] of an event, the newest first. An empty cursor
@@ -127,14 +127,14 @@ func (e *Engine) LatestEvents(ctx context.Context, p Page) ([]Event, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read events: %w", err)
 	}
-	return publicEvents(rows), nil
+	return toPublicEvents(rows), nil
 }
 
-func publicEvents(rows []store.Event) []Event {
+func toPublicEvents(rows []store.Event) []Event {
 	events := make([]Event, len(rows))
 	for i, r := range rows {
 		events[i] = Event{
-			Cursor: r.Cursor, Type: eventTypes[r.Type], At: r.At, ID: r.Address(), RunID: r.Run.String(), Workflow: r.Workflow,
+			Cursor: r.Cursor, Type: eventTypes[r.Type], At: r.At, ID: r.RunNameOrUUID(), RunID: r.Run.String(), Workflow: r.Workflow,
 			Actor: r.Actor, Reason: r.Reason, Old: r.Old, New: r.New,
 		}
 		switch {

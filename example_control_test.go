@@ -95,7 +95,7 @@ func ExampleCtx_Child() {
 	})
 	engine := newEngine(store, sum, square)
 	fmt.Println(sum.Call(context.Background(), engine, 4, durable.ID("four")))
-	counts, err := engine.Counts(context.Background(), "four")
+	counts, err := engine.TreeCounts(context.Background(), "four")
 	fmt.Println(counts.Statuses, err)
 	// Output:
 	// 30 <nil>

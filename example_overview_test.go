@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-func ExampleEngine_ChangeMarks() {
+func ExampleEngine_RunFingerprints() {
 	store, remove := temporary()
 	defer remove()
 	job := durable.Define("job", func(*durable.Ctx, int) (int, error) { return 0, nil })
@@ -23,14 +23,14 @@ func ExampleEngine_ChangeMarks() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	before, err := engine.ChangeMarks(ctx, info.RunID)
+	before, err := engine.RunFingerprints(ctx, info.RunID)
 	if err != nil {
 		log.Fatal(err)
 	}
 	if _, err := engine.Pause(ctx, "job-1"); err != nil {
 		log.Fatal(err)
 	}
-	after, err := engine.ChangeMarks(ctx, info.RunID)
+	after, err := engine.RunFingerprints(ctx, info.RunID)
 	if err != nil {
 		log.Fatal(err)
 	}

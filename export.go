@@ -113,15 +113,15 @@ func (e *Engine) exportRun(ctx context.Context, id string, generation int, plain
 	if err != nil {
 		return nil, err
 	}
-	out := &Exported{Format: ExportFormat, Run: exportedRun(r), Generation: generation, History: make([]ExportedStep, len(steps))}
+	out := &Exported{Format: ExportFormat, Run: newExportedRun(r), Generation: generation, History: make([]ExportedStep, len(steps))}
 	for i := range steps {
 		s := &steps[i]
 		status, ended := view.StatusOf(s)
 		failures := record.DecodeFailures(s)
 		out.History[i] = ExportedStep{
-			Seq: int(s.Position()), InOrder: s.IsOwnGoroutine(), Name: naming.Display(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
+			Seq: int(s.Position()), InOrder: s.WasMadeByScopeGoroutine(), Name: naming.Display(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
 			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
-			FirstFailure: exportedAttempt(failures.First), LastFailure: exportedAttempt(failures.Latest()), Workflow: failures.Workflow,
+			FirstFailure: newExportedAttempt(failures.First), LastFailure: newExportedAttempt(failures.Latest()), Workflow: failures.Workflow,
 		}
 	}
 	if err := out.checkReadable(); err != nil {
@@ -135,7 +135,7 @@ func (e *Engine) exportRun(ctx context.Context, id string, generation int, plain
 	return out, nil
 }
 
-func exportedAttempt(a *record.FailedAttempt) *ExportedAttempt {
+func newExportedAttempt(a *record.FailedAttempt) *ExportedAttempt {
 	if a == nil {
 		return nil
 	}
@@ -148,9 +148,9 @@ func exportedAttempt(a *record.FailedAttempt) *ExportedAttempt {
 	return x
 }
 
-func exportedRun(r *store.Run) ExportedRun {
+func newExportedRun(r *store.Run) ExportedRun {
 	out := ExportedRun{
-		ID: r.Address(), Name: childCallName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version, Status: Status(r.Status.String()),
+		ID: r.NameOrUUID(), Name: childCallName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version, Status: Status(r.Status.String()),
 		Input: r.Input, Output: r.Output, Error: r.Error,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, Deadline: r.Deadline,
 	}

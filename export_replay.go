@@ -51,7 +51,7 @@ func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRu
 	found, got := p.replayRun(row, steps)
 	found.Status = x.Run.Status
 	if !found.Diverged && !found.Unknown {
-		x.compareEnd(&found, got)
+		x.compareOutcome(&found, got)
 	}
 	return found, ctx.Err()
 }
@@ -94,8 +94,8 @@ func (x *Exported) rowsForReplay() (*store.Run, []store.Step, error) {
 	return run, steps, nil
 }
 
-// compareEnd compares how the replay of a run has ended with how the run did.
-func (x *Exported) compareEnd(found *PreflightRun, got engine.PreflightResult) {
+// compareOutcome compares how the replay of a run has ended with how the run did.
+func (x *Exported) compareOutcome(found *PreflightRun, got engine.PreflightResult) {
 	diverges := func(call, format string, args ...any) {
 		found.Diverged, found.Call, found.Reason, found.Next, found.Err = true, call, fmt.Sprintf(format, args...), nil, ""
 	}

@@ -58,12 +58,12 @@ func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*R
 func OverrideStep(step string, value any) ControlOption {
 	return func(o *controlOptions) {
 		o.given |= optionStepValue
-		o.stepValues = append(o.stepValues, stepValue{step, value})
+		o.stepValues = append(o.stepValues, stepOverride{step, value})
 	}
 }
 
-// stepValue is the value of an option OverrideStep.
-type stepValue struct {
+// stepOverride is the value of an option OverrideStep.
+type stepOverride struct {
 	step  string
 	value any
 }
@@ -71,14 +71,14 @@ type stepValue struct {
 // NewID makes Fork create another run with the given ID.
 func NewID(id string) ControlOption {
 	return func(o *controlOptions) {
-		o.addOption(optionNewID, "NewID")
+		o.addOptionOnce(optionNewID, "NewID")
 		o.newID = id
-		o.fail(naming.Check("run", id))
+		o.setFirstError(naming.Check("run", id))
 	}
 }
 
-// encodeStepValues returns the encoded values of the options OverrideStep, by the names of their calls.
-func (e *Engine) encodeStepValues(values []stepValue) (map[string][]byte, error) {
+// encodeStepOverrides returns the encoded values of the options OverrideStep, by the names of their calls.
+func (e *Engine) encodeStepOverrides(values []stepOverride) (map[string][]byte, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
@@ -87,7 +87,7 @@ func (e *Engine) encodeStepValues(values []stepValue) (map[string][]byte, error)
 		if _, twice := all[v.step]; twice {
 			return nil, fmt.Errorf("%w: OverrideStep is given twice for step %q: leave one of them out", ErrInvalidConfig, v.step)
 		}
-		b, err := encodeDecodable(v.value, e.cfg.MaxPayload)
+		b, err := encodeAndCheckDecodes(v.value, e.cfg.MaxPayload)
 		if err != nil {
 			return nil, fmt.Errorf("the value of step %q: %w", v.step, err)
 		}

@@ -37,7 +37,7 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		f.storeResult(zero, noFunctionError("branch", name))
 		return f
 	}
-	branch, err := c.callScope().Branch(name, callSite(0))
+	branch, err := c.callScope().OpenBranch(name, callSite(0))
 	if err != nil {
 		f.storeResult(zero, err)
 		return f
@@ -174,12 +174,12 @@ func All[T any](futures ...*Future[T]) ([]T, error) {
 	for i, f := range futures {
 		values[i], errs[i] = f.Wait()
 	}
-	return values, suspendedOrJoined(errs)
+	return values, joinErrorsUnlessSuspended(errs)
 }
 
-// suspendedOrJoined returns ErrSuspended if one of the errors wraps it, because the other errors do not matter then. Else it returns
+// joinErrorsUnlessSuspended returns ErrSuspended if one of the errors wraps it, because the other errors do not matter then. Else it returns
 // all errors joined.
-func suspendedOrJoined(errs []error) error {
+func joinErrorsUnlessSuspended(errs []error) error {
 	for _, err := range errs {
 		if errors.Is(err, ErrSuspended) {
 			return ErrSuspended

@@ -99,7 +99,7 @@ func (e *Engine) LatestGenerations(ctx context.Context, id string, p Page) (Gene
 	}
 	var page GenerationPage
 	more := len(all) - limit
-	if more <= 0 && len(before) < q.Limit && hasMaxGenerationBytes(before) { // the store may have left out older ones, of which the oldest here tells how it began
+	if more <= 0 && len(before) < q.Limit && reachesMaxGenerationBytes(before) { // the store may have left out older ones, of which the oldest here tells how it began
 		more = 1
 	}
 	if more > 0 {
@@ -111,8 +111,8 @@ func (e *Engine) LatestGenerations(ctx context.Context, id string, p Page) (Gene
 	return page, nil
 }
 
-// hasMaxGenerationBytes reports whether the store leaves out the generation before these, by [store.GenerationsQuery.MaxBytes].
-func hasMaxGenerationBytes(before []store.Generation) bool {
+// reachesMaxGenerationBytes reports whether the store leaves out the generation before these, by [store.GenerationsQuery.MaxBytes].
+func reachesMaxGenerationBytes(before []store.Generation) bool {
 	total := 0
 	for i := 1; i < len(before); i++ {
 		total += before[i].StoredBytes
@@ -162,16 +162,16 @@ func runAtGeneration(row *store.Run, g *store.Generation) store.Run {
 type HistoryOption func(*historyOptions)
 
 type historyOptions struct {
-	commonOptions
+	givenOptions
 	generation int // zero: the newest
 }
 
 // InGeneration makes History return the checkpoints of the generation with the given number; see [Generation].
 func InGeneration(number int) HistoryOption {
 	return func(o *historyOptions) {
-		o.addOption(1, "InGeneration")
+		o.addOptionOnce(1, "InGeneration")
 		if o.generation = number; number < 1 {
-			o.fail(fmt.Errorf("%w: generation %d: they are counted from 1", ErrInvalidConfig, number))
+			o.setFirstError(fmt.Errorf("%w: generation %d: they are counted from 1", ErrInvalidConfig, number))
 		}
 	}
 }
@@ -180,9 +180,9 @@ func InGeneration(number int) HistoryOption {
 // such generation, and row itself for the newest one.
 func (e *Engine) readRunAtGeneration(ctx context.Context, row *store.Run, number int) (*store.Run, store.UUID, error) {
 	if number < math.MaxInt32 {
-		before, err := e.inner.Store().Generations(ctx, row.UUID, store.GenerationsQuery{Before: int32(number) + 1, Limit: 1})
+		before, err := e.inner.Store().SupersededGenerations(ctx, row.UUID, store.GenerationsQuery{Before: int32(number) + 1, Limit: 1})
 		if err != nil {
-			return nil, store.UUID{}, fmt.Errorf("read the generations of run %q: %w", row.Address(), err)
+			return nil, store.UUID{}, fmt.Errorf("read the generations of run %q: %w", row.NameOrUUID(), err)
 		}
 		if len(before) > 0 && int(before[0].Number) == number {
 			g := &before[0]
@@ -193,13 +193,13 @@ func (e *Engine) readRunAtGeneration(ctx context.Context, row *store.Run, number
 			return &run, g.Archive, nil
 		}
 	}
-	newest, err := e.inner.Store().Generations(ctx, row.UUID, store.GenerationsQuery{Limit: 1})
+	newest, err := e.inner.Store().SupersededGenerations(ctx, row.UUID, store.GenerationsQuery{Limit: 1})
 	if err != nil {
-		return nil, store.UUID{}, fmt.Errorf("read the generations of run %q: %w", row.Address(), err)
+		return nil, store.UUID{}, fmt.Errorf("read the generations of run %q: %w", row.NameOrUUID(), err)
 	}
 	present := int(store.CurrentGeneration(newest))
 	if number == present {
 		return row, row.UUID, nil
 	}
-	return nil, store.UUID{}, fmt.Errorf("%w: run %q has the generation %d, and none with the number %d: it never was, or was deleted", ErrNotFound, row.Address(), present, number)
+	return nil, store.UUID{}, fmt.Errorf("%w: run %q has the generation %d, and none with the number %d: it never was, or was deleted", ErrNotFound, row.NameOrUUID(), present, number)
 }

@@ -15,20 +15,20 @@ func (g *optionSet) addOnce(bit optionSet, option string) error {
 	return nil
 }
 
-// commonOptions are what the options of one call record: which of them were given, and the first error.
-type commonOptions struct {
+// givenOptions are what the options of one call record: which of them were given, and the first error.
+type givenOptions struct {
 	given optionSet
 	err   error
 }
 
-// fail records the error, if it is not nil and the first.
-func (o *commonOptions) fail(err error) {
+// setFirstError records the error, if it is not nil and the first.
+func (o *givenOptions) setFirstError(err error) {
 	if o.err == nil {
 		o.err = err
 	}
 }
 
-// addOption records that the option was given, and fails if an option with the same bit was given before.
-func (o *commonOptions) addOption(bit optionSet, option string) {
-	o.fail(o.given.addOnce(bit, option))
+// addOptionOnce records that the option was given, and fails if an option with the same bit was given before.
+func (o *givenOptions) addOptionOnce(bit optionSet, option string) {
+	o.setFirstError(o.given.addOnce(bit, option))
 }

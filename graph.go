@@ -103,10 +103,10 @@ func (d *graphDefinition) finishDeclaration(output AnyNode) {
 	node := output.declaredNode()
 	switch {
 	case node == nil:
-		d.fail(errors.New("build returned no node: return the node whose value is the output"))
+		d.addError(errors.New("build returned no node: return the node whose value is the output"))
 		return
 	case node.definition != d:
-		d.fail(fmt.Errorf("the output node %q is a node of another graph", node.name))
+		d.addError(fmt.Errorf("the output node %q is a node of another graph", node.name))
 		return
 	}
 	d.shape.Output = node.name
@@ -114,12 +114,12 @@ func (d *graphDefinition) finishDeclaration(output AnyNode) {
 		return
 	}
 	if err := d.shape.Check(); err != nil {
-		d.fail(err)
+		d.addError(err)
 		return
 	}
 	var err error
 	if d.encodedShape, err = d.shape.Encode(); err != nil {
-		d.fail(err)
+		d.addError(err)
 	}
 	d.nodeIndexes = make(map[string]int, len(d.nodes))
 	for i, n := range d.nodes {
@@ -132,17 +132,17 @@ func (d *graphDefinition) finishDeclaration(output AnyNode) {
 	}
 }
 
-// fail adds an error of the declaration.
-func (d *graphDefinition) fail(err error) {
+// addError adds an error of the declaration.
+func (d *graphDefinition) addError(err error) {
 	if !errors.Is(err, ErrInvalidConfig) && !errors.Is(err, ErrInvalidName) {
 		err = fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 	}
 	d.err = errors.Join(d.err, err)
 }
 
-// failNode adds an error of one node.
-func (d *graphDefinition) failNode(name string, err error) {
-	d.fail(fmt.Errorf("node %q: %w", name, err))
+// addNodeError adds an error of one node.
+func (d *graphDefinition) addNodeError(name string, err error) {
+	d.addError(fmt.Errorf("node %q: %w", name, err))
 }
 
 // addNode declares a node. over is the node whose value is the list of items; nil means none. execute is what the node does once it begins.
@@ -156,7 +156,7 @@ func (d *graphDefinition) addNode(name, kind string, over AnyNode, o *nodeOption
 			declared.Over = over.name
 		}
 		if o.unmetPolicy == RunAnyway {
-			o.fail(fmt.Errorf("%w: OnUnmetNeed(RunAnyway): without the value of %q it has no items", ErrInvalidConfig, declared.Over))
+			o.setFirstError(fmt.Errorf("%w: OnUnmetNeed(RunAnyway): without the value of %q it has no items", ErrInvalidConfig, declared.Over))
 		}
 	}
 	declared.Needs, declared.After = uniqueNames(d.nodeNames(name, needs)), uniqueNames(d.nodeNames(name, o.after))
@@ -169,10 +169,10 @@ func (d *graphDefinition) addNode(name, kind string, over AnyNode, o *nodeOption
 		}
 	}
 	if d.isFinished {
-		o.fail(fmt.Errorf("%w: it is declared after build has returned", ErrInvalidConfig))
+		o.setFirstError(fmt.Errorf("%w: it is declared after build has returned", ErrInvalidConfig))
 	}
 	if o.err != nil {
-		d.failNode(name, o.err)
+		d.addNodeError(name, o.err)
 	}
 	d.shape.Nodes, d.nodes = append(d.shape.Nodes, declared), append(d.nodes, n)
 	return n
@@ -183,9 +183,9 @@ func (d *graphDefinition) nodeNames(name string, nodes []AnyNode) (names []strin
 	for i, need := range nodes {
 		switch {
 		case isNil(need) || need.declaredNode() == nil:
-			d.failNode(name, fmt.Errorf("the node at place %d of those that it needs is nil", i+1))
+			d.addNodeError(name, fmt.Errorf("the node at place %d of those that it needs is nil", i+1))
 		case need.declaredNode().definition != d:
-			d.failNode(name, fmt.Errorf("it needs %q, which is a node of another graph", need.declaredNode().name))
+			d.addNodeError(name, fmt.Errorf("it needs %q, which is a node of another graph", need.declaredNode().name))
 		default:
 			names = append(names, need.declaredNode().name)
 		}

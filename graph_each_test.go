@@ -52,7 +52,7 @@ func TestEachChildWakesItsParentWhenAllHaveEnded(t *testing.T) {
 		run := orFail(w.Start(within(t), parents, children, durable.ID("run")))(t)
 		for i := range children {
 			waitFor(t, func() bool {
-				counts := read(parents.Counts(within(t), "run"))(t).Statuses
+				counts := read(parents.TreeCounts(within(t), "run"))(t).Statuses
 				return counts[durable.StatusCompleted] == i && counts[durable.StatusWaiting] == 1 // the parent
 			})
 			if executions := read(parents.Get(within(t), "run"))(t).Epoch; executions > 3 {

@@ -13,12 +13,12 @@ type graphFailure struct{ error }
 
 func (e *graphFailure) Unwrap() error { return e.error }
 
-// failBecauseOf fails the run, because a need of the node is not met. It records the node that led to it. So every replay returns
+// failRunForUnmetNeed fails the run, because a need of the node is not met. It records the node that led to it. So every replay returns
 // the same error, also if a second node has failed in the meantime.
-func (x *graphRun) failBecauseOf(c *Ctx, n *graphNode) error {
+func (x *graphRun) failRunForUnmetNeed(c *Ctx, n *graphNode) error {
 	culprit := x.rootCauseNode(n)
 	for _, before := range x.definition.nodes[:n.index] {
-		if c.scope.HasBegun(graph.FailChoiceName(before.name)) {
+		if c.scope.HasCallBegun(graph.FailChoiceName(before.name)) {
 			culprit = before
 		}
 	}
@@ -43,14 +43,14 @@ func (x *graphRun) failRun(c *Ctx, n, culprit *graphNode, cause error) error {
 		}
 		return x.loserBranches(open)
 	}
-	res, err := c.callScope().Choose(spec)
+	res, err := c.callScope().RecordChoiceAndEndLosers(spec)
 	if err := outcomeError(c, name, &res, err); err != nil {
 		return err
 	}
-	if _, err := c.scope.Deciders(spec, res.Output); err != nil {
+	if _, err := c.scope.DecodeDecidingBranches(spec, res.Output); err != nil {
 		return err
 	}
-	return &graphFailure{&decisiveError{cause, spec.Branches[0].Name()}}
+	return &graphFailure{&choiceDecidingError{cause, spec.Branches[0].Name()}}
 }
 
 // rootCauseNode returns the node that led to it that a need of the node is not met, or the node itself.

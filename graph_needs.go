@@ -12,8 +12,8 @@ type NodeOption interface{ applyToNode(o *nodeOptions) }
 
 // nodeOptions are the options of one node.
 type nodeOptions struct {
-	commonOptions
-	accepted    acceptedOptions
+	givenOptions
+	accepted    acceptedOptionKinds
 	needs       []AnyNode
 	after       []AnyNode
 	choices     []quorumNeed
@@ -29,11 +29,11 @@ type nodeOptions struct {
 	delay          time.Duration
 }
 
-// acceptedOptions says which options of calls a node takes.
-type acceptedOptions uint8
+// acceptedOptionKinds says which options of calls a node takes.
+type acceptedOptionKinds uint8
 
 const (
-	acceptsStepOptions acceptedOptions = 1 << iota
+	acceptsStepOptions acceptedOptionKinds = 1 << iota
 	acceptsMapOptions
 	acceptsStartOptions
 	acceptsReceiveOptions
@@ -54,9 +54,9 @@ type nodeCondition struct {
 
 const optionUnmetNeed optionSet = 1
 
-type nodeOption func(*nodeOptions)
+type nodeOptionFunc func(*nodeOptions)
 
-func (f nodeOption) applyToNode(o *nodeOptions) { f(o) }
+func (f nodeOptionFunc) applyToNode(o *nodeOptions) { f(o) }
 
 func (f StepOption) applyToNode(o *nodeOptions) { o.stepOptions = append(o.stepOptions, f) }
 
@@ -67,11 +67,11 @@ func (f StartOption) applyToNode(o *nodeOptions) { o.startOptions = append(o.sta
 func (f ReceiveOption) applyToNode(o *nodeOptions) { o.receiveOptions = append(o.receiveOptions, f) }
 
 // newNodeOptions applies the options of a node, and checks those of its call.
-func newNodeOptions(opts []NodeOption, takes acceptedOptions) *nodeOptions {
+func newNodeOptions(opts []NodeOption, takes acceptedOptionKinds) *nodeOptions {
 	o := &nodeOptions{accepted: takes}
 	for i, option := range opts {
 		if option == nil {
-			o.fail(fmt.Errorf("%w: the NodeOption at place %d of %d is nil: leave it out", ErrInvalidConfig, i+1, len(opts)))
+			o.setFirstError(fmt.Errorf("%w: the NodeOption at place %d of %d is nil: leave it out", ErrInvalidConfig, i+1, len(opts)))
 			continue
 		}
 		option.applyToNode(o)
@@ -83,17 +83,17 @@ func newNodeOptions(opts []NodeOption, takes acceptedOptions) *nodeOptions {
 // checkCallOptions checks the options of the node's call, and takes the delay out of them.
 func (o *nodeOptions) checkCallOptions() {
 	var steps stepOptions
-	o.fail(errors.Join(applyOptions(o.stepOptions, &steps), steps.err, steps.check()))
+	o.setFirstError(errors.Join(applyOptions(o.stepOptions, &steps), steps.err, steps.check()))
 	var maps mapOptions
-	o.fail(errors.Join(applyOptions(o.mapOptions, &maps), maps.err))
+	o.setFirstError(errors.Join(applyOptions(o.mapOptions, &maps), maps.err))
 	var starts startOptions
-	o.fail(errors.Join(applyOptions(o.startOptions, &starts), starts.err))
+	o.setFirstError(errors.Join(applyOptions(o.startOptions, &starts), starts.err))
 	var receives receiveOptions
-	o.fail(errors.Join(applyOptions(o.receiveOptions, &receives), receives.err))
+	o.setFirstError(errors.Join(applyOptions(o.receiveOptions, &receives), receives.err))
 	o.hasSignalName = receives.given&optionOnSignal != 0
-	refuse := func(given bool, takes acceptedOptions, what, instead string) {
+	refuse := func(given bool, takes acceptedOptionKinds, what, instead string) {
 		if given && o.accepted&takes == 0 {
-			o.fail(fmt.Errorf("%w: the node does not take a %s: %s", ErrInvalidConfig, what, instead))
+			o.setFirstError(fmt.Errorf("%w: the node does not take a %s: %s", ErrInvalidConfig, what, instead))
 		}
 	}
 	refuse(len(o.stepOptions) > 0, acceptsStepOptions, "StepOption", "it is for Graph.Step and Graph.Each")
@@ -101,7 +101,7 @@ func (o *nodeOptions) checkCallOptions() {
 	refuse(starts.given&^optionDelay != 0, acceptsStartOptions, "StartOption other than Delay", "it is for Graph.Child and Graph.EachChild: a step is executed by the worker that executes its run")
 	refuse(len(o.receiveOptions) > 0, acceptsReceiveOptions, "ReceiveOption", "it is for Graph.Receive")
 	if starts.given&optionID != 0 {
-		o.fail(fmt.Errorf("%w: the node has the option ID: a child is named by its node, leave the option out", ErrInvalidConfig))
+		o.setFirstError(fmt.Errorf("%w: the node has the option ID: a child is named by its node, leave the option out", ErrInvalidConfig))
 	}
 	if o.accepted&acceptsStartOptions == 0 {
 		o.delay = max(starts.delay, 0)
@@ -111,7 +111,7 @@ func (o *nodeOptions) checkCallOptions() {
 // Needs lets the declared node begin once all the given nodes have completed. The declared node reads the values of the given
 // nodes with [Node.Of].
 func Needs(nodes ...AnyNode) NodeOption {
-	return nodeOption(func(o *nodeOptions) { o.needs = append(o.needs, nodes...) })
+	return nodeOptionFunc(func(o *nodeOptions) { o.needs = append(o.needs, nodes...) })
 }
 
 // NeedsAny lets the declared node begin once one of the given nodes has completed; see [NeedsQuorum].
@@ -133,9 +133,9 @@ func NeedsAny(others LoserPolicy, nodes ...AnyNode) NodeOption {
 // failed or were skipped, the need is not met; see [OnUnmetNeed]. The argument k must be at least 1 and at most the number of
 // given nodes.
 func NeedsQuorum(k int, others LoserPolicy, nodes ...AnyNode) NodeOption {
-	return nodeOption(func(o *nodeOptions) {
+	return nodeOptionFunc(func(o *nodeOptions) {
 		if others != KeepLosers && others != CancelLosers {
-			o.fail(fmt.Errorf("%w: the LoserPolicy %d is unknown: use KeepLosers or CancelLosers", ErrInvalidConfig, others))
+			o.setFirstError(fmt.Errorf("%w: the LoserPolicy %d is unknown: use KeepLosers or CancelLosers", ErrInvalidConfig, others))
 		}
 		o.choices = append(o.choices, quorumNeed{k, others, nodes})
 	})
@@ -144,7 +144,7 @@ func NeedsQuorum(k int, others LoserPolicy, nodes ...AnyNode) NodeOption {
 // After lets the declared node begin once all the given nodes are over, whether they completed, failed, were skipped or were
 // cancelled. The declared node reads the values of the given nodes with [Node.Get].
 func After(nodes ...AnyNode) NodeOption {
-	return nodeOption(func(o *nodeOptions) { o.after = append(o.after, nodes...) })
+	return nodeOptionFunc(func(o *nodeOptions) { o.after = append(o.after, nodes...) })
 }
 
 // When skips the declared node unless condition returns true for the value of n. The declared node needs n as with [Needs]. The
@@ -152,9 +152,9 @@ func After(nodes ...AnyNode) NodeOption {
 // node are met. A skip is recorded, so that newer code with another condition does not change it. If a node has several
 // conditions, all must return true.
 func When[T any](n *Node[T], condition func(T) bool) NodeOption {
-	return nodeOption(func(o *nodeOptions) {
+	return nodeOptionFunc(func(o *nodeOptions) {
 		if condition == nil {
-			o.fail(fmt.Errorf("%w: When(%q) has no condition", ErrInvalidConfig, n.Name()))
+			o.setFirstError(fmt.Errorf("%w: When(%q) has no condition", ErrInvalidConfig, n.Name()))
 			return
 		}
 		o.needs = append(o.needs, n)
@@ -184,11 +184,11 @@ const (
 
 // OnUnmetNeed sets what happens to the node if one of its needs is not met. The default is [SkipNode].
 func OnUnmetNeed(p UnmetNeedPolicy) NodeOption {
-	return nodeOption(func(o *nodeOptions) {
-		o.addOption(optionUnmetNeed, "OnUnmetNeed")
+	return nodeOptionFunc(func(o *nodeOptions) {
+		o.addOptionOnce(optionUnmetNeed, "OnUnmetNeed")
 		o.unmetPolicy = p
 		if p != SkipNode && p != FailRun && p != RunAnyway {
-			o.fail(fmt.Errorf("%w: OnUnmetNeed(%q): use SkipNode, FailRun or RunAnyway", ErrInvalidConfig, p))
+			o.setFirstError(fmt.Errorf("%w: OnUnmetNeed(%q): use SkipNode, FailRun or RunAnyway", ErrInvalidConfig, p))
 		}
 	})
 }

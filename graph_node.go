@@ -65,7 +65,7 @@ func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput)
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStepOptions)
 	if fn == nil {
-		o.fail(noFunctionError("node", name))
+		o.setFirstError(noFunctionError("node", name))
 	}
 	call := graph.CallName(graph.KindStep)
 	return &Node[T]{g.definition.addNode(name, graph.KindStep, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
@@ -83,7 +83,7 @@ func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(contex
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStepOptions|acceptsMapOptions)
 	if fn == nil {
-		o.fail(noFunctionError("node", name))
+		o.setFirstError(noFunctionError("node", name))
 	}
 	maps := append(o.mapOptions, ItemOptions(o.stepOptions...))
 	call := graph.CallName(graph.KindEach)
@@ -104,13 +104,13 @@ func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input fun
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStartOptions)
 	o.workflow = w.Name()
-	o.fail(w.checkUsable())
+	o.setFirstError(w.checkUsable())
 	if input == nil {
-		o.fail(fmt.Errorf("%w: the node has no function that returns the input of the child", ErrInvalidConfig))
+		o.setFirstError(fmt.Errorf("%w: the node has no function that returns the input of the child", ErrInvalidConfig))
 	}
 	call := graph.CallName(graph.KindChild)
 	return &Node[CO]{g.definition.addNode(name, graph.KindChild, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
-		value, err := recordChildInput(c, in, input)
+		value, err := computeChildInput(c, in, input)
 		if err != nil {
 			return nil, err
 		}
@@ -122,10 +122,10 @@ func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input fun
 	})}
 }
 
-// recordChildInput returns what the function returns. It records a failure of the function, so that the node has failed for good.
-func recordChildInput[CI any](c *Ctx, in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
-	if !c.scope.HasBegun(graph.CallInput) {
-		if v, err = callInput(in, input); err == nil || isUndeclaredNeed(err) {
+// computeChildInput returns what the function returns. It records a failure of the function, so that the node has failed for good.
+func computeChildInput[CI any](c *Ctx, in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
+	if !c.scope.HasCallBegun(graph.CallInput) {
+		if v, err = callInputFunc(in, input); err == nil || isUndeclaredNeed(err) {
 			return v, err
 		}
 	}
@@ -133,8 +133,8 @@ func recordChildInput[CI any](c *Ctx, in *NodeInput, input func(*NodeInput) (CI,
 	return v, err
 }
 
-// callInput calls the function. It returns a panic of Of or Get as an error.
-func callInput[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
+// callInputFunc calls the function. It returns a panic of Of or Get as an error.
+func callInputFunc[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
 	defer in.recoverUndeclaredNeed(&err)
 	return input(in)
 }
@@ -150,7 +150,7 @@ func (g *Graph[I]) EachChild[CI, CO any](name string, over *Node[[]CI], w *Workf
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStartOptions)
 	o.workflow = w.Name()
-	o.fail(w.checkUsable())
+	o.setFirstError(w.checkUsable())
 	call := graph.CallName(graph.KindEachChild)
 	n := &Node[[]CO]{g.definition.addNode(name, graph.KindEachChild, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return executeEachChild(c, call, w, over.Of(in), where, o.startOptions)
@@ -179,7 +179,7 @@ const startsAtOnce = 64
 
 // executeEachChild starts a child for each item, and waits for all of them.
 func executeEachChild[CI, CO any](c *Ctx, name string, w *Workflow[CI, CO], items []CI, where uintptr, opts []StartOption) ([]CO, error) {
-	scope, counted, err := c.callScope().OpenMap(name, where, len(items))
+	scope, counted, err := c.callScope().OpenMapScope(name, where, len(items))
 	if err != nil {
 		return nil, err
 	}
@@ -220,5 +220,5 @@ func executeEachChild[CI, CO any](c *Ctx, name string, w *Workflow[CI, CO], item
 			outputs[i], errs[i] = child.Wait()
 		}
 	}
-	return outputs, suspendedOrJoined(errs)
+	return outputs, joinErrorsUnlessSuspended(errs)
 }

@@ -16,7 +16,7 @@ import (
 // The execution of a graph is an ordinary workflow function. Each node is a branch with the name of the node. A branch is opened when
 // its node begins, or before a choice that can end it is recorded, so that the record can name also nodes that have not begun. Once
 // the results of the nodes that it refers to are final, graph.Node.Decide says what the node does, and then it makes its durable
-// calls; see graph_schedule.go. What it decides follows from recorded outcomes alone:
+// calls; see graph_due_nodes.go. What it decides follows from recorded outcomes alone:
 //
 //   - The result of a branch follows from its recorded calls, as for every branch. A node that is skipped because a need was not met
 //     has no row: every replay skips it again.
@@ -31,23 +31,23 @@ import (
 type graphRun struct {
 	c           *Ctx
 	definition  *graphDefinition
-	shape       *graph.Shape  // the recorded shape: equal to the shape of d, except that nodes, needs and members of choices may be in another order
-	input       any           // *typedInput
-	nodeFutures []Future[any] // in the order of declaration
-	nodeCalls   []nodeCall    // likewise
-	hasRecords  bool          // an earlier execution has recorded more than the shape
-	allFinal    chan struct{} // closed when the results of all nodes are final
+	shape       *graph.Shape    // the recorded shape: equal to the shape of d, except that nodes, needs and members of choices may be in another order
+	input       any             // *typedInput
+	nodeFutures []Future[any]   // in the order of declaration
+	nodeCalls   []nodeArguments // likewise
+	hasRecords  bool            // an earlier execution has recorded more than the shape
+	allFinal    chan struct{}   // closed when the results of all nodes are final
 
-	choosing      sync.Mutex          // held while a choice that ends nodes is made
-	mu            sync.Mutex          // locked before those of the futures and before engine locks
-	chosen        map[nodeChoice]bool // choices that this execution has recorded or replayed
+	choosing      sync.Mutex             // held while a choice that ends nodes is made
+	mu            sync.Mutex             // locked before those of the futures and before engine locks
+	chosen        map[nodeChoiceKey]bool // choices that this execution has recorded or replayed
 	nodeProgress  []nodeProgress
 	nonFinalCount int       // how many nodes have no final result that is noted
 	dueNodes      []dueNode // nodes without a goroutine that executes them
 }
 
-// nodeCall holds what the execution of a node passes to its durable calls and its function. A run allocates those of all nodes at once.
-type nodeCall struct {
+// nodeArguments holds what the execution of a node passes to its durable calls and its function. A run allocates those of all nodes at once.
+type nodeArguments struct {
 	ctx   Ctx
 	input NodeInput
 }
@@ -59,8 +59,8 @@ type nodeProgress struct {
 	isFinal    bool // its result is final, and the nodes that refer to it were notified
 }
 
-// nodeChoice names a choice of a node by its index.
-type nodeChoice struct {
+// nodeChoiceKey names a choice of a node by its index.
+type nodeChoiceKey struct {
 	node  string
 	index int
 }
@@ -85,7 +85,7 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 func newGraphRun(c *Ctx, d *graphDefinition, shape *graph.Shape, input any) *graphRun {
 	return &graphRun{
 		c: c, definition: d, shape: shape, input: input, allFinal: make(chan struct{}), nonFinalCount: len(d.nodes),
-		nodeFutures: make([]Future[any], len(d.nodes)), nodeProgress: make([]nodeProgress, len(d.nodes)), nodeCalls: make([]nodeCall, len(d.nodes)),
+		nodeFutures: make([]Future[any], len(d.nodes)), nodeProgress: make([]nodeProgress, len(d.nodes)), nodeCalls: make([]nodeArguments, len(d.nodes)),
 		hasRecords: c.scope.HasRecordedCalls(),
 	}
 }
@@ -121,14 +121,14 @@ func (x *graphRun) executeNode(c *Ctx, n dueNode) (v any, err error) {
 	in.run, in.node = x, n.graphNode
 	switch {
 	case n.failsRun:
-		err = x.failBecauseOf(c, n.graphNode)
+		err = x.failRunForUnmetNeed(c, n.graphNode)
 	case n.hasChoices():
 		err = x.awaitNeeds(c, in)
 	}
 	if err != nil {
 		return nil, err
 	}
-	v, err = x.beginNode(c, in)
+	v, err = x.executeUnlessSkipped(c, in)
 	if isUndeclaredNeed(err) {
 		return nil, x.failRun(c, n.graphNode, n.graphNode, err)
 	}
@@ -140,7 +140,7 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 	n, declared := in.node, in.node.spec()
 	in.choiceWinners = make([][]int, len(declared.Choices))
 	for i := range declared.Choices {
-		if c.scope.HasOutcome(graph.ChoiceName(i)) { // also if the node is skipped: the record names nodes that have ended
+		if c.scope.HasCallOutcome(graph.ChoiceName(i)) { // also if the node is skipped: the record names nodes that have ended
 			if err := x.decideChoice(c, in, i); err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 		})
 	}
 	for {
-		if x.refersToSuspended(n) {
+		if x.refersToSuspendedNode(n) {
 			return ErrSuspended
 		}
 		switch verdict, choice := declared.NextVerdict(x.nodeState, func(i int) bool { return in.choiceWinners[i] != nil }); verdict {
@@ -165,7 +165,7 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 		case graph.VerdictSkip:
 			return x.skipError(n)
 		case graph.VerdictFailRun:
-			return x.failBecauseOf(c, n)
+			return x.failRunForUnmetNeed(c, n)
 		case graph.VerdictChoose:
 			if err := x.decideChoice(c, in, choice); err != nil {
 				return err
@@ -176,22 +176,22 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 	}
 }
 
-// refersToSuspended reports whether a node that the node refers to has returned because the run leaves this process.
-func (x *graphRun) refersToSuspended(n *graphNode) bool {
+// refersToSuspendedNode reports whether a node that the node refers to has returned because the run leaves this process.
+func (x *graphRun) refersToSuspendedNode(n *graphNode) bool {
 	return slices.ContainsFunc(n.refersTo, func(i int) bool {
 		f := &x.nodeFutures[i]
 		return f.isFinal() && errors.Is(f.err, ErrSuspended)
 	})
 }
 
-// beginNode executes the node, unless one of its conditions does not hold.
-func (x *graphRun) beginNode(c *Ctx, in *NodeInput) (v any, err error) {
+// executeUnlessSkipped executes the node, unless one of its conditions does not hold.
+func (x *graphRun) executeUnlessSkipped(c *Ctx, in *NodeInput) (v any, err error) {
 	defer in.recoverUndeclaredNeed(&err) // conditions and the inputs of children read values in the workflow function
 	n, kind := in.node, in.node.spec().Kind
 	call := graph.CallName(kind)
-	decides := len(n.conditions) > 0 || n.isEmpty != nil || x.hasRecords && c.scope.HasBegun(graph.CallSkip)
-	if decides && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, graph.CallHeld, call}, c.scope.HasBegun) && !c.scope.AnyBegunInScope(call) {
-		if err := x.recordDecision(c, in); err != nil {
+	decides := len(n.conditions) > 0 || n.isEmpty != nil || x.hasRecords && c.scope.HasCallBegun(graph.CallSkip)
+	if decides && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, graph.CallHeld, call}, c.scope.HasCallBegun) && !c.scope.HasBegunCallInScope(call) {
+		if err := x.recordConditionResult(c, in); err != nil {
 			return nil, err
 		}
 	}
@@ -203,12 +203,12 @@ func (x *graphRun) beginNode(c *Ctx, in *NodeInput) (v any, err error) {
 	return n.execute(c, in)
 }
 
-// recordDecision is called before the first call of a node. It returns a nodeSkippedError, after the skip is recorded, if one of the
-// conditions does not hold. If the node has a list without items, nothing else of it will be recorded, so recordDecision records that it
+// recordConditionResult is called before the first call of a node. It returns a nodeSkippedError, after the skip is recorded, if one of the
+// conditions does not hold. If the node has a list without items, nothing else of it will be recorded, so recordConditionResult records that it
 // is executed: other nodes then use its value, and newer code must not change it.
-func (x *graphRun) recordDecision(c *Ctx, in *NodeInput) error {
+func (x *graphRun) recordConditionResult(c *Ctx, in *NodeInput) error {
 	failed := slices.IndexFunc(in.node.conditions, func(k nodeCondition) bool { return !k.holds(in) })
-	if failed < 0 && !c.scope.HasBegun(graph.CallSkip) {
+	if failed < 0 && !c.scope.HasCallBegun(graph.CallSkip) {
 		if in.node.isEmpty == nil || !in.node.isEmpty(in) {
 			return nil
 		}
@@ -249,7 +249,7 @@ func (x *graphRun) decideChoice(c *Ctx, in *NodeInput, index int) error {
 			for _, i := range won {
 				winners = append(winners, choice.Of[i])
 			}
-			return x.loserBranches(x.definition.shape.UnneededAfterChoice(in.node.name, index, winners, x.stateOrEnded, x.hasChosen))
+			return x.loserBranches(x.definition.shape.UnneededAfterChoice(in.node.name, index, winners, x.nodeStateOrCancelled, x.isChoiceRecorded))
 		}
 	}
 	for i, of := range choice.Of {
@@ -264,7 +264,7 @@ func (x *graphRun) decideChoice(c *Ctx, in *NodeInput, index int) error {
 	for _, i := range won {
 		switch _, err := members[i].Wait(); {
 		case err == nil || c.Err() != nil:
-		case wrapsRepeatedCall(c, name, err):
+		case wrapsErrorOfRepeatedCall(c, name, err):
 			return err
 		default:
 			return c.scope.ReportDivergence(name, fmt.Errorf("%w: node %q in run %q has recorded that node %q completed, and now it did not: %w", ErrDiverged, in.node.name, c.ID(), choice.Of[i], err))
@@ -277,7 +277,7 @@ func (x *graphRun) decideChoice(c *Ctx, in *NodeInput, index int) error {
 // recordChoice records the choice of a node, or reads its record. Choices that end nodes are made one after the other, so that the later
 // one of two that could do without a node ends it.
 func (x *graphRun) recordChoice(c *Ctx, n *graphNode, index int, spec *engine.ChoiceSpec, members []*Future[any]) ([]int, error) {
-	if spec.Losers != nil && !c.scope.HasOutcome(spec.Name) {
+	if spec.Losers != nil && !c.scope.HasCallOutcome(spec.Name) {
 		x.choosing.Lock()
 		defer x.choosing.Unlock()
 	}
@@ -286,18 +286,18 @@ func (x *graphRun) recordChoice(c *Ctx, n *graphNode, index int, spec *engine.Ch
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if x.chosen == nil {
-			x.chosen = make(map[nodeChoice]bool)
+			x.chosen = make(map[nodeChoiceKey]bool)
 		}
-		x.chosen[nodeChoice{n.name, index}] = true
+		x.chosen[nodeChoiceKey{n.name, index}] = true
 	}
 	return won, err
 }
 
-// hasChosen reports whether the choice of a node with the index is recorded.
-func (x *graphRun) hasChosen(node string, index int) bool {
+// isChoiceRecorded reports whether the choice of a node with the index is recorded.
+func (x *graphRun) isChoiceRecorded(node string, index int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.chosen[nodeChoice{node, index}] || x.c.scope.HasOutcome(node+naming.Separator+graph.ChoiceName(index))
+	return x.chosen[nodeChoiceKey{node, index}] || x.c.scope.HasCallOutcome(node+naming.Separator+graph.ChoiceName(index))
 }
 
 // choicesOf returns the choices of a node, with their members in the recorded order.
@@ -314,12 +314,12 @@ func (x *graphRun) nodeState(node string) graph.State {
 	if !f.isFinal() {
 		return graph.Running
 	}
-	return stateFromError(f.err)
+	return nodeStateFromError(f.err)
 }
 
-// stateOrEnded returns the state of a node whose branch is open or has returned: as state does, but Cancelled also for a node that a choice
+// nodeStateOrCancelled returns the state of a node whose branch is open or has returned: as state does, but Cancelled also for a node that a choice
 // has ended and whose branch has not returned. Such a node needs nothing.
-func (x *graphRun) stateOrEnded(node string) graph.State {
+func (x *graphRun) nodeStateOrCancelled(node string) graph.State {
 	s := x.nodeState(node)
 	if !s.IsFinal() && x.nodeFutures[x.definition.nodeIndexes[node]].branch.WasEndedByChoice() {
 		return graph.Cancelled
@@ -333,5 +333,5 @@ func (x *graphRun) nodeResult(n *graphNode) (any, error) {
 	if err == nil {
 		return v, nil
 	}
-	return nil, &NodeError{n.name, NodeState(stateFromError(err)), err}
+	return nil, &NodeError{n.name, NodeState(nodeStateFromError(err)), err}
 }

@@ -109,7 +109,7 @@ func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
 	}
 	revision := firstRevision
 	recorded, err := record(revision, d.encodedShape)
-	for ; err == nil && sub.scope.HasBegun(strconv.Itoa(revision+1)); revision++ {
+	for ; err == nil && sub.scope.HasCallBegun(strconv.Itoa(revision+1)); revision++ {
 		recorded, err = record(revision+1, d.encodedShape)
 	}
 	if err != nil || bytes.Equal(recorded, d.encodedShape) {
@@ -119,7 +119,7 @@ func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
 	if err != nil {
 		return nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
 	}
-	if err := was.CheckRevision(&d.shape, c.scope.AnyBegunInScope); err != nil {
+	if err := was.CheckRevision(&d.shape, c.scope.HasBegunCallInScope); err != nil {
 		return nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err))
 	}
 	next := was.ContinuedShape(&d.shape)
@@ -133,16 +133,16 @@ func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
 	return next, err
 }
 
-// firstRecord returns the record of the first revision of the shape, which a start can write. d may be nil.
-func (d *graphDefinition) firstRecord() *engine.FirstRecord {
+// firstShapeRecord returns the record of the first revision of the shape, which a start can write. d may be nil.
+func (d *graphDefinition) firstShapeRecord() *engine.FirstCheckpoint {
 	if d == nil {
 		return nil
 	}
-	return &engine.FirstRecord{Name: graph.ShapeRecordName(firstRevision), Kind: store.KindGraph, Output: d.encodedShape}
+	return &engine.FirstCheckpoint{Name: graph.ShapeRecordName(firstRevision), Kind: store.KindGraph, Output: d.encodedShape}
 }
 
-// usedNames returns how many names a run of the graph uses at least, if each node makes one call. d may be nil.
-func (d *graphDefinition) usedNames() int {
+// minNameCount returns how many names a run of the graph uses at least, if each node makes one call. d may be nil.
+func (d *graphDefinition) minNameCount() int {
 	if d == nil {
 		return 0
 	}
@@ -154,7 +154,7 @@ func recordGraphCall(c *Ctx, name string, where uintptr, output func() ([]byte, 
 	res, err := c.callScope().Step(&engine.CallSpec{Name: name, Kind: store.KindGraph, CallSite: where, Attempt: func(context.Context) (engine.AttemptOutput, *record.Failure) {
 		b, err := output()
 		if err != nil {
-			return engine.AttemptOutput{}, permanentFailure(err)
+			return engine.AttemptOutput{}, toPermanentFailure(err)
 		}
 		return engine.AttemptOutput{Bytes: b}, nil
 	}})

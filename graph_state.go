@@ -93,8 +93,8 @@ func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 		rows[i] = graph.HistoryRow{Name: s.Name, Status: status, Output: s.Output, Attempts: int(s.Attempt), StartedAt: s.StartedAt, EndedAt: ended}
 	}
 	choices := readChoices(steps)
-	info := &GraphInfo{ID: run.Address(), Workflow: run.Workflow, Status: Status(run.Status.String()), ShapeRevision: revision, Shape: newGraphShape(shape)}
-	for i, v := range shape.NodeViews(rows, choices.hasEnded, run.Status.IsTerminal()) {
+	info := &GraphInfo{ID: run.NameOrUUID(), Workflow: run.Workflow, Status: Status(run.Status.String()), ShapeRevision: revision, Shape: newGraphShape(shape)}
+	for i, v := range shape.NodeViews(rows, choices.hasEndedNode, run.Status.IsTerminal()) {
 		n := NodeInfo{NodeShape: info.Shape.Nodes[i], State: NodeState(v.State), Attempts: v.Attempts, StartedAt: v.StartedAt, EndedAt: v.EndedAt}
 		if revision == 0 && !run.Status.IsTerminal() {
 			n.State = NodeWaiting // for the run
@@ -112,7 +112,7 @@ func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 	}
 	for _, edge := range info.Shape.Edges {
 		from := info.Nodes[shape.Index(edge.From)].State
-		info.Edges = append(info.Edges, EdgeInfo{edge, from, edge.Choice > 0 && choices.hasWon(&edge)})
+		info.Edges = append(info.Edges, EdgeInfo{edge, from, edge.Choice > 0 && choices.isWinningEdge(&edge)})
 	}
 	return info, nil
 }
@@ -201,11 +201,11 @@ func readChoices(steps []store.Step) (c recordedChoices) {
 	return c
 }
 
-func (c *recordedChoices) hasEnded(node string) bool {
+func (c *recordedChoices) hasEndedNode(node string) bool {
 	return slices.Contains(c.endedNodes, naming.Display(node))
 }
 
-func (c *recordedChoices) hasWon(edge *GraphEdge) bool {
+func (c *recordedChoices) isWinningEdge(edge *GraphEdge) bool {
 	choice := c.byName[edge.To+naming.Separator+graph.ChoiceName(edge.Choice-1)]
 	return slices.Contains(choice.Winners(), naming.Display(edge.From))
 }

@@ -23,11 +23,11 @@ const MaxWeight = store.MaxWeight
 // towards Config.MaxCrashes. A group key is a text of 1 to 512 bytes without control characters.
 func GroupKey(key string, opts ...GroupKeyOption) StartOption {
 	return func(o *startOptions) {
-		o.fail(o.given.addOnce(optionGroupKey, "GroupKey"))
-		o.fail(naming.Check("group key", key))
+		o.setFirstError(o.given.addOnce(optionGroupKey, "GroupKey"))
+		o.setFirstError(naming.Check("group key", key))
 		g := groupKeyOptions{weight: 1}
-		o.fail(applyOptions(opts, &g))
-		o.fail(g.err)
+		o.setFirstError(applyOptions(opts, &g))
+		o.setFirstError(g.err)
 		o.groupKey, o.weight = key, int32(g.weight)
 	}
 }
@@ -63,10 +63,10 @@ func Weight(n int) GroupKeyOption {
 // positive.
 func StartBy(d time.Duration) StartOption {
 	return func(o *startOptions) {
-		o.fail(o.given.addOnce(optionStartBy, "StartBy"))
+		o.setFirstError(o.given.addOnce(optionStartBy, "StartBy"))
 		o.startBy = atLeastMicrosecond(d)
 		if d <= 0 {
-			o.fail(fmt.Errorf("%w: StartBy of %v: it must be positive", ErrInvalidConfig, d))
+			o.setFirstError(fmt.Errorf("%w: StartBy of %v: it must be positive", ErrInvalidConfig, d))
 		}
 	}
 }

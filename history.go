@@ -55,7 +55,7 @@ type FailedAttempt struct {
 // [ErrNotFound] if there is no such run. The option [InGeneration] selects an older generation of the run.
 func (e *Engine) History(ctx context.Context, id string, opts ...HistoryOption) ([]Checkpoint, error) {
 	var o historyOptions
-	o.fail(applyOptions(opts, &o))
+	o.setFirstError(applyOptions(opts, &o))
 	if o.err != nil {
 		return nil, fmt.Errorf("read the history of run %q: %w", id, o.err)
 	}
@@ -81,7 +81,7 @@ func newCheckpoint(s *store.Step, view *history.View) Checkpoint {
 		c.Err = newStepError(c.Name, record.DecodeFailure(s.Error))
 	}
 	failures := record.DecodeFailures(s)
-	c.FirstFailure, c.LastFailure = publicFailedAttempt(c.Name, failures.First), publicFailedAttempt(c.Name, failures.Latest())
+	c.FirstFailure, c.LastFailure = toPublicFailedAttempt(c.Name, failures.First), toPublicFailedAttempt(c.Name, failures.Latest())
 	return c
 }
 
@@ -143,8 +143,8 @@ func (f *FailedAttempt) lastKnownTime() time.Time {
 	return f.StartedAt
 }
 
-// publicFailedAttempt converts a failed attempt of the step from its stored form. It returns nil for nil.
-func publicFailedAttempt(step string, a *record.FailedAttempt) *FailedAttempt {
+// toPublicFailedAttempt converts a failed attempt of the step from its stored form. It returns nil for nil.
+func toPublicFailedAttempt(step string, a *record.FailedAttempt) *FailedAttempt {
 	if a == nil {
 		return nil
 	}

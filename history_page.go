@@ -47,9 +47,9 @@ const (
 // is negative, or Limit is negative or greater than 1000.
 func (e *Engine) HistoryPage(ctx context.Context, id string, part HistoryPart, opts ...HistoryOption) (*HistoryPage, error) {
 	var o historyOptions
-	o.fail(applyOptions(opts, &o))
+	o.setFirstError(applyOptions(opts, &o))
 	if part.From < 0 || part.Limit < 0 || part.Limit > maxPageLimit {
-		o.fail(fmt.Errorf("%w: a part of a history from %d with the limit %d: use 0 or more, and 1 to %d", ErrInvalidConfig, part.From, part.Limit, maxPageLimit))
+		o.setFirstError(fmt.Errorf("%w: a part of a history from %d with the limit %d: use 0 or more, and 1 to %d", ErrInvalidConfig, part.From, part.Limit, maxPageLimit))
 	}
 	if o.err != nil {
 		return nil, fmt.Errorf("read the history of run %q: %w", id, o.err)

@@ -124,7 +124,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
-	unexecuted, err := e.inner.HasNoWorker(ctx, r, now)
+	unexecuted, err := e.inner.IsRunWithoutWorker(ctx, r, now)
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
@@ -150,21 +150,21 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	view := history.NewView(r, outline.Choices, now)
 	for i := range outline.OpenCalls {
 		if s := &outline.OpenCalls[i]; view.MayWait(s) {
-			info.addWait(s)
+			info.addOpenCall(s)
 		}
 	}
 	if !r.Status.IsTerminal() {
-		permits, err := e.inner.Store().RunPermits(ctx, r.UUID)
+		permits, err := e.inner.Store().PermitsOfRun(ctx, r.UUID)
 		if err != nil {
 			return nil, fmt.Errorf("get run %q: %w", id, err)
 		}
 		for i := range permits {
 			info.addPermitWait(&permits[i])
 		}
-		if info.KeyWait, err = e.readKeyWait(ctx, r, now); err != nil {
+		if info.KeyWait, err = e.readStartKeyWait(ctx, r, now); err != nil {
 			return nil, fmt.Errorf("get run %q: %w", id, err)
 		}
-		if err := e.addQueuePlace(ctx, r, info); err != nil {
+		if err := e.addQueuePlaceToInfo(ctx, r, info); err != nil {
 			return nil, fmt.Errorf("get run %q: %w", id, err)
 		}
 	}
@@ -190,11 +190,11 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	return e.inner.Now(ctx)
 }
 
-// addWait adds a call that has no outcome yet.
-func (info *RunInfo) addWait(s *store.Step) {
+// addOpenCall adds a call that has no outcome yet.
+func (info *RunInfo) addOpenCall(s *store.Step) {
 	w := OpenCall{Name: naming.Display(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
 	failures := record.DecodeFailures(s)
-	w.LastFailure = publicFailedAttempt(w.Name, failures.Latest())
+	w.LastFailure = toPublicFailedAttempt(w.Name, failures.Latest())
 	info.OpenCalls = append(info.OpenCalls, w)
 	if f := w.LastFailure; f != nil && (info.LastFailure == nil || f.lastKnownTime().After(info.LastFailure.lastKnownTime())) {
 		info.LastFailure = f
@@ -219,7 +219,7 @@ func (info *RunInfo) addPermitWait(p *store.QueuedPermit) {
 // newRunInfo converts the run's own row.
 func newRunInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
-		ID: r.Address(), Name: childCallName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version,
+		ID: r.NameOrUUID(), Name: childCallName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version,
 		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch.Count), Crashes: int(r.Crashes),
 		Input: payload.Shown(r.Input), Output: payload.Shown(r.Output),
 		Detached: r.Detached, PausedBy: r.PausedBy,

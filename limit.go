@@ -50,7 +50,7 @@ func (l *Limit) Name() string { return l.name }
 type LimitOption func(*limitOptions)
 
 type limitOptions struct {
-	commonOptions
+	givenOptions
 	bounds LimitBounds
 }
 
@@ -64,10 +64,10 @@ const (
 // The argument n must be positive.
 func Concurrent(n int) LimitOption {
 	return func(o *limitOptions) {
-		o.addOption(optionConcurrent, "Concurrent")
+		o.addOptionOnce(optionConcurrent, "Concurrent")
 		o.bounds.Concurrent = n
 		if n <= 0 {
-			o.fail(fmt.Errorf("%w: Concurrent(%d): it must be positive; leave the option out for no bound", ErrInvalidConfig, n))
+			o.setFirstError(fmt.Errorf("%w: Concurrent(%d): it must be positive; leave the option out for no bound", ErrInvalidConfig, n))
 		}
 	}
 }
@@ -77,10 +77,10 @@ func Concurrent(n int) LimitOption {
 // nothing for the longest of Config.Lease, per, and per*Burst/n. The arguments n and per must be positive.
 func Rate(n int, per time.Duration) LimitOption {
 	return func(o *limitOptions) {
-		o.addOption(optionRate, "Rate")
+		o.addOptionOnce(optionRate, "Rate")
 		o.bounds.Rate, o.bounds.Period = n, per
 		if n <= 0 || per <= 0 {
-			o.fail(fmt.Errorf("%w: Rate(%d, %v): both must be positive; leave the option out for no bound", ErrInvalidConfig, n, per))
+			o.setFirstError(fmt.Errorf("%w: Rate(%d, %v): both must be positive; leave the option out for no bound", ErrInvalidConfig, n, per))
 		}
 	}
 }
@@ -89,10 +89,10 @@ func Rate(n int, per time.Duration) LimitOption {
 // argument n must be positive.
 func Burst(n int) LimitOption {
 	return func(o *limitOptions) {
-		o.addOption(optionBurst, "Burst")
+		o.addOptionOnce(optionBurst, "Burst")
 		o.bounds.Burst = n
 		if n <= 0 {
-			o.fail(fmt.Errorf("%w: Burst(%d): it must be positive", ErrInvalidConfig, n))
+			o.setFirstError(fmt.Errorf("%w: Burst(%d): it must be positive", ErrInvalidConfig, n))
 		}
 	}
 }
@@ -153,17 +153,17 @@ func newLimitBounds(s store.LimitSettings) LimitBounds {
 // function may still be executing while another step has the permit.
 func (l *Limit) Permit(opts ...PermitOption) StepOption {
 	return func(o *stepOptions) {
-		o.addOption(optionPermit, "Permit")
+		o.addOptionOnce(optionPermit, "Permit")
 		if l == nil {
-			o.fail(fmt.Errorf("%w: the *Limit is nil: make it with NewLimit", ErrInvalidConfig))
+			o.setFirstError(fmt.Errorf("%w: the *Limit is nil: make it with NewLimit", ErrInvalidConfig))
 			return
 		}
 		p := permitOptions{units: 1}
-		o.fail(l.err)
-		o.fail(applyOptions(opts, &p))
-		o.fail(p.err)
+		o.setFirstError(l.err)
+		o.setFirstError(applyOptions(opts, &p))
+		o.setFirstError(p.err)
 		if most := l.settings.CapUnits(p.units); most < p.units {
-			o.fail(fmt.Errorf("%w: Units(%d) of limit %q, which grants at most %d at once: ask for fewer, or raise Concurrent and Burst",
+			o.setFirstError(fmt.Errorf("%w: Units(%d) of limit %q, which grants at most %d at once: ask for fewer, or raise Concurrent and Burst",
 				ErrInvalidConfig, p.units, l.name, most))
 		}
 		o.permit = &engine.PermitSpec{Limit: l.name, Key: p.key, Units: p.units, Settings: l.settings}
@@ -174,7 +174,7 @@ func (l *Limit) Permit(opts ...PermitOption) StepOption {
 type PermitOption func(*permitOptions)
 
 type permitOptions struct {
-	commonOptions
+	givenOptions
 	key   string
 	units int
 }
@@ -188,8 +188,8 @@ const (
 // different keys do not wait for each other.
 func LimitKey(key string) PermitOption {
 	return func(o *permitOptions) {
-		o.addOption(optionLimitKey, "LimitKey")
-		o.fail(naming.Check("limit key", key))
+		o.addOptionOnce(optionLimitKey, "LimitKey")
+		o.setFirstError(naming.Check("limit key", key))
 		o.key = key
 	}
 }
@@ -199,10 +199,10 @@ func LimitKey(key string) PermitOption {
 // as many units as the limit grants at once.
 func Units(n int) PermitOption {
 	return func(o *permitOptions) {
-		o.addOption(optionUnits, "Units")
+		o.addOptionOnce(optionUnits, "Units")
 		o.units = n
 		if n <= 0 || n > math.MaxInt32 {
-			o.fail(fmt.Errorf("%w: Units(%d): it must be from 1 to %d", ErrInvalidConfig, n, math.MaxInt32))
+			o.setFirstError(fmt.Errorf("%w: Units(%d): it must be from 1 to %d", ErrInvalidConfig, n, math.MaxInt32))
 		}
 	}
 }
@@ -285,7 +285,7 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts 
 // code has declared it, [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "reset", name, opts, func(o *controlOptions) error {
-		err := e.inner.ResetLimit(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})
+		err := e.inner.ResetLimit(ctx, store.DeleteOrResetRequest{Name: name, Actor: o.actor, Reason: o.reason})
 		if errors.Is(err, engine.ErrNotDeclared) {
 			return fmt.Errorf("%w: cannot reset limit %q: no code has declared it: use DeleteLimit to remove its bounds", ErrState, name)
 		}
@@ -300,16 +300,16 @@ func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOpt
 // limit, [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) DeleteLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "delete", name, opts, func(o *controlOptions) error {
-		return e.inner.DeleteLimit(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})
+		return e.inner.DeleteLimit(ctx, store.DeleteOrResetRequest{Name: name, Actor: o.actor, Reason: o.reason})
 	})
 }
 
 // changeLimit checks the arguments of a method that changes a limit, and calls change.
 func (e *Engine) changeLimit(ctx context.Context, verb, name string, opts []ControlOption, change func(*controlOptions) error) error {
-	err := e.checkMayWrite(ctx, "a change of a limit", "a step")
+	err := e.checkUsableOutsideWorkflow(ctx, "a change of a limit", "a step")
 	var o controlOptions
 	if err == nil {
-		o, err = applyReasonOptions("a change of a limit", opts)
+		o, err = applyActorReasonOptions("a change of a limit", opts)
 	}
 	if err == nil {
 		err = naming.Check("limit", name)

@@ -19,13 +19,13 @@ type lateReply struct {
 	places  []time.Time // that the store has returned
 }
 
-func (s *lateReply) Permits(ctx context.Context, b *store.PermitBatch) error {
+func (s *lateReply) GrantAndReturnPermits(ctx context.Context, b *store.PermitBatch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range b.Requests {
 		s.arrived = append(s.arrived, a.ArrivedAt)
 	}
-	err := s.Store.Permits(ctx, b)
+	err := s.Store.GrantAndReturnPermits(ctx, b)
 	for _, a := range b.Requests {
 		if s.places = append(s.places, a.ArrivedAt); len(s.places) == 1 {
 			a.GrantedAt = a.GrantedAt.Add(-time.Second)

@@ -17,10 +17,10 @@ type askCounter struct {
 	asks, calls atomic.Int64
 }
 
-func (s *askCounter) Permits(ctx context.Context, b *store.PermitBatch) error {
+func (s *askCounter) GrantAndReturnPermits(ctx context.Context, b *store.PermitBatch) error {
 	s.asks.Add(int64(len(b.Requests)))
 	s.calls.Add(1)
-	return s.Store.Permits(ctx, b)
+	return s.Store.GrantAndReturnPermits(ctx, b)
 }
 
 // completes waits for the results of runs, and returns how long that took.

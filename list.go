@@ -78,7 +78,7 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)
 	}
 	if reached != (uuid.UUID{}) {
-		page.Next, page.SearchedTo = reached.String(), store.TimeOf(reached)
+		page.Next, page.SearchedTo = reached.String(), store.TimeOfUUID(reached)
 	}
 	if len(rows) > limit {
 		rows = rows[:limit]
@@ -107,7 +107,7 @@ func (e *Engine) Tree(ctx context.Context, id string) (*RunNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.inner.Store().Tree(ctx, root.UUID)
+	rows, err := e.inner.Store().RunTree(ctx, root.UUID)
 	if err != nil {
 		return nil, fmt.Errorf("read the tree of run %q: %w", id, err)
 	}
@@ -135,8 +135,8 @@ type TreeCounts struct {
 	OpenCalls map[Kind]int
 }
 
-// Counts counts the run with the given ID and all its descendants. Counts returns [ErrNotFound] if there is no such run.
-func (e *Engine) Counts(ctx context.Context, id string) (TreeCounts, error) {
+// TreeCounts counts the run with the given ID and all its descendants. Counts returns [ErrNotFound] if there is no such run.
+func (e *Engine) TreeCounts(ctx context.Context, id string) (TreeCounts, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
 	}
@@ -148,7 +148,7 @@ func (e *Engine) Counts(ctx context.Context, id string) (TreeCounts, error) {
 	if err != nil {
 		return TreeCounts{}, err
 	}
-	rows, err := e.inner.Store().TreeCounts(ctx, root.UUID, now)
+	rows, err := e.inner.Store().RunTreeCounts(ctx, root.UUID, now)
 	if err != nil {
 		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
 	}
@@ -168,11 +168,11 @@ func Tag(key, value string) StartOption {
 	return func(o *startOptions) {
 		for _, t := range o.tags {
 			if t.Key == key {
-				o.fail(fmt.Errorf("%w: the option Tag is given twice for %q: leave one of them out", ErrInvalidConfig, key))
+				o.setFirstError(fmt.Errorf("%w: the option Tag is given twice for %q: leave one of them out", ErrInvalidConfig, key))
 			}
 		}
 		o.tags = append(o.tags, store.Tag{Key: key, Value: value})
-		o.fail(naming.CheckTag(key, value))
+		o.setFirstError(naming.CheckTag(key, value))
 	}
 }
 
@@ -181,22 +181,22 @@ func Tag(key, value string) StartOption {
 // no control characters. With the options [Reason] or [Actor], an [Event] records the change of the tags, unless the run has
 // the given tags already. SetTags returns [ErrNotFound] or [ErrInvalidName].
 func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string, opts ...ControlOption) error {
-	if err := e.checkMayWrite(ctx, "a change of tags", "Ctx.SetTags"); err != nil {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a change of tags", "Ctx.SetTags"); err != nil {
 		return fmt.Errorf("tag run %q: %w", id, err)
 	}
 	list, err := sortedTags(tags)
 	if err != nil {
 		return err
 	}
-	o, err := applyReasonOptions("a change of tags", opts)
+	o, err := applyActorReasonOptions("a change of tags", opts)
 	if err != nil {
 		return fmt.Errorf("tag run %q: %w", id, err)
 	}
 	if err := e.inner.CheckOutsideTx(ctx, "a change of tags"); err != nil {
 		return err
 	}
-	act := o.act()
-	if act.IsRecorded() {
+	act := o.actorAndReason()
+	if act.HasActorOrReason() {
 		if act.At, err = e.inner.Now(ctx); err != nil {
 			return fmt.Errorf("tag run %q: %w", id, err)
 		}

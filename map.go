@@ -36,7 +36,7 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 	if err != nil {
 		return nil, err
 	}
-	scope, counted, err := c.callScope().OpenMap(name, where, len(items))
+	scope, counted, err := c.callScope().OpenMapScope(name, where, len(items))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ type mapCall[In, Out any] struct {
 // executeItems executes the items in goroutines that the run owns.
 func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 	var failed bool
-	m.hasRow, failed = m.c.scope.WhichHaveBegun(m.names)
+	m.hasRow, failed = m.c.scope.FindBegunCalls(m.names)
 	m.stopped.Store(failed && !m.options.collectsErrors)
 	var working sync.WaitGroup
 	for range min(m.options.parallel, len(m.items)) {
@@ -104,15 +104,15 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 	}
 	for i, err := range m.errs {
 		if err != nil {
-			m.noteOtherItems(err, m.errs[i+1:])
+			m.addOtherFailedItems(err, m.errs[i+1:])
 			return nil, err
 		}
 	}
 	return m.results, nil
 }
 
-// noteOtherItems notes in the first error which other items have failed, so that a retry of the run executes all of them again.
-func (m *mapCall[In, Out]) noteOtherItems(first error, others []error) {
+// addOtherFailedItems notes in the first error which other items have failed, so that a retry of the run executes all of them again.
+func (m *mapCall[In, Out]) addOtherFailedItems(first error, others []error) {
 	step, ok := first.(*StepError)
 	for _, err := range others {
 		if other, is := err.(*StepError); ok && is {
@@ -161,7 +161,7 @@ func itemNames[In any](name string, items []In, given any) ([]string, error) {
 type MapOption func(*mapOptions)
 
 type mapOptions struct {
-	commonOptions
+	givenOptions
 	parallel       int
 	collectsErrors bool
 	key            any
@@ -177,7 +177,7 @@ const (
 // Parallel sets how many items are executed at once. The default is 16.
 func Parallel(n int) MapOption {
 	return func(o *mapOptions) {
-		o.addOption(optionParallel, "Parallel")
+		o.addOptionOnce(optionParallel, "Parallel")
 		o.parallel = n
 		if n < 1 {
 			o.err = fmt.Errorf("%w: Parallel(%d): it must be at least 1", ErrInvalidConfig, n)
@@ -188,7 +188,7 @@ func Parallel(n int) MapOption {
 // Collect makes Map execute every item, even if some items fail.
 func Collect() MapOption {
 	return func(o *mapOptions) {
-		o.addOption(optionCollect, "Collect")
+		o.addOptionOnce(optionCollect, "Collect")
 		o.collectsErrors = true
 	}
 }
@@ -197,7 +197,7 @@ func Collect() MapOption {
 // [ErrDuplicateStep] for two items with the same key.
 func Key[In any](key func(In) string) MapOption {
 	return func(o *mapOptions) {
-		o.addOption(optionKey, "Key")
+		o.addOptionOnce(optionKey, "Key")
 		o.key = key
 	}
 }

@@ -46,13 +46,13 @@ func (e *Engine) SetPriority(ctx context.Context, id string, priority int, opts 
 
 // moveRun makes the change, unless its arguments are invalid.
 func (e *Engine) moveRun(ctx context.Context, verb Verb, id string, m *store.MoveRunRequest, invalid error, opts []ControlOption) error {
-	err := e.checkMayWrite(ctx, "a change of a run's queue or priority", "the options InQueue and Priority")
+	err := e.checkUsableOutsideWorkflow(ctx, "a change of a run's queue or priority", "the options InQueue and Priority")
 	if err == nil {
 		err = invalid
 	}
 	if err == nil {
 		var o controlOptions
-		o, err = applyReasonOptions("a change of a run's queue or priority", opts)
+		o, err = applyActorReasonOptions("a change of a run's queue or priority", opts)
 		m.Actor, m.Reason = o.actor, o.reason
 	}
 	if err != nil {

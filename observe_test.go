@@ -59,7 +59,7 @@ func TestCountsTellWhatIsWaitedFor(t *testing.T) {
 		read(w.Start(within(t), e, 0, durable.ID("run")))(t)
 		var got durable.TreeCounts
 		for ctx := within(t); got.OpenCalls["receive"] == 0; {
-			got = read(e.Counts(ctx, "run"))(t)
+			got = read(e.TreeCounts(ctx, "run"))(t)
 		}
 		if got.Delayed != 1 || fmt.Sprint(got.OpenCalls) != "map[child:2 receive:1]" || got.Statuses[durable.StatusPending] != 1 {
 			t.Errorf("got %+v", got)
@@ -134,7 +134,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			commit(&store.Batch{Starts: []*store.StartWrite{{Run: kid, ParentEpoch: r.Epoch}}, Steps: []*store.StepWrite{{Step: step}}})
 			if bits != 0 {
 				o := &store.ControlRequest{Verb: store.VerbCancel, Scope: store.CancelRunItself, Runs: []store.UUID{id}, Now: r.CreatedAt}
-				if err := s.Control(within(t), o); err != nil {
+				if err := s.ControlRuns(within(t), o); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -31,7 +31,7 @@ func TestOlderWorkerPreventsSetting(t *testing.T) {
 		old := store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning}
 		beat := func(w store.Worker, until time.Time) {
 			t.Helper()
-			if _, err := s.Renew(ctx, store.Heartbeat{Worker: w, LeaseUntil: until}); err != nil {
+			if _, err := s.RenewLeases(ctx, store.Heartbeat{Worker: w, LeaseUntil: until}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -68,7 +68,7 @@ func TestDeclarationsWaitForOlderWorkers(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
 		old := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning}, LeaseUntil: time.Now().Add(time.Hour)}
-		if _, err := s.Renew(ctx, old); err != nil {
+		if _, err := s.RenewLeases(ctx, old); err != nil {
 			t.Fatal(err)
 		}
 		limit := durable.NewLimit("stripe", durable.Concurrent(1))
@@ -94,7 +94,7 @@ func TestDeclarationsWaitForOlderWorkers(t *testing.T) {
 			t.Errorf("%d schedules while an older worker lives, %v", len(all), err)
 		}
 		old.LeaseUntil = time.Now().Add(-time.Second)
-		if _, err := s.Renew(ctx, old); err != nil {
+		if _, err := s.RenewLeases(ctx, old); err != nil {
 			t.Fatal(err)
 		}
 		waitFor(t, func() bool {
@@ -117,7 +117,7 @@ func TestGenerationsWaitForOlderWorkers(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
 		old := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, Schema: store.FirstSchemaWithRepairs - 1}, LeaseUntil: time.Now().Add(time.Hour)}
-		if _, err := s.Renew(ctx, old); err != nil {
+		if _, err := s.RenewLeases(ctx, old); err != nil {
 			t.Fatal(err)
 		}
 		var l keyLedger
@@ -140,7 +140,7 @@ func TestGenerationsWaitForOlderWorkers(t *testing.T) {
 			}
 		}
 		old.LeaseUntil = time.Now().Add(-time.Second)
-		if _, err := s.Renew(ctx, old); err != nil {
+		if _, err := s.RenewLeases(ctx, old); err != nil {
 			t.Fatal(err)
 		}
 		bank.fixed.Store(true)

@@ -32,11 +32,11 @@ func (s *markStore) Commit(ctx context.Context, b *store.Batch) error {
 	return err
 }
 
-func (s *markStore) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+func (s *markStore) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	if s.deaf.Load() {
 		return store.RenewResult{}, store.ErrUnavailable
 	}
-	return s.Store.Renew(ctx, h)
+	return s.Store.RenewLeases(ctx, h)
 }
 
 // If a pause or a cancel was acknowledged before the marker is written, the process learns of it from the outcome of that write:

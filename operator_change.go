@@ -11,7 +11,7 @@ import (
 // declarations of code, and it does not record triggers and backfills, which are in the events of the runs that they start. A
 // call that changes nothing, such as the pause of a paused queue, is not recorded.
 //
-// A deleted queue, limit or schedule has no OperatorChange. An [Event] records who deleted it and why, if the call has a [Reason] or an
+// A deleted queue, limit or schedule has no LastChange. An [Event] records who deleted it and why, if the call has a [Reason] or an
 // [Actor], and the process that deletes it logs both at Info. If code still declares a deleted queue or schedule,
 // [Engine.Queues] and [Engine.Schedules] may return the deletion.
 type OperatorChange struct {

@@ -60,7 +60,7 @@ func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error)
 	if f.GroupKey != "" || f.Held { // it matches no runs that have ended
 		return nil, nil
 	}
-	rows, err := e.inner.Store().Failures(ctx, filter, maxCounted, maxFailureGroups)
+	rows, err := e.inner.Store().FailureGroups(ctx, filter, maxCounted, maxFailureGroups)
 	if err != nil {
 		return nil, fmt.Errorf("group failures: %w", err)
 	}
@@ -69,7 +69,7 @@ func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error)
 		r := &rows[i]
 		groups[i] = FailureGroup{
 			FailureKey: FailureKey(r.Key), Runs: r.Runs, More: r.More, First: r.First, Last: r.Last,
-			ID: r.Newest.Address(), RunID: r.Newest.UUID.String(), Err: newRunError(&r.Newest),
+			ID: r.Newest.NameOrUUID(), RunID: r.Newest.UUID.String(), Err: newRunError(&r.Newest),
 		}
 	}
 	slices.SortStableFunc(groups, func(l, r FailureGroup) int {
@@ -114,21 +114,21 @@ func (e *Engine) EventCursor(ctx context.Context) (string, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return "", fmt.Errorf("find the newest event: %w", err)
 	}
-	cursor, err := e.inner.Store().LastEvent(ctx)
+	cursor, err := e.inner.Store().LastEventCursor(ctx)
 	if err != nil {
 		return "", fmt.Errorf("find the newest event: %w", err)
 	}
 	return cursor, nil
 }
 
-// maxMarkedCalls is how many calls of each run ChangeMarks considers.
+// maxMarkedCalls is how many calls of each run RunFingerprints considers.
 const maxMarkedCalls = 10_000
 
-// ChangeMarks returns a mark for each of the runs with the given UUIDs. The mark of a run is a text that changes when the run
+// RunFingerprints returns a mark for each of the runs with the given UUIDs. The mark of a run is a text that changes when the run
 // or one of its calls changes. A program that shows runs compares marks to learn which runs to read again. One query returns
-// the marks of all given runs. The mark of a run that does not exist is empty. ChangeMarks considers at most 10,000 calls of a
-// run: a change of a further call may not change the mark. ChangeMarks returns [ErrInvalidConfig] for a text that is no UUID.
-func (e *Engine) ChangeMarks(ctx context.Context, runIDs ...string) ([]string, error) {
+// the marks of all given runs. The mark of a run that does not exist is empty. RunFingerprints considers at most 10,000 calls of a
+// run: a change of a further call may not change the mark. RunFingerprints returns [ErrInvalidConfig] for a text that is no UUID.
+func (e *Engine) RunFingerprints(ctx context.Context, runIDs ...string) ([]string, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read marks of changes: %w", err)
 	}
@@ -136,14 +136,14 @@ func (e *Engine) ChangeMarks(ctx context.Context, runIDs ...string) ([]string, e
 	for i, text := range runIDs {
 		id, err := uuid.Parse(text)
 		if err != nil {
-			return nil, fmt.Errorf("%w: ChangeMarks was called with %.40q: give UUIDs, as RunInfo.RunID is", ErrInvalidConfig, text)
+			return nil, fmt.Errorf("%w: RunFingerprints was called with %.40q: give UUIDs, as RunInfo.RunID is", ErrInvalidConfig, text)
 		}
 		ids[i] = id
 	}
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	marks, err := e.inner.Store().ChangeMarks(ctx, ids, maxMarkedCalls)
+	marks, err := e.inner.Store().RunFingerprints(ctx, ids, maxMarkedCalls)
 	if err != nil {
 		return nil, fmt.Errorf("read marks of changes: %w", err)
 	}
@@ -169,7 +169,7 @@ func (e *Engine) OldestDue(ctx context.Context) ([]DueRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	lanes, err := e.inner.Store().OverdueLanes(ctx, now, store.FirstLane, maxCounted)
+	lanes, err := e.inner.Store().OverdueClaimLanes(ctx, now, store.FirstLane, maxCounted)
 	if err != nil {
 		return nil, fmt.Errorf("find due runs: %w", err)
 	}

@@ -43,11 +43,11 @@ func (s *cutOff) Commit(ctx context.Context, b *store.Batch) error {
 	return err
 }
 
-func (s *cutOff) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+func (s *cutOff) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	if err := s.away(); err != nil {
 		return store.RenewResult{}, err
 	}
-	return s.Store.Renew(ctx, h)
+	return s.Store.RenewLeases(ctx, h)
 }
 
 func (s *cutOff) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
@@ -106,11 +106,11 @@ type deafRenewals struct {
 	off atomic.Bool
 }
 
-func (s *deafRenewals) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+func (s *deafRenewals) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	if s.off.Load() {
 		return store.RenewResult{}, store.ErrUnavailable
 	}
-	return s.Store.Renew(ctx, h)
+	return s.Store.RenewLeases(ctx, h)
 }
 
 // A process loses a lease, and claims the run again before its renewal loop notices: the new execution completes the run, and the

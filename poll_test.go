@@ -31,20 +31,20 @@ func (s *reads) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status,
 	return s.Store.Statuses(ctx, runs)
 }
 
-func (s *reads) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
+func (s *reads) GetRunsSelectingPayloads(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	if with&store.WithInput != 0 {
 		s.inputs.Add(int64(len(refs)))
 	}
 	if with&store.WithOutputAndError != 0 {
 		s.whole.Add(int64(len(refs)))
 	}
-	return s.Store.Find(ctx, refs, with)
+	return s.Store.GetRunsSelectingPayloads(ctx, refs, with)
 }
 
-func (s *reads) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
+func (s *reads) GetRuns(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
 	s.inputs.Add(int64(len(refs)))
 	s.whole.Add(int64(len(refs)))
-	return s.Store.Get(ctx, refs)
+	return s.Store.GetRuns(ctx, refs)
 }
 
 // Waiting for a run reads only its status until it has ended; then its outcome is read once. Control calls read no payload
@@ -73,7 +73,7 @@ func TestWaitingForARunReadsItsStatusOnly(t *testing.T) {
 			if err := client.SetTags(within(t), run.ID(), map[string]string{"a.b": "c"}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := client.Counts(within(t), run.ID()); err != nil {
+			if _, err := client.TreeCounts(within(t), run.ID()); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := w.Handle(within(t), client, run.ID()); err != nil {

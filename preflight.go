@@ -75,7 +75,7 @@ func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, err
 	p := preflightCall{e: e, replays: replays, neededCounts: make(map[NeededChange]int)}
 	var before uuid.UUID
 	for {
-		rows, err := e.inner.Store().List(ctx, filter, before, preflightPageSize)
+		rows, err := e.inner.Store().ListRuns(ctx, filter, before, preflightPageSize)
 		if err == nil && len(rows) > 0 {
 			before = rows[len(rows)-1].UUID
 			err = p.replayPage(ctx, rows)
@@ -105,7 +105,7 @@ func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error
 	for i, r := range rows {
 		refs[i], ids[i] = store.RunRef{UUIDOrName: r.UUID.String()}, r.UUID
 	}
-	full, err := p.e.inner.Store().Find(ctx, refs, store.WithInput)
+	full, err := p.e.inner.Store().GetRunsSelectingPayloads(ctx, refs, store.WithInput)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error
 
 // replayRun replays one run. The result of the engine is empty if the run's workflow is not known here.
 func (p *preflightCall) replayRun(row *store.Run, history []store.Step) (PreflightRun, engine.PreflightResult) {
-	r := PreflightRun{ID: row.Address(), Workflow: row.Workflow, Status: Status(row.Status.String())}
+	r := PreflightRun{ID: row.NameOrUUID(), Workflow: row.Workflow, Status: Status(row.Status.String())}
 	if !p.e.inner.HasWorkflow(row.Workflow) {
 		r.Unknown = true
 		return r, engine.PreflightResult{}

@@ -13,9 +13,9 @@ import (
 // the queue of its parent. The name of a queue is a text of 1 to 512 bytes without control characters.
 func InQueue(name string) StartOption {
 	return func(o *startOptions) {
-		o.addOption(optionQueue, "InQueue")
+		o.addOptionOnce(optionQueue, "InQueue")
 		o.queue = name
-		o.fail(naming.Check("queue", name))
+		o.setFirstError(naming.Check("queue", name))
 	}
 }
 
@@ -35,9 +35,9 @@ const (
 // runs of a lower priority are not executed.
 func Priority(n int) StartOption {
 	return func(o *startOptions) {
-		o.addOption(optionPriority, "Priority")
+		o.addOptionOnce(optionPriority, "Priority")
 		if err := checkPriority(n); err != nil {
-			o.fail(err)
+			o.setFirstError(err)
 			return
 		}
 		o.priority = new(int16(n))

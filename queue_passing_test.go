@@ -36,7 +36,7 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 		now := orFail(s.Now(ctx))(t).Add(time.Millisecond)
 		for more := true; more; {
 			a := store.AdmissionRequest{Queue: "mail", Now: now, CloseAfterRewind: time.Minute}
-			if err := s.Admit(ctx, &a); err != nil {
+			if err := s.AdmitRuns(ctx, &a); err != nil {
 				t.Fatal(err)
 			}
 			more = a.HasMoreWork || a.QueueLocked

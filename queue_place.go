@@ -99,9 +99,9 @@ func (p *QueuePlace) String() string {
 	return text
 }
 
-// addQueuePlace adds the place of a run that has not ended.
-func (e *Engine) addQueuePlace(ctx context.Context, r *store.Run, info *RunInfo) error {
-	p, err := e.inner.Store().QueuedRun(ctx, r.UUID)
+// addQueuePlaceToInfo adds the place of a run that has not ended.
+func (e *Engine) addQueuePlaceToInfo(ctx context.Context, r *store.Run, info *RunInfo) error {
+	p, err := e.inner.Store().QueuePlaceOfRun(ctx, r.UUID)
 	if err != nil || p == nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (e *Engine) addQueuePlace(ctx context.Context, r *store.Run, info *RunInfo)
 		at.Queue = r.Queue
 	}
 	if at.State == PlaceOutside {
-		if at.outsideReason, err = e.explainOutside(ctx, r, info.KeyWait); err != nil {
+		if at.outsideReason, err = e.explainNotInQueue(ctx, r, info.KeyWait); err != nil {
 			return err
 		}
 	}
@@ -130,8 +130,8 @@ func (e *Engine) addQueuePlace(ctx context.Context, r *store.Run, info *RunInfo)
 	return nil
 }
 
-// explainOutside returns in words why a run that has not ended is neither in line nor executed.
-func (e *Engine) explainOutside(ctx context.Context, r *store.Run, key *KeyWait) (string, error) {
+// explainNotInQueue returns in words why a run that has not ended is neither in line nor executed.
+func (e *Engine) explainNotInQueue(ctx context.Context, r *store.Run, key *KeyWait) (string, error) {
 	now, err := e.inner.Now(ctx)
 	if err != nil {
 		return "", err

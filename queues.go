@@ -153,7 +153,7 @@ func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOp
 // DeleteQueue are [Reason] and [Actor]. DeleteQueue returns [ErrNotFound] if the queue has no settings.
 func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "delete", name, opts, func(o *controlOptions) error {
-		return e.inner.DeleteQueue(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})
+		return e.inner.DeleteQueue(ctx, store.DeleteOrResetRequest{Name: name, Actor: o.actor, Reason: o.reason})
 	})
 }
 
@@ -163,7 +163,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOp
 // declares it, and [ErrSchema] as SetQueue does.
 func (e *Engine) ResetQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "reset", name, opts, func(o *controlOptions) error {
-		err := e.inner.ResetQueue(ctx, store.OperatorRequest{Name: name, Actor: o.actor, Reason: o.reason})
+		err := e.inner.ResetQueue(ctx, store.DeleteOrResetRequest{Name: name, Actor: o.actor, Reason: o.reason})
 		if errors.Is(err, engine.ErrNotDeclared) {
 			return fmt.Errorf("%w: cannot reset queue %q: no code declares it in Config.QueueSettings: use DeleteQueue to remove its settings", ErrState, name)
 		}
@@ -173,10 +173,10 @@ func (e *Engine) ResetQueue(ctx context.Context, name string, opts ...ControlOpt
 
 // changeQueue checks the arguments of a method that changes a queue, and calls change.
 func (e *Engine) changeQueue(ctx context.Context, verb, name string, opts []ControlOption, change func(*controlOptions) error) error {
-	err := e.checkMayWrite(ctx, "a change of a queue", "a step")
+	err := e.checkUsableOutsideWorkflow(ctx, "a change of a queue", "a step")
 	var o controlOptions
 	if err == nil {
-		o, err = applyReasonOptions("a change of a queue", opts)
+		o, err = applyActorReasonOptions("a change of a queue", opts)
 	}
 	if err == nil {
 		err = naming.Check("queue", name)

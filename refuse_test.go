@@ -244,7 +244,7 @@ func TestTextsThatNoDatabaseKeeps(t *testing.T) {
 				"signal":  func() error { return e.Signal(within(t), id, "s", 1) },
 				"history": func() error { _, err := e.History(within(t), id); return err },
 				"tree":    func() error { _, err := e.Tree(within(t), id); return err },
-				"counts":  func() error { _, err := e.Counts(within(t), id); return err },
+				"counts":  func() error { _, err := e.TreeCounts(within(t), id); return err },
 				"tags":    func() error { return e.SetTags(within(t), id, map[string]string{"a.b": "c"}) },
 				"export":  func() error { _, err := e.Export(within(t), id); return err },
 			} {

@@ -46,7 +46,7 @@ func TestRegistrationsThatCannotWorkAreRefused(t *testing.T) {
 
 // The error of a branch that decided a choice is recorded as that error, with the branch.
 func TestRecordedFailureOfAChoice(t *testing.T) {
-	f := toRecordedRunFailure(&decisiveError{&decisiveError{errors.New("no luck"), "a/b"}, "a"})
+	f := toRecordedRunFailure(&choiceDecidingError{&choiceDecidingError{errors.New("no luck"), "a/b"}, "a"})
 	if f.Message != "no luck" || f.Type != "*errors.errorString" || !slices.Equal(f.Branches, []string{"a", "a/b"}) {
 		t.Errorf("%+v", f)
 	}

@@ -100,7 +100,7 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 	if err != nil {
 		return all, err
 	}
-	if err := checkHasCondition(&filter, VerbRetry); err != nil {
+	if err := checkFilterNotEmpty(&filter, VerbRetry); err != nil {
 		return all, err
 	}
 	if filter.Roots = true; len(filter.Statuses) == 0 {
@@ -108,7 +108,7 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 	}
 	var before uuid.UUID
 	for {
-		rows, err := e.inner.Store().List(ctx, filter, before, controlPageSize)
+		rows, err := e.inner.Store().ListRuns(ctx, filter, before, controlPageSize)
 		if err != nil || len(rows) == 0 {
 			return all, err
 		}
@@ -121,7 +121,7 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 			case err == nil:
 				all.Repaired = append(all.Repaired, newRepaired(runs))
 			case isRefusedRepair(err):
-				all.Refused = append(all.Refused, RefusedRepair{ID: row.Address(), Err: err})
+				all.Refused = append(all.Refused, RefusedRepair{ID: row.NameOrUUID(), Err: err})
 			default:
 				return all, err
 			}
@@ -146,9 +146,9 @@ func isRefusedRepair(err error) bool {
 // which is dropped as a whole.
 func From(step string) ControlOption {
 	return func(o *controlOptions) {
-		o.addOption(optionFrom, "From")
+		o.addOptionOnce(optionFrom, "From")
 		if o.fromStep = step; step == "" {
-			o.fail(fmt.Errorf("%w: From needs the name of a step", ErrInvalidConfig))
+			o.setFirstError(fmt.Errorf("%w: From needs the name of a step", ErrInvalidConfig))
 		}
 	}
 }
@@ -159,7 +159,7 @@ func From(step string) ControlOption {
 // error of the branch; see [AllOrCancel].
 func FromEnd() ControlOption {
 	return func(o *controlOptions) {
-		o.addOption(optionFrom, "FromEnd")
+		o.addOptionOnce(optionFrom, "FromEnd")
 		o.fromEnd = true
 	}
 }
@@ -170,12 +170,12 @@ func FromEnd() ControlOption {
 // that the compensation undid. Undoes is an option of [Ctx.Compensate] only.
 func Undoes(steps ...string) StepOption {
 	return func(o *stepOptions) {
-		o.addOption(optionUndoes, "Undoes")
+		o.addOptionOnce(optionUndoes, "Undoes")
 		if o.undoes = steps; len(steps) == 0 {
-			o.fail(fmt.Errorf("%w: Undoes needs the name of a step", ErrInvalidConfig))
+			o.setFirstError(fmt.Errorf("%w: Undoes needs the name of a step", ErrInvalidConfig))
 		}
 		for _, step := range steps {
-			o.fail(naming.Check("step", step))
+			o.setFirstError(naming.Check("step", step))
 		}
 	}
 }
@@ -207,7 +207,7 @@ var acceptedRepairOptions = map[Verb]struct {
 
 // newRepairRequest adds the options of a repair to the request.
 func (e *Engine) newRepairRequest(ctx context.Context, verb Verb, q engine.RepairRequest, opts []ControlOption) (engine.RepairRequest, error) {
-	if err := e.checkMayWrite(ctx, "a repair", "a RetryPolicy of the step"); err != nil {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a repair", "a RetryPolicy of the step"); err != nil {
 		return q, err
 	}
 	var o controlOptions
@@ -220,10 +220,10 @@ func (e *Engine) newRepairRequest(ctx context.Context, verb Verb, q engine.Repai
 	case o.given&^(optionReason|optionActor|optionDryRun|allowed.given) != 0 || verb == VerbOverride && o.fromStep != "":
 		err = fmt.Errorf("%w: the call takes the options Reason, Actor, DryRun, %s: leave the others out", ErrInvalidConfig, allowed.names)
 	default:
-		err = o.checkTexts()
+		err = o.checkActorAndReason()
 	}
 	if err == nil {
-		q.Values, err = e.encodeStepValues(o.stepValues)
+		q.Values, err = e.encodeStepOverrides(o.stepValues)
 	}
 	q.NewID = o.newID
 	q.Verb, q.From, q.FromEnd, q.InterruptSteps, q.DryRun, q.Actor, q.Reason = string(verb), o.fromStep, o.fromEnd, o.interruptSteps, o.dryRun, o.actor, o.reason
@@ -236,7 +236,7 @@ func newRepaired(runs []engine.PlannedRunRepair) *Repaired {
 	for i := range runs { // a run stands behind its parent
 		r := &runs[i]
 		one := &Repaired{
-			ID: r.Run.Address(), RunID: r.Run.UUID.String(), Generation: int(r.Generation), Kept: r.Detail.Kept,
+			ID: r.Run.NameOrUUID(), RunID: r.Run.UUID.String(), Generation: int(r.Generation), Kept: r.Detail.Kept,
 			Dropped: r.Detail.Dropped, Renewed: r.Detail.Renewed, Corrected: r.Detail.Corrected,
 		}
 		for _, id := range r.Cancelled {

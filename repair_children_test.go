@@ -253,11 +253,11 @@ type beforeFind struct {
 	once   sync.Once
 }
 
-func (s *beforeFind) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
+func (s *beforeFind) GetRunsSelectingPayloads(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	if len(refs) == 1 && refs[0].UUIDOrName == s.id {
 		s.once.Do(s.before)
 	}
-	return s.Store.Find(ctx, refs, with)
+	return s.Store.GetRunsSelectingPayloads(ctx, refs, with)
 }
 
 // Of two retries at once one is refused. It does not touch a child that the other one has already retried.

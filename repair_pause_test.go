@@ -18,22 +18,22 @@ type stuckRepairs struct {
 	fences, repairs atomic.Bool // stick
 }
 
-func (s *stuckRepairs) Fence(ctx context.Context, f *store.FenceRequest) error {
+func (s *stuckRepairs) FenceRun(ctx context.Context, f *store.FenceRequest) error {
 	if s.fences.Swap(false) {
 		if err := s.pass(ctx); err != nil {
 			return err
 		}
 	}
-	return s.Store.Fence(ctx, f)
+	return s.Store.FenceRun(ctx, f)
 }
 
-func (s *stuckRepairs) Repair(ctx context.Context, r *store.RepairRequest) error {
+func (s *stuckRepairs) ApplyRepair(ctx context.Context, r *store.RepairRequest) error {
 	if s.repairs.Swap(false) {
 		if err := s.pass(ctx); err != nil {
 			return err
 		}
 	}
-	return s.Store.Repair(ctx, r)
+	return s.Store.ApplyRepair(ctx, r)
 }
 
 // quoted takes a quote, and waits for a signal before it charges.

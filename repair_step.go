@@ -59,7 +59,7 @@ func (e *Engine) repairStep(ctx context.Context, verb Verb, id, step string, val
 	q := engine.RepairRequest{Step: step}
 	if value != nil {
 		var err error
-		if q.Value, err = encodeDecodable(*value, e.cfg.MaxPayload); err != nil {
+		if q.Value, err = encodeAndCheckDecodes(*value, e.cfg.MaxPayload); err != nil {
 			return nil, fmt.Errorf("%s step %q of run %q: %w", verb, step, id, err)
 		}
 	}
@@ -72,7 +72,7 @@ func (e *Engine) repairStep(ctx context.Context, verb Verb, id, step string, val
 // [ErrOutcomeUnknown], or its [Verify] function decides, even if the repair drops the step.
 func InterruptSteps() ControlOption {
 	return func(o *controlOptions) {
-		o.addOption(optionInterruptSteps, "InterruptSteps")
+		o.addOptionOnce(optionInterruptSteps, "InterruptSteps")
 		o.interruptSteps = true
 	}
 }

@@ -247,7 +247,7 @@ func TestRepairsOfStepsThatCannotBeMeant(t *testing.T) {
 			}
 		}
 		old := store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, Schema: store.FirstSchemaWithRepairs - 1}
-		if _, err := s.Renew(ctx, store.Heartbeat{Worker: old, LeaseUntil: time.Now().Add(time.Hour)}); err != nil {
+		if _, err := s.RenewLeases(ctx, store.Heartbeat{Worker: old, LeaseUntil: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.Rerun(ctx, "r", "a"); !errors.Is(err, durable.ErrSchema) {

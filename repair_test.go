@@ -186,7 +186,7 @@ func TestRetryRefusesWhatCannotBeMeant(t *testing.T) {
 			t.Errorf("a pause from a step: %v", err)
 		}
 		old := store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, Schema: store.FirstSchemaWithRepairs - 1}
-		if _, err := s.Renew(ctx, store.Heartbeat{Worker: old, LeaseUntil: time.Now().Add(time.Hour)}); err != nil {
+		if _, err := s.RenewLeases(ctx, store.Heartbeat{Worker: old, LeaseUntil: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.Retry(ctx, "r", durable.FromEnd()); !errors.Is(err, durable.ErrSchema) || !strings.Contains(err.Error(), "host-7") {

@@ -57,13 +57,13 @@ type damaged struct {
 	run uuid.UUID
 }
 
-func (s *damaged) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
+func (s *damaged) GetRunsSelectingPayloads(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	for _, ref := range refs {
 		if id, ok := ref.AsUUID(); ok && id == s.run && with&store.WithOutputAndError != 0 {
 			return nil, fmt.Errorf("a test: %w", store.ErrRejected)
 		}
 	}
-	return s.Store.Find(ctx, refs, with)
+	return s.Store.GetRunsSelectingPayloads(ctx, refs, with)
 }
 
 // If a result cannot be read, those who wait for it get an error after Patience, and waits for other results are not affected.

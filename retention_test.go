@@ -50,7 +50,7 @@ func endedTree(t testing.TB, s durable.Store, workflow, id string, ago time.Dura
 			t.Fatal(err)
 		}
 	}
-	if ok, err := s.SetTags(within(t), root.UUID, []store.Tag{{Key: "a", Value: "b"}}, store.Epoch{}, store.Act{}); err != nil || !ok {
+	if ok, err := s.SetTags(within(t), root.UUID, []store.Tag{{Key: "a", Value: "b"}}, store.Epoch{}, store.ActorAndReason{}); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	return root, kid

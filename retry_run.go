@@ -24,10 +24,10 @@ import (
 // [ErrDiverged], if the run has expired or was cancelled, or if it has begun to execute compensations.
 func RetryRun(policy RetryPolicy) WorkflowOption {
 	return func(o *workflowOptions) {
-		o.addOption(optionRetryRun, "RetryRun")
+		o.addOptionOnce(optionRetryRun, "RetryRun")
 		o.retryRun = &policy
 		if err := policy.check(); err != nil {
-			o.fail(fmt.Errorf("RetryRun: %w", err))
+			o.setFirstError(fmt.Errorf("RetryRun: %w", err))
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (w *Workflow[I, O]) Schedule(in I, s Schedule) Schedule {
 		if err := w.checkUsable(); err != nil {
 			return nil, err
 		}
-		return encodeDecodable(in, limit)
+		return encodeAndCheckDecodes(in, limit)
 	}
 	if s.Queue == "" && w != nil {
 		s.Queue = w.queue
@@ -127,7 +127,7 @@ func (w *Workflow[I, O]) Schedule(in I, s Schedule) Schedule {
 // [Engine.TriggerSchedule] started, ScheduledAt returns the time of the TriggerSchedule call. For all other runs, including
 // forks and children, ScheduledAt returns the zero time. Every replay returns the same time.
 func ScheduledAt(c *Ctx) (at time.Time) {
-	if store.IsScheduled(c.scope.RunUUID()) {
+	if store.IsScheduledUUID(c.scope.RunUUID()) {
 		at, _ = schedule.ParseRunID(c.ID())
 	}
 	return at
@@ -228,7 +228,7 @@ func (s *Schedule) encodeInput(limit int) ([]byte, error) {
 		}
 		return raw, nil
 	}
-	return encodeDecodable(s.Input, limit)
+	return encodeAndCheckDecodes(s.Input, limit)
 }
 
 // checkInput returns an error if the input does not decode into the workflow's type.

@@ -134,7 +134,7 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name string, opts ...Contro
 // who started it.
 func (e *Engine) TriggerSchedule(ctx context.Context, name string, opts ...ControlOption) (id string, err error) {
 	err = e.changeSchedule(ctx, "trigger", name, opts, func(o *controlOptions) (err error) {
-		id, err = e.inner.TriggerSchedule(ctx, name, o.act())
+		id, err = e.inner.TriggerSchedule(ctx, name, o.actorAndReason())
 		return err
 	})
 	return id, err
@@ -161,7 +161,7 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, 
 		if !from.Before(to) || from.IsZero() {
 			return fmt.Errorf("%w: Backfill from %v to %v: from must be set, and to must be after it", ErrInvalidConfig, from, to)
 		}
-		inner, err := e.inner.Backfill(ctx, name, from, to, o.act())
+		inner, err := e.inner.Backfill(ctx, name, from, to, o.actorAndReason())
 		done = BackfillResult(inner)
 		return err
 	})
@@ -170,10 +170,10 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, 
 
 // changeSchedule checks the arguments, and translates the error.
 func (e *Engine) changeSchedule(ctx context.Context, verb, name string, opts []ControlOption, change func(*controlOptions) error) error {
-	if err := e.checkMayWrite(ctx, "a change of a schedule", "a step"); err != nil {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a change of a schedule", "a step"); err != nil {
 		return fmt.Errorf("%s schedule %q: %w", verb, name, err)
 	}
-	o, err := applyReasonOptions("a change of a schedule", opts)
+	o, err := applyActorReasonOptions("a change of a schedule", opts)
 	if err == nil {
 		err = checkScheduleName(name)
 	}
@@ -261,7 +261,7 @@ func (e *Engine) ScheduleFires(ctx context.Context, name string, p Page) ([]Sche
 }
 
 func (e *Engine) readFires(ctx context.Context, name string, before time.Time, limit int) ([]ScheduleFire, error) {
-	rows, err := e.inner.Store().ScheduleFires(ctx, name, before, limit)
+	rows, err := e.inner.Store().LatestScheduleFires(ctx, name, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)
 	}
@@ -287,12 +287,12 @@ func (e *Engine) scheduleInfo(ctx context.Context, row *store.Schedule) (*Schedu
 		return nil, fmt.Errorf("list schedules: %w", err)
 	}
 	info := &ScheduleInfo{
-		Name: row.Name, Declared: publicSchedule(row.Name, s.Declared), DeclaredVersion: s.DeclaredVersion, DeclaredAt: s.DeclaredAt,
-		Set: publicSchedule(row.Name, s.Operator), SetAt: s.SetAt, SetBy: s.SetBy, SetReason: s.SetReason,
+		Name: row.Name, Declared: toPublicSchedule(row.Name, s.Declared), DeclaredVersion: s.DeclaredVersion, DeclaredAt: s.DeclaredAt,
+		Set: toPublicSchedule(row.Name, s.Operator), SetAt: s.SetAt, SetBy: s.SetBy, SetReason: s.SetReason,
 		PausedAt: s.PausedAt, PausedBy: s.PausedBy, PauseReason: s.PauseReason, LastChange: newOperatorChange(s.LastChange), WaitingAt: row.WaitingAt, Problem: s.Problem, DeclaredButDeleted: s.Deleted,
 	}
 	if applies := s.Effective(); applies != nil {
-		info.Schedule = *publicSchedule(row.Name, applies)
+		info.Schedule = *toPublicSchedule(row.Name, applies)
 		if t, err := applies.Timetable(row.Name); err == nil && !s.Paused() {
 			for at := s.NextTime; !at.IsZero() && len(info.Next) < maxShownTimes; at = t.NextAfter(at) {
 				info.Next = append(info.Next, at)
@@ -303,7 +303,7 @@ func (e *Engine) scheduleInfo(ctx context.Context, row *store.Schedule) (*Schedu
 	return info, err
 }
 
-func publicSchedule(name string, s *schedule.Settings) *Schedule {
+func toPublicSchedule(name string, s *schedule.Settings) *Schedule {
 	if s == nil {
 		return nil
 	}

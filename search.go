@@ -22,13 +22,13 @@ func (e *Engine) searchRuns(ctx context.Context, f store.Filter, before uuid.UUI
 	times := !f.EndedAfter.IsZero() || !f.EndedBefore.IsZero() || !f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero()
 	conditions := f.Workflow != "" || f.Queue != "" || f.Version != "" || f.Owner != (uuid.UUID{}) || len(f.Statuses)+len(f.Priorities) > 0 || f.Roots
 	if maxTime <= 0 || f.UsesIndex() || !conditions && !times {
-		rows, err = s.List(ctx, f, before, limit)
+		rows, err = s.ListRuns(ctx, f, before, limit)
 		return rows, reached, err
 	}
 	if f.Owner != (uuid.UUID{}) { // among the runs that are executed or due; the others are far more, unless very many wait
 		bounded, cancel := context.WithTimeout(ctx, maxTime)
 		defer cancel()
-		if rows, err = s.List(bounded, f, before, limit); err == nil || bounded.Err() == nil || ctx.Err() != nil {
+		if rows, err = s.ListRuns(bounded, f, before, limit); err == nil || bounded.Err() == nil || ctx.Err() != nil {
 			return rows, reached, err
 		}
 	}
@@ -51,6 +51,6 @@ func (e *Engine) searchRuns(ctx context.Context, f store.Filter, before uuid.UUI
 	if ids = ids[:min(len(ids), limit)]; len(ids) == 0 {
 		return nil, reached, nil
 	}
-	rows, err = s.List(ctx, store.Filter{UUIDs: ids}, uuid.UUID{}, limit)
+	rows, err = s.ListRuns(ctx, store.Filter{UUIDs: ids}, uuid.UUID{}, limit)
 	return rows, reached, err
 }

@@ -23,7 +23,7 @@ import (
 // [ErrInvalidName], [ErrNotEncodable] or [ErrPayloadTooLarge] for invalid arguments, and a [*WriteError] if the database does
 // not acknowledge the write.
 func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts ...SignalOption) error {
-	if err := e.checkMayWrite(ctx, "a signal", "Ctx.Signal or Child.Signal"); err != nil {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a signal", "Ctx.Signal or Child.Signal"); err != nil {
 		return fmt.Errorf("signal %q: %w", name, err)
 	}
 	signal, insert, err := newSignal(e.cfg.MaxPayload, name, payload, opts)
@@ -31,7 +31,7 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 		return err
 	}
 	if insert != nil {
-		if signal.Act.IsRecorded() {
+		if signal.Act.HasActorOrReason() {
 			return fmt.Errorf("signal %q: %w: Reason and Actor are not recorded for a signal in your own transaction: record them there, and leave the options out", name, ErrInvalidConfig)
 		}
 		return e.signalInTx(ctx, id, signal, insert)
@@ -45,14 +45,14 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 // is invalid. The options of Complete are [Reason] and [Actor]: with a Reason or an Actor, an [Event] records who has completed
 // the token. Complete also returns the errors of [Engine.Signal].
 func (e *Engine) Complete(ctx context.Context, token string, value any, opts ...ControlOption) error {
-	if err := e.checkMayWrite(ctx, "a completion of a token", ""); err != nil {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a completion of a token", ""); err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
-	o, err := applyReasonOptions("a completion of a token", opts)
+	o, err := applyActorReasonOptions("a completion of a token", opts)
 	if err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
-	run, signal, err := e.inner.OpenToken(ctx, token)
+	run, signal, err := e.inner.DecodeCallbackToken(ctx, token)
 	if err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
@@ -60,7 +60,7 @@ func (e *Engine) Complete(ctx context.Context, token string, value any, opts ...
 	if err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
-	err = e.inner.Signal(ctx, run, &store.SignalWrite{Name: signal, Key: signal, Payload: b, Act: o.act()})
+	err = e.inner.Signal(ctx, run, &store.SignalWrite{Name: signal, Key: signal, Payload: b, Act: o.actorAndReason()})
 	if errors.Is(err, ErrIDConflict) {
 		return &engine.ConflictError{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", naming.DisplaySignal(signal), run)}
 	}
@@ -78,16 +78,16 @@ type signalOptions struct {
 	err     error
 }
 
-type signalOption func(*signalOptions)
+type signalOptionFunc func(*signalOptions)
 
-func (f signalOption) applyToSignal(o *signalOptions) { f(o) }
+func (f signalOptionFunc) applyToSignal(o *signalOptions) { f(o) }
 
 func (f ControlOption) applyToSignal(o *signalOptions) { o.control = append(o.control, f) }
 
 // SignalKey makes a signal idempotent: of all signals that are sent to one run with the same key, only the first signal is
 // kept. A signal key is a text of 1 to 512 bytes without control characters.
 func SignalKey(key string) SignalOption {
-	return signalOption(func(o *signalOptions) {
+	return signalOptionFunc(func(o *signalOptions) {
 		o.key, o.err = key, errors.Join(o.err, o.given.addOnce(1, "SignalKey"), naming.Check("signal key", key))
 	})
 }
@@ -107,7 +107,7 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 	if o.err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, o.err)
 	}
-	by, err := applyReasonOptions("a signal", o.control)
+	by, err := applyActorReasonOptions("a signal", o.control)
 	if err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
 	}
@@ -115,7 +115,7 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 	if err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
 	}
-	return &store.SignalWrite{Name: name, Key: o.key, Payload: b, Act: by.act()}, o.insert, nil
+	return &store.SignalWrite{Name: name, Key: o.key, Payload: b, Act: by.actorAndReason()}, o.insert, nil
 }
 
 // Receive returns the payload of the oldest signal with the given name that the run has not received yet. If no such signal has
@@ -146,21 +146,21 @@ func (c *Ctx) Callback[T any](name string) *Callback[T] {
 // Token returns the token of the callback, which any process can pass to [Engine.Complete], once or several times. Every
 // execution of the run returns the same token. Anybody who has the token can complete the callback. The token is signed with a
 // key that is stored in the database, so that nobody can forge a token without the key.
-func (a *Callback[T]) Token() string { return a.c.scope.Token(a.name) }
+func (a *Callback[T]) Token() string { return a.c.scope.CallbackToken(a.name) }
 
 // Wait returns the value with which the token was completed, before or during the wait. In all other respects, Wait works as
 // [Ctx.Receive]. Wait takes the options of Receive, except [OnSignal].
 func (a *Callback[T]) Wait(opts ...ReceiveOption) (T, error) {
-	return receiveSignal[T](a.c, a.name, a.c.scope.TokenSignal(a.name), a.callSite, opts)
+	return receiveSignal[T](a.c, a.name, a.c.scope.CallbackSignalName(a.name), a.callSite, opts)
 }
 
 func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOption) (T, error) {
 	var zero T
 	o := receiveOptions{signal: name}
-	o.fail(applyOptions(opts, &o))
+	o.setFirstError(applyOptions(opts, &o))
 	if signal != "" {
 		if o.given&optionOnSignal != 0 {
-			o.fail(fmt.Errorf("%w: the option OnSignal is for Receive: a Callback is completed by its token alone, leave the option out", ErrInvalidConfig))
+			o.setFirstError(fmt.Errorf("%w: the option OnSignal is for Receive: a Callback is completed by its token alone, leave the option out", ErrInvalidConfig))
 		}
 		o.signal = signal
 	}
@@ -170,20 +170,20 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 	if o.newEscalation != nil {
 		var err error
 		if spec.Escalate, err = o.newEscalation(c.payloadLimit(name)); err != nil {
-			o.fail(err)
+			o.setFirstError(err)
 		}
 	}
 	if o.onTimeout != engine.TimeoutFails && !o.hasTimeLimit {
-		o.fail(fmt.Errorf("%w: it says what to do when the time is over, and has no Within", ErrInvalidConfig))
+		o.setFirstError(fmt.Errorf("%w: it says what to do when the time is over, and has no Within", ErrInvalidConfig))
 	}
 	if o.onTimeout == engine.TimeoutReturnsValue {
 		v, ok := o.timeoutValue.(T)
 		if !ok && (o.timeoutValue != nil || reflect.TypeFor[T]().Kind() != reflect.Interface) {
-			o.fail(fmt.Errorf("%w: Else is a %T, it must be what is received: %v", ErrInvalidConfig, o.timeoutValue, reflect.TypeFor[T]()))
+			o.setFirstError(fmt.Errorf("%w: Else is a %T, it must be what is received: %v", ErrInvalidConfig, o.timeoutValue, reflect.TypeFor[T]()))
 		}
-		b, err := encodeDecodable(v, c.payloadLimit(name))
+		b, err := encodeAndCheckDecodes(v, c.payloadLimit(name))
 		if err != nil {
-			o.fail(err)
+			o.setFirstError(err)
 		}
 		spec.TimeoutValue = b
 	}
@@ -206,13 +206,13 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 type ReceiveOption func(*receiveOptions)
 
 type receiveOptions struct {
-	commonOptions
+	givenOptions
 	signal        string
 	timeLimit     time.Duration
 	hasTimeLimit  bool
 	onTimeout     engine.TimeoutAction
 	timeoutValue  any
-	newEscalation func(limit int) (engine.Escalation, error)
+	newEscalation func(limit int) (engine.EscalationFunc, error)
 }
 
 const (
@@ -224,9 +224,9 @@ const (
 // OnSignal sets the name of the signal to receive. The default is the name of the Receive.
 func OnSignal(name string) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionOnSignal, "OnSignal")
+		o.addOptionOnce(optionOnSignal, "OnSignal")
 		o.signal = name
-		o.fail(naming.Check("signal", name))
+		o.setFirstError(naming.Check("signal", name))
 	}
 }
 
@@ -237,7 +237,7 @@ func OnSignal(name string) ReceiveOption {
 // receives a signal that has already arrived, or is over at once.
 func Within(d time.Duration) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionWithin, "Within")
+		o.addOptionOnce(optionWithin, "Within")
 		o.timeLimit, o.hasTimeLimit = d, true
 	}
 }
@@ -246,7 +246,7 @@ func Within(d time.Duration) ReceiveOption {
 // value of Else from a signal.
 func Else[T any](value T) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionWhenTimedOut, "Else")
+		o.addOptionOnce(optionWhenTimedOut, "Else")
 		o.onTimeout, o.timeoutValue = engine.TimeoutReturnsValue, value
 	}
 }
@@ -254,7 +254,7 @@ func Else[T any](value T) ReceiveOption {
 // ElseCancel cancels the run and its descendants when the time of [Within] is over.
 func ElseCancel() ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionWhenTimedOut, "ElseCancel")
+		o.addOptionOnce(optionWhenTimedOut, "ElseCancel")
 		o.onTimeout = engine.TimeoutCancels
 	}
 }
@@ -263,7 +263,7 @@ func ElseCancel() ReceiveOption {
 // executed, and the run ends as [StatusExpired] with [ErrTimeout].
 func ElseExpire() ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionWhenTimedOut, "ElseExpire")
+		o.addOptionOnce(optionWhenTimedOut, "ElseExpire")
 		o.onTimeout = engine.TimeoutExpires
 	}
 }
@@ -273,10 +273,10 @@ func ElseExpire() ReceiveOption {
 // [ErrInvalidConfig]. If the database rejects the start, the waiting run is held and retries the start later; see [ErrHeld].
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionWhenTimedOut, "ElseStart")
+		o.addOptionOnce(optionWhenTimedOut, "ElseStart")
 		o.onTimeout = engine.TimeoutEscalates
-		o.newEscalation = func(limit int) (engine.Escalation, error) {
-			request, err := w.newRequest(limit, in, opts)
+		o.newEscalation = func(limit int) (engine.EscalationFunc, error) {
+			request, err := w.newStartRequest(limit, in, opts)
 			if err == nil && request.Name != "" {
 				err = fmt.Errorf("%w: ElseStart names the run itself: leave out ID", ErrInvalidConfig)
 			}
@@ -293,10 +293,10 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 // bound. If the other run has ended or does not exist, the engine logs an error, and the receive continues to wait.
 func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.addOption(optionWhenTimedOut, "ElseSignal")
+		o.addOptionOnce(optionWhenTimedOut, "ElseSignal")
 		o.onTimeout = engine.TimeoutEscalates
-		o.fail(naming.Check("signal", name))
-		o.newEscalation = func(limit int) (engine.Escalation, error) {
+		o.setFirstError(naming.Check("signal", name))
+		o.newEscalation = func(limit int) (engine.EscalationFunc, error) {
 			b, err := encode(&payload, limit)
 			return func(to *engine.EscalationWriter, key string) error {
 				return to.Signal(id, &store.SignalWrite{Name: name, Key: key, Payload: b})

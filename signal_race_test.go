@@ -66,11 +66,11 @@ type flakyGet struct {
 	fail atomic.Bool
 }
 
-func (s *flakyGet) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
+func (s *flakyGet) GetRunsSelectingPayloads(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	if len(refs) == 1 && refs[0].UUIDOrName == "boss" && s.fail.Swap(false) {
 		return nil, store.ErrUnavailable
 	}
-	return s.Store.Find(ctx, refs, with)
+	return s.Store.GetRunsSelectingPayloads(ctx, refs, with)
 }
 
 // A signal that a receive sends when its time is over arrives, also if the store fails once meanwhile.

@@ -23,8 +23,8 @@ func (s *behind) Now(ctx context.Context) (time.Time, error) {
 	return now.Add(-s.by), err
 }
 
-func (s *behind) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
-	p, err := s.Store.Renew(ctx, h)
+func (s *behind) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+	p, err := s.Store.RenewLeases(ctx, h)
 	if !p.Now.IsZero() {
 		p.Now = p.Now.Add(-s.by)
 	}

@@ -21,18 +21,18 @@ type StartItem[I any] struct {
 // write may have committed. StartMany returns [ErrInvalidConfig] for the option [ID], because the IDs are in the items.
 // StartMany also returns the errors of [Workflow.Start].
 func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []StartItem[I], opts ...StartOption) ([]*Run[O], error) {
-	if err := e.checkMayWrite(ctx, "a start", "Ctx.Start or Ctx.StartChild"); err != nil {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a start", "Ctx.Start or Ctx.StartChild"); err != nil {
 		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.Name(), err)
 	}
 	if len(items) == 0 {
 		return nil, nil
 	}
-	if err := newStartOptions(opts).checkNotFolding("all items of StartMany would have the same key: leave the option out, or call Start for each item with a key of its own"); err != nil {
+	if err := newStartOptions(opts).checkNoStartKey("all items of StartMany would have the same key: leave the option out, or call Start for each item with a key of its own"); err != nil {
 		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.Name(), err)
 	}
 	requests := make([]engine.StartRequest, len(items))
 	for i, item := range items {
-		request, err := w.newRequest(e.cfg.MaxPayload, item.Input, opts)
+		request, err := w.newStartRequest(e.cfg.MaxPayload, item.Input, opts)
 		if err == nil && request.Name != "" {
 			err = fmt.Errorf("%w: the option ID of StartMany: put the IDs into the items", ErrInvalidConfig)
 		}

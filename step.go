@@ -47,7 +47,7 @@ type durableCall[T any] struct {
 }
 
 // newDurableCall returns a call of fn. where is the position of the user's call, which the exported function gets from site.
-func newDurableCall[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error), opts []StepOption) *durableCall[T] {
+func newDurableCall[T any](c *Ctx, name string, kind store.StepKind, where uintptr, fn func(context.Context) (T, error), opts []StepOption) *durableCall[T] {
 	k := &durableCall[T]{c: c, spec: engine.CallSpec{Name: name, Kind: kind, CallSite: where}, fn: fn}
 	k.spec.Attempt = k.executeAttempt
 	if len(opts) > 0 || c.stepDefaults != nil {
@@ -80,8 +80,8 @@ func (k *durableCall[T]) executeAttempt(ctx context.Context) (engine.AttemptOutp
 
 func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	var o stepOptions
-	o.fail(applyOptions(opts, &o))
-	o.fail(o.check())
+	o.setFirstError(applyOptions(opts, &o))
+	o.setFirstError(o.check())
 	if o.err != nil {
 		return fmt.Errorf("step %q: %w", k.spec.Name, o.err)
 	}
@@ -131,7 +131,7 @@ func (k *durableCall[T]) encodeResult(v T, err error) (engine.AttemptOutput, *re
 	}
 	b, back, err := encodeAndDecode(v, k.c.maxPayload)
 	if err != nil {
-		return engine.AttemptOutput{}, permanentFailure(err) // the function has taken effect: it must not be executed again
+		return engine.AttemptOutput{}, toPermanentFailure(err) // the function has taken effect: it must not be executed again
 	}
 	return engine.AttemptOutput{Bytes: b, Value: back}, nil
 }
@@ -176,7 +176,7 @@ func undecodableError[T any](c *Ctx, what, name, verdict string, recorded []byte
 type StepOption func(*stepOptions)
 
 type stepOptions struct {
-	commonOptions
+	givenOptions
 	retry                        *RetryPolicy
 	attemptTimeout, totalTimeout time.Duration
 	atMostOnce                   bool
@@ -199,9 +199,9 @@ const (
 // Retry sets the policy by which failed attempts of the step are retried. The default is [NoRetry].
 func Retry(p RetryPolicy) StepOption {
 	return func(o *stepOptions) {
-		o.addOption(optionRetry, "Retry")
+		o.addOptionOnce(optionRetry, "Retry")
 		o.retry = &p
-		o.fail(p.check())
+		o.setFirstError(p.check())
 	}
 }
 
@@ -210,7 +210,7 @@ func Retry(p RetryPolicy) StepOption {
 // Without AttemptTimeout, attempts have no bound.
 func AttemptTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
-		o.addOption(optionAttemptTimeout, "AttemptTimeout")
+		o.addOptionOnce(optionAttemptTimeout, "AttemptTimeout")
 		o.attemptTimeout = d
 		o.checkPositive("AttemptTimeout", d)
 	}
@@ -222,7 +222,7 @@ func AttemptTimeout(d time.Duration) StepOption {
 // TotalTimeout, the step has no bound.
 func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
-		o.addOption(optionTotalTimeout, "TotalTimeout")
+		o.addOptionOnce(optionTotalTimeout, "TotalTimeout")
 		o.totalTimeout = d
 		o.checkPositive("TotalTimeout", d)
 	}
@@ -234,7 +234,7 @@ func TotalTimeout(d time.Duration) StepOption {
 // called after the lease has expired, or after the process has learned of a pause or a cancel.
 func AtMostOnce() StepOption {
 	return func(o *stepOptions) {
-		o.addOption(optionAtMostOnce, "AtMostOnce")
+		o.addOptionOnce(optionAtMostOnce, "AtMostOnce")
 		o.atMostOnce = true
 	}
 }
@@ -244,13 +244,13 @@ func AtMostOnce() StepOption {
 // returns an error, the step fails with [ErrOutcomeUnknown].
 func Verify[T any](fn func(context.Context) (result T, happened bool, err error)) StepOption {
 	return func(o *stepOptions) {
-		o.addOption(optionVerify, "Verify")
+		o.addOptionOnce(optionVerify, "Verify")
 		o.atMostOnce, o.verify = true, fn
 	}
 }
 
 func (o *stepOptions) checkPositive(name string, d time.Duration) {
 	if d <= 0 {
-		o.fail(fmt.Errorf("%w: %s of %v: it must be positive", ErrInvalidConfig, name, d))
+		o.setFirstError(fmt.Errorf("%w: %s of %v: it must be positive", ErrInvalidConfig, name, d))
 	}
 }

@@ -14,16 +14,16 @@ import "fmt"
 func Defaults(opts ...StepOption) WorkflowOption {
 	return func(o *workflowOptions) {
 		d := &stepOptions{}
-		d.fail(applyOptions(opts, d))
+		d.setFirstError(applyOptions(opts, d))
 		switch single := optionVerify | optionUndoes; {
 		case d.given&single != 0 || d.transact != nil:
-			d.fail(fmt.Errorf("%w: Defaults takes Retry, AttemptTimeout, TotalTimeout, AtMostOnce and Permit: give other options to the step itself", ErrInvalidConfig))
+			d.setFirstError(fmt.Errorf("%w: Defaults takes Retry, AttemptTimeout, TotalTimeout, AtMostOnce and Permit: give other options to the step itself", ErrInvalidConfig))
 		default:
-			d.fail(d.check())
+			d.setFirstError(d.check())
 		}
-		o.addOption(optionDefaults, "Defaults")
+		o.addOptionOnce(optionDefaults, "Defaults")
 		if d.err != nil {
-			o.fail(fmt.Errorf("Defaults: %w", d.err))
+			o.setFirstError(fmt.Errorf("Defaults: %w", d.err))
 		}
 		o.stepDefaults = d
 	}

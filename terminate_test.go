@@ -52,7 +52,7 @@ func TestTerminateEndsWhatNobodyExecutes(t *testing.T) {
 		if again, err := client.Terminate(within(t), "run"); err != nil || again.Done != 0 || again.Matched != 1 {
 			t.Errorf("again: %+v, %v", again, err)
 		}
-		counted := read(client.Counts(within(t), "run"))(t)
+		counted := read(client.TreeCounts(within(t), "run"))(t)
 		if counted.Statuses[durable.StatusCancelled] != 2 || undone.Load() != 0 {
 			t.Errorf("counts %v, undone %d times", counted, undone.Load())
 		}

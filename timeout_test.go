@@ -62,7 +62,7 @@ func TestExpiredBeforeItBegan(t *testing.T) {
 		if err != nil || len(page.Runs) != 1 || page.Runs[0].Status != durable.StatusExpired {
 			t.Errorf("listed %+v, %v", page, err)
 		}
-		if counted := read(client.Counts(within(t), "run"))(t); counted.Statuses[durable.StatusExpired] != 1 {
+		if counted := read(client.TreeCounts(within(t), "run"))(t); counted.Statuses[durable.StatusExpired] != 1 {
 			t.Errorf("counts %v", counted)
 		}
 	})

@@ -14,11 +14,11 @@ func init() {
 	bridge.TxStep = func(in bridge.Transact) any {
 		return StepOption(func(o *stepOptions) { o.transact = in })
 	}
-	bridge.StartTx = func(insert bridge.InsertStarts, fold bridge.InsertFold) any {
-		return StartOption(func(o *startOptions) { o.insert, o.insertFold = insert, fold })
+	bridge.StartTx = func(insert bridge.InsertStarts, fold bridge.InsertWithStartKey) any {
+		return StartOption(func(o *startOptions) { o.insert, o.insertWithStartKey = insert, fold })
 	}
 	bridge.SignalTx = func(insert bridge.InsertSignal) any {
-		return SignalOption(signalOption(func(o *signalOptions) { o.insert = insert }))
+		return SignalOption(signalOptionFunc(func(o *signalOptions) { o.insert = insert }))
 	}
 	bridge.Workflows = func(e any) (all []bridge.Workflow) {
 		for _, w := range e.(*Engine).cfg.Workflows {
@@ -34,11 +34,11 @@ func init() {
 func (k *durableCall[T]) makeTransactional(in bridge.Transact) {
 	k.spec.Attempt = nil
 	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.TxAttempt) (any, *record.Failure) {
-		ctx = bridge.WithOutlast(ctx, engine.ContextWithPatience)
+		ctx = bridge.WithOutlast(ctx, engine.ContextExtendedByPatience)
 		var out engine.AttemptOutput
 		var unfit *record.Failure // set if the value that the function returned cannot be recorded
 		err := in(ctx, k.c.scope.Engine().RawStore(), w, func(ctx context.Context) error {
-			attempt.BeginFunction()
+			attempt.MarkFunctionBegun()
 			v, err := k.fn(ctx)
 			if err != nil {
 				return &txFuncError{err}
@@ -56,7 +56,7 @@ func (k *durableCall[T]) makeTransactional(in bridge.Transact) {
 		case unfit != nil:
 			return nil, unfit
 		case errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrInsideTx): // for example the Tx of another store's package
-			return nil, permanentFailure(err)
+			return nil, toPermanentFailure(err)
 		case err != nil:
 			f := toRecordedFailure(err)
 			if !failed && engine.MaySucceedOnRetry(err) {
@@ -76,7 +76,7 @@ func (e *txFuncError) Unwrap() error { return e.error }
 
 // startInTx starts a run with insert, which writes in the caller's transaction. The run exists once that transaction has committed.
 func startInTx[O any](ctx context.Context, e *Engine, request engine.StartRequest, insert bridge.InsertStarts) (*Run[O], error) {
-	if err := e.inner.EnsureClock(ctx); err != nil {
+	if err := e.inner.EnsureDatabaseClockRead(ctx); err != nil {
 		return nil, err
 	}
 	wrong, err := e.inner.CheckNamesAgainstUUIDs(ctx, []engine.StartRequest{request})
@@ -87,7 +87,7 @@ func startInTx[O any](ctx context.Context, e *Engine, request engine.StartReques
 		return nil, err
 	}
 	requests := []engine.StartRequest{request}
-	if err := e.inner.CheckQueues(ctx, requests); err != nil {
+	if err := e.inner.PlaceStartsInQueues(ctx, requests); err != nil {
 		return nil, err
 	}
 	starts, spans := e.inner.PrepareStarts(ctx, requests)
@@ -96,7 +96,7 @@ func startInTx[O any](ctx context.Context, e *Engine, request engine.StartReques
 		return nil, err
 	}
 	spans.Uncommitted = true
-	started := e.inner.FinishStarts(ctx, starts, &spans)[0]
+	started := e.inner.FinishCommittedStarts(ctx, starts, &spans)[0]
 	if started.Err != nil {
 		return nil, started.Err
 	}
@@ -105,7 +105,7 @@ func startInTx[O any](ctx context.Context, e *Engine, request engine.StartReques
 
 // signalInTx sends a signal with insert, which writes in the caller's transaction.
 func (e *Engine) signalInTx(ctx context.Context, id string, signal *store.SignalWrite, insert bridge.InsertSignal) error {
-	if err := e.inner.EnsureClock(ctx); err != nil {
+	if err := e.inner.EnsureDatabaseClockRead(ctx); err != nil {
 		return err
 	}
 	if err := engine.CheckRunID(id); err != nil {
@@ -117,5 +117,5 @@ func (e *Engine) signalInTx(ctx context.Context, id string, signal *store.Signal
 	}); err != nil {
 		return err
 	}
-	return convertStateError(e.inner.SignalError(id, signal))
+	return convertStateError(e.inner.SignalOutcomeError(id, signal))
 }

@@ -22,20 +22,20 @@ import (
 // and the logs of this process and of the worker contain the reason and the actor. QuietWorker returns [ErrNotFound] if there
 // is no such worker.
 func (e *Engine) QuietWorker(ctx context.Context, id string, opts ...ControlOption) error {
-	return e.changeWorker(ctx, "quiet", id, opts, false)
+	return e.quietOrResumeWorker(ctx, "quiet", id, opts, false)
 }
 
 // ResumeWorker lets a quiet worker claim runs again, from its next heartbeat on. ResumeWorker does nothing if the worker is not
 // quiet. The options of ResumeWorker are [Reason] and [Actor]. ResumeWorker returns [ErrNotFound] if there is no such worker.
 func (e *Engine) ResumeWorker(ctx context.Context, id string, opts ...ControlOption) error {
-	return e.changeWorker(ctx, "resume", id, opts, true)
+	return e.quietOrResumeWorker(ctx, "resume", id, opts, true)
 }
 
-func (e *Engine) changeWorker(ctx context.Context, verb, id string, opts []ControlOption, resume bool) error {
-	err := e.checkMayWrite(ctx, "a change of a worker", "a step")
+func (e *Engine) quietOrResumeWorker(ctx context.Context, verb, id string, opts []ControlOption, resume bool) error {
+	err := e.checkUsableOutsideWorkflow(ctx, "a change of a worker", "a step")
 	var o controlOptions
 	if err == nil {
-		o, err = applyReasonOptions("a change of a worker", opts)
+		o, err = applyActorReasonOptions("a change of a worker", opts)
 	}
 	if err == nil {
 		err = e.inner.CheckOutsideTx(ctx, "a change of a worker")
@@ -43,5 +43,5 @@ func (e *Engine) changeWorker(ctx context.Context, verb, id string, opts []Contr
 	if err != nil {
 		return fmt.Errorf("%s worker %.100q: %w", verb, id, err)
 	}
-	return e.inner.QuietWorker(ctx, id, store.QuietWorkerRequest{Resume: resume, Actor: o.actor, Reason: o.reason})
+	return e.inner.QuietWorker(ctx, id, store.SetWorkerQuietRequest{Resume: resume, Actor: o.actor, Reason: o.reason})
 }

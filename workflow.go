@@ -10,9 +10,9 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/engine"
-	"github.com/seed8ec063be/durable/internal/fold"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/startkey"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -24,7 +24,7 @@ type Workflow[I, O any] struct {
 	name           string
 	queue          string       // empty: not given
 	stepDefaults   *stepOptions // nil: not given
-	declaredChange workflowChange
+	declaredChange declaredCodeChanges
 	pinned         bool
 	grace          time.Duration // of a pinned workflow
 	retryRun       *RetryPolicy  // nil: runs are not retried
@@ -43,7 +43,7 @@ type Workflow[I, O any] struct {
 func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
 	var o workflowOptions
 	unusable := applyOptions(opts, &o)
-	w := &Workflow[I, O]{name: name, queue: o.queue, stepDefaults: o.stepDefaults, declaredChange: o.workflowChange, pinned: o.pinned, grace: o.pinnedGrace, retryRun: o.retryRun, fn: fn}
+	w := &Workflow[I, O]{name: name, queue: o.queue, stepDefaults: o.stepDefaults, declaredChange: o.declaredCodeChanges, pinned: o.pinned, grace: o.pinnedGrace, retryRun: o.retryRun, fn: fn}
 	w.err = errors.Join(unusable, naming.Check("workflow", name), o.err)
 	if fn == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
@@ -55,10 +55,10 @@ func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...Workflow
 type WorkflowOption func(*workflowOptions)
 
 type workflowOptions struct {
-	commonOptions
+	givenOptions
 	queue        string
 	stepDefaults *stepOptions
-	workflowChange
+	declaredCodeChanges
 	pinned      bool
 	pinnedGrace time.Duration
 	retryRun    *RetryPolicy
@@ -79,8 +79,8 @@ const (
 func Queue(name string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.queue = name
-		o.addOption(optionQueueName, "Queue")
-		o.fail(naming.Check("queue", name))
+		o.addOptionOnce(optionQueueName, "Queue")
+		o.setFirstError(naming.Check("queue", name))
 	}
 }
 
@@ -116,7 +116,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.declaredChange.onDrift, PreviousCallNames: w.declaredChange.previousNames, Retired: w.declaredChange.retiredNames, Pinned: w.pinned, PinnedGrace: w.grace, RunRetryDelay: w.retryWaitFunc(), UserFunction: w.fn, FirstRecord: w.declaredGraph().firstRecord(), UsedNames: w.declaredGraph().usedNames(), CallFunction: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
+	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.declaredChange.onDrift, PreviousCallNames: w.declaredChange.previousNames, Retired: w.declaredChange.retiredNames, Pinned: w.pinned, PinnedGrace: w.grace, RunRetryDelay: w.retryWaitFunc(), UserFunction: w.fn, FirstRecord: w.declaredGraph().firstShapeRecord(), UsedNames: w.declaredGraph().minNameCount(), CallFunction: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
 			fix := "bring back the old type"
@@ -124,43 +124,43 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 				fix = "nothing of the run is recorded: start it again with an input that decodes, and terminate this run; or bring back the type that decodes it"
 			}
 			return nil, toRecordedFailure(s.ReportDivergence("", fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: %s",
-				ErrDiverged, s.Address(), w.name, len(input), err, fix)))
+				ErrDiverged, s.RunNameOrUUID(), w.name, len(input), err, fix)))
 		}
 		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload, stepDefaults: w.stepDefaults}, in)
-		s.NoteReturn(err)
-		if next := continueInput(err, s); next != nil {
-			s.SetNextInput(next)
+		s.NoteFunctionReturned(err)
+		if next := continueAsNewInput(err, s); next != nil {
+			s.SetContinueAsNewInput(next)
 			return nil, nil
 		}
 		if err != nil {
 			return nil, toRecordedRunFailure(err)
 		}
-		b, err := encodeDecodable(out, maxPayload)
+		b, err := encodeAndCheckDecodes(out, maxPayload)
 		if err != nil {
 			return nil, toRecordedFailure(err)
 		}
 		return b, nil
-	}, EncodeInput: func(next any) ([]byte, error) { return w.encodeNextInput(next, maxPayload) }}, nil
+	}, EncodeInput: func(next any) ([]byte, error) { return w.encodeContinueAsNewInput(next, maxPayload) }}, nil
 }
 
 // StartOption configures one start of a run.
 type StartOption func(*startOptions)
 
 type startOptions struct {
-	commonOptions
-	id         string
-	queue      string
-	priority   *int16
-	groupKey   string
-	weight     int32
-	startBy    time.Duration
-	timeout    time.Duration
-	delay      time.Duration
-	detached   bool
-	tags       []store.Tag
-	foldSpec   *fold.Spec          // nil: the start does not fold
-	insert     bridge.InsertStarts // set by the StartTx of a store; else nil
-	insertFold bridge.InsertFold   // set together with insert
+	givenOptions
+	id                 string
+	queue              string
+	priority           *int16
+	groupKey           string
+	weight             int32
+	startBy            time.Duration
+	timeout            time.Duration
+	delay              time.Duration
+	detached           bool
+	tags               []store.Tag
+	startKeySpec       *startkey.Spec            // nil: the start has no start key
+	insert             bridge.InsertStarts       // set by the StartTx of a store; else nil
+	insertWithStartKey bridge.InsertWithStartKey // set together with insert
 }
 
 const (
@@ -172,7 +172,7 @@ const (
 	optionPriority
 	optionGroupKey
 	optionStartBy
-	optionFold
+	optionStartKey
 )
 
 // Timeout sets how long the run may take. The time begins when the run is due, which is after its [Delay], and passes by the
@@ -183,10 +183,10 @@ const (
 // [Engine.SetTimeout] changes the deadline.
 func Timeout(d time.Duration) StartOption {
 	return func(o *startOptions) {
-		o.addOption(optionTimeout, "Timeout")
+		o.addOptionOnce(optionTimeout, "Timeout")
 		o.timeout = atLeastMicrosecond(d)
 		if d <= 0 {
-			o.fail(fmt.Errorf("%w: Timeout of %v: it must be positive", ErrInvalidConfig, d))
+			o.setFirstError(fmt.Errorf("%w: Timeout of %v: it must be positive", ErrInvalidConfig, d))
 		}
 	}
 }
@@ -204,7 +204,7 @@ func atLeastMicrosecond(d time.Duration) time.Duration {
 // once.
 func Delay(d time.Duration) StartOption {
 	return func(o *startOptions) {
-		o.addOption(optionDelay, "Delay")
+		o.addOptionOnce(optionDelay, "Delay")
 		o.delay = d
 	}
 }
@@ -214,28 +214,28 @@ func Delay(d time.Duration) StartOption {
 // ID is the UUID of a child, or of a run with an ID of its own, returns [ErrIDConflict], because the ID would address two runs.
 func ID(id string) StartOption {
 	return func(o *startOptions) {
-		o.addOption(optionID, "ID")
+		o.addOptionOnce(optionID, "ID")
 		o.id = id
-		o.fail(naming.Check("run", id))
+		o.setFirstError(naming.Check("run", id))
 	}
 }
 
-// newRequest checks and encodes a start of a root run. limit is the largest size of the encoded input, in bytes.
-func (w *Workflow[I, O]) newRequest(limit int, in I, opts []StartOption) (engine.StartRequest, error) {
-	return w.newRequestWith(limit, in, newStartOptions(opts))
+// newStartRequest checks and encodes a start of a root run. limit is the largest size of the encoded input, in bytes.
+func (w *Workflow[I, O]) newStartRequest(limit int, in I, opts []StartOption) (engine.StartRequest, error) {
+	return w.newStartRequestFromOptions(limit, in, newStartOptions(opts))
 }
 
 func newStartOptions(opts []StartOption) *startOptions {
 	o := new(startOptions)
-	o.fail(applyOptions(opts, o))
+	o.setFirstError(applyOptions(opts, o))
 	return o
 }
 
-// newRequestWith does what request does, with options that were applied before.
-func (w *Workflow[I, O]) newRequestWith(limit int, in I, o *startOptions) (engine.StartRequest, error) {
+// newStartRequestFromOptions does what request does, with options that were applied before.
+func (w *Workflow[I, O]) newStartRequestFromOptions(limit int, in I, o *startOptions) (engine.StartRequest, error) {
 	request, err := w.newRootOrChildRequest(limit, in, o)
 	if err == nil {
-		err = o.checkFoldable(&request)
+		err = o.applyStartKey(&request)
 	}
 	request.Queue = firstNonZero(request.Queue, DefaultQueue)
 	if err == nil && request.Detached {
@@ -253,7 +253,7 @@ func (w *Workflow[I, O]) newRootOrChildRequest(limit int, in I, o *startOptions)
 	if o.err != nil {
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: %w", w.name, o.err)
 	}
-	input, err := encodeDecodable(in, limit)
+	input, err := encodeAndCheckDecodes(in, limit)
 	if err != nil {
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: the input: %w", w.name, err)
 	}
@@ -272,19 +272,19 @@ func (w *Workflow[I, O]) newRootOrChildRequest(limit int, in I, o *startOptions)
 // [ErrUnavailable], [ErrRejected] or [ErrLocked] after Config.Patience; or the cause of the end of ctx. If MayHaveCommitted of
 // the WriteError is true, start the same ID again to find out whether the run exists.
 func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
-	if err := e.checkMayWrite(ctx, "a start", "Ctx.Start, Ctx.StartChild or Ctx.Child"); err != nil {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a start", "Ctx.Start, Ctx.StartChild or Ctx.Child"); err != nil {
 		return nil, fmt.Errorf("start workflow %q: %w", w.Name(), err)
 	}
 	o := newStartOptions(opts)
-	request, err := w.newRequestWith(e.cfg.MaxPayload, in, o)
+	request, err := w.newStartRequestFromOptions(e.cfg.MaxPayload, in, o)
 	if err != nil {
 		return nil, err
 	}
-	if o.insert != nil && request.Fold == nil {
+	if o.insert != nil && request.StartKey == nil {
 		return startInTx[O](ctx, e, request, o.insert)
 	}
-	if request.Fold != nil {
-		return w.startWithKey(ctx, e, &request, o)
+	if request.StartKey != nil {
+		return w.startWithStartKey(ctx, e, &request, o)
 	}
 	started, err := e.inner.Start(ctx, []engine.StartRequest{request})
 	if err != nil {
@@ -323,7 +323,7 @@ type Run[O any] struct {
 }
 
 func newRun[O any](e *Engine, row *store.Run) *Run[O] {
-	return &Run[O]{e: e, uuid: row.UUID, id: row.Address(), workflow: row.Workflow}
+	return &Run[O]{e: e, uuid: row.UUID, id: row.NameOrUUID(), workflow: row.Workflow}
 }
 
 // ID returns the ID that addresses the run: the caller's ID of a root run, or the UUID of a child or of a root run that was
@@ -348,7 +348,7 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 		var zero O
 		state := ""
 		if ctx.Err() != nil {
-			state = r.e.inner.DescribeState(ctx, r.uuid)
+			state = r.e.inner.DescribeRunState(ctx, r.uuid)
 		}
 		return zero, fmt.Errorf("wait for run %q of workflow %q%s: %w", r.id, r.workflow, state, err)
 	}
@@ -388,10 +388,10 @@ func decodeRunResult[O any](row *store.Run) (O, error) {
 	}
 	out, err := decode[O](row.Output)
 	if errors.Is(err, ErrUnreadable) {
-		return zero, fmt.Errorf("the output of run %q of workflow %q: %w", row.Address(), row.Workflow, err)
+		return zero, fmt.Errorf("the output of run %q of workflow %q: %w", row.NameOrUUID(), row.Workflow, err)
 	}
 	if err != nil {
-		return zero, fmt.Errorf("%w: the output of run %q of workflow %q: %w", ErrDiverged, row.Address(), row.Workflow, err)
+		return zero, fmt.Errorf("%w: the output of run %q of workflow %q: %w", ErrDiverged, row.NameOrUUID(), row.Workflow, err)
 	}
 	return out, nil
 }

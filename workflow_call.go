@@ -23,7 +23,7 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 	if err := w.checkUsable(); err != nil {
 		return zero, err
 	}
-	if err := e.checkMayWrite(ctx, "a call", "Ctx.Child"); err != nil {
+	if err := e.checkUsableOutsideWorkflow(ctx, "a call", "Ctx.Child"); err != nil {
 		return zero, fmt.Errorf("call workflow %q: %w", w.name, err)
 	}
 	if !e.inner.HasWorkflow(w.name) {
@@ -34,7 +34,7 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 	}
 	executed, failed, detach := e.inner.KeepWorkerActive(ctx)
 	if !executed {
-		e.inner.WarnUnattendedCall(w.name)
+		e.inner.WarnCallWithoutLocalWorker(w.name)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

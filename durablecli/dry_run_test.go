@@ -21,7 +21,7 @@ func TestControlDryRun(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				counts, err := e.Counts(within(t), run.RunID)
+				counts, err := e.TreeCounts(within(t), run.RunID)
 				return err == nil && counts.Statuses[durable.StatusWaiting] == 2
 			})
 		}

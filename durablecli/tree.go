@@ -95,7 +95,7 @@ func countsCommand(f *globalFlags) []*cobra.Command {
 		case len(s.args) == 1 && filtered:
 			return newUsageError("an ID and a filter are given: leave one of them out")
 		case len(s.args) == 1:
-			counts, err := s.engine.Counts(ctx, s.args[0])
+			counts, err := s.engine.TreeCounts(ctx, s.args[0])
 			if err != nil {
 				return err
 			}

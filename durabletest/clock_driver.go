@@ -48,7 +48,7 @@ type clockDriver struct {
 
 	quietTimer unchangedTimer // all engines wait
 	stuckTimer unchangedTimer // nothing more can happen
-	holds      holdCounter
+	holds      runHoldCounter
 	stall      clockStall
 
 	stop chan struct{}
@@ -93,13 +93,13 @@ func (p *clockDriver) close() {
 	<-p.done
 }
 
-func (p *clockDriver) add(n *engineProbe) {
+func (p *clockDriver) addProbe(n *engineProbe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.probes = append(p.probes, n)
 }
 
-func (p *clockDriver) remove(n *engineProbe) {
+func (p *clockDriver) removeProbe(n *engineProbe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, own := range p.probes {
@@ -174,7 +174,7 @@ func (p *clockDriver) firstWaiter() (nodes []*engineProbe, a *clockWaiter, wante
 	}
 	for _, n := range nodes {
 		e := n.engine.Load()
-		wanted = wanted || !p.isFrozen && e != nil && e.AwaitCallerCount() > 0
+		wanted = wanted || !p.isFrozen && e != nil && e.CountAwaitCallers() > 0
 	}
 	return nodes, nil, wanted
 }
@@ -198,7 +198,7 @@ func (p *clockDriver) isIdle(nodes []*engineProbe) (idle bool, settle time.Durat
 		return false, 0
 	}
 	for _, n := range nodes {
-		q := n.runActivity()
+		q := n.describeRunsInMemory()
 		if q.BusyRun != "" {
 			return false, 0
 		}
@@ -216,7 +216,7 @@ func (p *clockDriver) isQuiescent(nodes []*engineProbe) bool {
 		p.quietTimer.restart(version, now)
 		return false
 	}
-	if lasted := p.quietTimer.duration(version, now); !isSchedulerIdle() && lasted < settle {
+	if lasted := p.quietTimer.duration(version, now); !isGoSchedulerIdle() && lasted < settle {
 		return false
 	}
 	if parkRuns(nodes) || !p.requestClaims(nodes) {
@@ -239,14 +239,14 @@ func parkRuns(nodes []*engineProbe) bool {
 // requestClaims makes every engine claim, admit runs to their queues, and check for awaited results, and waits until it is done. It returns
 // false after requestClaimsTimeout.
 func (p *clockDriver) requestClaims(nodes []*engineProbe) bool {
-	var barriers []engineProgress
+	var barriers []pollBarrier
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil {
-			barriers = append(barriers, newEngineProgress(n, e))
+			barriers = append(barriers, newPollBarrier(n, e))
 			e.WakeAllLoops()
 		}
 	}
-	for began := time.Now(); slices.ContainsFunc(barriers, engineProgress.isPending); {
+	for began := time.Now(); slices.ContainsFunc(barriers, pollBarrier.isPending); {
 		if time.Since(began) > requestClaimsTimeout || !p.sleepRealTime(minPollInterval) {
 			return false
 		}
@@ -254,44 +254,44 @@ func (p *clockDriver) requestClaims(nodes []*engineProbe) bool {
 	return true
 }
 
-// engineProgress is the point that one engine has reached with its claims, its looks at the queues and its checks for results.
-type engineProgress struct {
+// pollBarrier is the point that one engine has reached with its claims, its looks at the queues and its checks for results.
+type pollBarrier struct {
 	probe               *engineProbe
 	engine              *engine.Engine
 	claimNumber         uint64 // the latest claim that had begun
 	scheduleQueryNumber uint64 // the latest query for due schedules that had begun
-	foldQueryNumber     uint64 // the latest query for due keys that had begun
+	startKeyQueryNumber uint64 // the latest query for due keys that had begun
 	queueCheckNumber    uint64 // the latest look at all queues that had begun
 	resultCheckNumber   uint64 // the number of checks
 }
 
-func newEngineProgress(n *engineProbe, e *engine.Engine) engineProgress {
-	b := engineProgress{probe: n, engine: e}
-	b.claimNumber, _, _ = n.claimState()
-	b.scheduleQueryNumber, _, _ = n.scheduleState()
-	b.foldQueryNumber, _, _ = n.foldState()
-	b.queueCheckNumber, _ = e.QueueChecks()
-	b.resultCheckNumber, _ = e.ResultChecks()
+func newPollBarrier(n *engineProbe, e *engine.Engine) pollBarrier {
+	b := pollBarrier{probe: n, engine: e}
+	b.claimNumber, _, _ = n.claimProgress()
+	b.scheduleQueryNumber, _, _ = n.scheduleQueryProgress()
+	b.startKeyQueryNumber, _, _ = n.startKeyQueryProgress()
+	b.queueCheckNumber, _ = e.CountQueueChecks()
+	b.resultCheckNumber, _ = e.CountResultChecks()
 	return b
 }
 
 // isPending reports whether the engine has yet to end a claim that began after the barrier, or to check for results. An engine
 // that is full or closed does not claim, and one for whose results nobody waits does not check.
-func (b engineProgress) isPending() bool {
-	_, ended, _ := b.probe.claimState()
+func (b pollBarrier) isPending() bool {
+	_, ended, _ := b.probe.claimProgress()
 	if ended <= b.claimNumber && b.engine.IsClaiming() {
 		return true
 	}
-	if _, ended, _ := b.probe.scheduleState(); ended <= b.scheduleQueryNumber && b.engine.IsFiringSchedules() {
+	if _, ended, _ := b.probe.scheduleQueryProgress(); ended <= b.scheduleQueryNumber && b.engine.IsFiringSchedules() {
 		return true
 	}
-	if _, ended, _ := b.probe.foldState(); ended <= b.foldQueryNumber && b.engine.IsFiringSchedules() {
+	if _, ended, _ := b.probe.startKeyQueryProgress(); ended <= b.startKeyQueryNumber && b.engine.IsFiringSchedules() {
 		return true
 	}
-	if _, ended := b.engine.QueueChecks(); ended <= b.queueCheckNumber && b.engine.IsFiringSchedules() {
+	if _, ended := b.engine.CountQueueChecks(); ended <= b.queueCheckNumber && b.engine.IsFiringSchedules() {
 		return true
 	}
-	checks, waiting := b.engine.ResultChecks()
+	checks, waiting := b.engine.CountResultChecks()
 	return waiting && checks <= b.resultCheckNumber
 }
 
@@ -325,9 +325,9 @@ func (p *clockDriver) advanceClock(nodes []*engineProbe, a *clockWaiter) {
 	case next.IsZero():
 		p.endStuckWaits(nodes)
 		return // nothing changes until the test does something
-	case a == nil && p.holds.isRepeating(nodes, nil) && p.endStuckWaits(nodes):
+	case a == nil && p.holds.hasReachedMaxHolds(nodes, nil) && p.endStuckWaits(nodes):
 		return
-	case a != nil && a.moveUntil.IsZero() && p.holds.isRepeating(nodes, a):
+	case a != nil && a.moveUntil.IsZero() && p.holds.hasReachedMaxHolds(nodes, a):
 		p.endWaiter(a, fmt.Errorf("durabletest: runs are only held again and again (the clock shows %s), and the condition does not hold: see RunInfo.Reason", now.Format(time.RFC3339)))
 	default:
 		p.clock.moveTo(next)
@@ -342,8 +342,8 @@ func (p *clockDriver) endWaiter(a *clockWaiter, err error) {
 	a.done <- err
 }
 
-// startDelivery calls f, which may block, in a goroutine of its own. The clock stands still until f has returned.
-func (p *clockDriver) startDelivery(f func()) {
+// startSignalDelivery calls f, which may block, in a goroutine of its own. The clock stands still until f has returned.
+func (p *clockDriver) startSignalDelivery(f func()) {
 	p.mu.Lock()
 	p.activeDeliveries++
 	p.mu.Unlock()
@@ -357,11 +357,11 @@ func (p *clockDriver) startDelivery(f func()) {
 	})
 }
 
-// waitForDeliveries waits until the functions passed to startDelivery have returned.
-func (p *clockDriver) waitForDeliveries() { p.deliveries.Wait() }
+// waitForSignalDeliveries waits until the functions passed to startSignalDelivery have returned.
+func (p *clockDriver) waitForSignalDeliveries() { p.deliveries.Wait() }
 
-// isSchedulerIdle reports whether the Go scheduler has no runnable goroutine except the calling one.
-func isSchedulerIdle() bool {
+// isGoSchedulerIdle reports whether the Go scheduler has no runnable goroutine except the calling one.
+func isGoSchedulerIdle() bool {
 	s := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/sched/goroutines/running:goroutines"}}
 	metrics.Read(s)
 	for i := range s {

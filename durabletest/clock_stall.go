@@ -25,7 +25,7 @@ func (p *clockDriver) explainStall(nodes []*engineProbe, wanted bool) {
 	frozen := p.isFrozen
 	p.mu.Unlock()
 	for _, n := range nodes {
-		if q := n.runActivity(); q.BusyRun != "" {
+		if q := n.describeRunsInMemory(); q.BusyRun != "" {
 			p.t.Logf("durabletest: the clock stands still at %s while this is executed: %s", at, q.BusyRun)
 			return
 		}
@@ -34,7 +34,7 @@ func (p *clockDriver) explainStall(nodes []*engineProbe, wanted bool) {
 	case next.IsZero() && wanted:
 		for _, n := range nodes {
 			if e := n.engine.Load(); e != nil {
-				for _, a := range e.AwaitCallers() {
+				for _, a := range e.ListAwaitCallers() {
 					p.logStuckWait(now, p.describeWaits(nodes, a.Run))
 					return
 				}

@@ -39,7 +39,7 @@ func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option
 		s = temporaryStore(t)
 	}
 	log := &testRecorder{replacements: set.replacements}
-	t.Cleanup(func() { log.failUnused(t) }) // registered first, so that it is called after the engine has stopped
+	t.Cleanup(func() { log.failOnUnusedReplacements(t) }) // registered first, so that it is called after the engine has stopped
 	var p *clockDriver
 	if !set.usesRealTime {
 		p = newClockDriver(t, newClock(set.startTime))
@@ -85,7 +85,7 @@ func startEngine(t testing.TB, s store.Store, p *clockDriver, log *testRecorder,
 	}
 	e := &Engine{Engine: made, t: t, probe: n, driver: p, settings: set}
 	if p != nil {
-		p.add(n)
+		p.addProbe(n)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -96,7 +96,7 @@ func startEngine(t testing.TB, s store.Store, p *clockDriver, log *testRecorder,
 			t.Errorf("durabletest: run the engine: %v", err)
 		}
 		if p != nil {
-			p.remove(n)
+			p.removeProbe(n)
 		}
 	})
 	t.Cleanup(e.stop)
@@ -131,7 +131,7 @@ func temporaryStore(t testing.TB) store.Store {
 // Now returns the time of the engine's clock.
 func (e *Engine) Now() time.Time {
 	e.t.Helper()
-	return e.testClock("Now").clock.Now()
+	return e.requireClockDriver("Now").clock.Now()
 }
 
 // Advance moves the clock forward by d. Everything that becomes due during d happens, in order and each at its own time.
@@ -139,7 +139,7 @@ func (e *Engine) Now() time.Time {
 // test's own goroutine.
 func (e *Engine) Advance(d time.Duration) {
 	e.t.Helper()
-	p := e.testClock("Advance")
+	p := e.requireClockDriver("Advance")
 	if d < 0 {
 		e.t.Fatalf("durabletest: Advance by %v: the clock cannot go back: pass zero or more", d)
 	}
@@ -152,7 +152,7 @@ func (e *Engine) Advance(d time.Duration) {
 // ends the test if nothing is due any more and cond has not returned true. Call AdvanceUntil from the test's own goroutine.
 func (e *Engine) AdvanceUntil(cond func() bool) {
 	e.t.Helper()
-	if err := e.testClock("AdvanceUntil").waitForTime(time.Time{}, cond); err != nil {
+	if err := e.requireClockDriver("AdvanceUntil").waitForTime(time.Time{}, cond); err != nil {
 		e.t.Fatal(err)
 	}
 }
@@ -161,17 +161,17 @@ func (e *Engine) AdvanceUntil(cond func() bool) {
 // until [Engine.UnfreezeClock] is called.
 func (e *Engine) FreezeClock() {
 	e.t.Helper()
-	e.testClock("FreezeClock").setFrozen(true)
+	e.requireClockDriver("FreezeClock").setFrozen(true)
 }
 
 // UnfreezeClock ends the effect of [Engine.FreezeClock].
 func (e *Engine) UnfreezeClock() {
 	e.t.Helper()
-	e.testClock("UnfreezeClock").setFrozen(false)
+	e.requireClockDriver("UnfreezeClock").setFrozen(false)
 }
 
-// testClock returns the driver of the engine's clock. It ends the test if the engine uses real time.
-func (e *Engine) testClock(what string) *clockDriver {
+// requireClockDriver returns the driver of the engine's clock. It ends the test if the engine uses real time.
+func (e *Engine) requireClockDriver(what string) *clockDriver {
 	e.t.Helper()
 	if e.driver == nil {
 		e.t.Fatalf("durabletest: %s needs the test clock, and this engine uses real time: leave out the option RealTime", what)

@@ -29,8 +29,8 @@ func newProbe(s store.Store, c *manualClock, log *testRecorder, f *simulatedProc
 // Probe implements engine.ProbedStore.
 func (n *engineProbe) Probe() engine.TestProbe { return n }
 
-// Attach implements engine.TestProbe.
-func (n *engineProbe) Attach(e *engine.Engine) { n.engine.Store(e) }
+// AttachEngine implements engine.TestProbe.
+func (n *engineProbe) AttachEngine(e *engine.Engine) { n.engine.Store(e) }
 
 // Clock implements engine.TestProbe.
 func (n *engineProbe) Clock() engine.ManualClock {
@@ -47,14 +47,14 @@ func (n *engineProbe) OnCall(c engine.ProbedCall) {
 	}
 }
 
-// Attempt implements engine.TestProbe.
-func (n *engineProbe) Attempt(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
+// ExecuteAttempt implements engine.TestProbe.
+func (n *engineProbe) ExecuteAttempt(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 	if n.recorder.replay != nil && c.Kind != store.KindPatch {
 		return n.recorder.replay.blockAttempt(ctx)
 	}
-	out, failure, again := n.process.attempt(c, func() (engine.AttemptOutput, *record.Failure) {
+	out, failure, again := n.process.executeAttempt(c, func() (engine.AttemptOutput, *record.Failure) {
 		n.recorder.onAttempt(c)
-		return n.recorder.attemptReplaced(ctx, c, next)
+		return n.recorder.executeWithReplacements(ctx, c, next)
 	})
 	if again {
 		n.recorder.onRerun(c)
@@ -67,15 +67,15 @@ func (n *engineProbe) OutputToCommit(c engine.ProbedCall, output []byte) []byte 
 	return n.recorder.outputToCommit(c, output)
 }
 
-// runActivity returns what the engine is doing. Busy is empty if the engine does nothing until a time comes or something
+// describeRunsInMemory returns what the engine is doing. Busy is empty if the engine does nothing until a time comes or something
 // from outside happens.
-func (n *engineProbe) runActivity() engine.RunActivity {
+func (n *engineProbe) describeRunsInMemory() engine.LoadedRunsActivity {
 	e := n.engine.Load()
 	if e == nil {
-		return engine.RunActivity{}
+		return engine.LoadedRunsActivity{}
 	}
 	flying := n.activeCalls.Load() > 0 // read before Rest: a call that ends in between leaves work in memory
-	rest := e.RunActivity()
+	rest := e.DescribeRunsInMemory()
 	if rest.BusyRun == "" && flying {
 		rest.BusyRun = "a call of the database"
 	}

@@ -75,7 +75,7 @@ func (r *graphTrial) execute(ctx context.Context, disturbances []disturbance) er
 	last := disturbance{at: -1}
 	for _, d := range append(disturbances, last) {
 		when := map[action]crashMoment{crashBefore: crashBeforeWrite, crashAfter: crashAfterCommit, crashWithoutAReply: crashWithoutReply}[d.what]
-		process := newProcess(d.at, when)
+		process := newSimulatedProcess(d.at, when)
 		runs, err := readRunTree(ctx, r.store)
 		if err == nil {
 			err = r.harness.expireLeases(ctx, r.store, process, r.driver.clock.Now()) // also reads which steps are finished

@@ -26,8 +26,8 @@ type observedStore struct {
 	latestClaimEnded uint64 // number of the latest claim that has ended
 	nextDue          time.Time
 	firstClaim       chan struct{} // closed when the first claim begins
-	scheduleQueries  scheduleQueries
-	startKeyQueries  scheduleQueries // the same for keys of starts that fold
+	scheduleQueries  queryProgress
+	startKeyQueries  queryProgress // the same for keys of starts with a start key
 }
 
 func newObservedStore(s store.Store, f *simulatedProcess) *observedStore {
@@ -61,15 +61,15 @@ func (s *observedStore) Commit(ctx context.Context, b *store.Batch) error {
 		err := s.Store.Commit(ctx, b)
 		if err == nil {
 			s.process.noteFinishedSteps(b)
-			s.noteHolds(b)
+			s.countConsecutiveHolds(b)
 		}
 		return err
 	})
 }
 
-// noteHolds counts the commits in a row that only hold runs for a cause outside of the run, such as a queue without settings. Such a
+// countConsecutiveHolds counts the commits in a row that only hold runs for a cause outside of the run, such as a queue without settings. Such a
 // run is tried again for ever.
-func (s *observedStore) noteHolds(b *store.Batch) {
+func (s *observedStore) countConsecutiveHolds(b *store.Batch) {
 	if len(b.OwnershipEnds) < b.Len() || slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return !w.HoldsRun || !w.Uncounted }) {
 		s.holdsInARow.Store(0)
 		return
@@ -78,7 +78,7 @@ func (s *observedStore) noteHolds(b *store.Batch) {
 }
 
 // SetTags implements store.Store.
-func (s *observedStore) SetTags(ctx context.Context, run store.UUID, tags []store.Tag, epoch store.Epoch, by store.Act) (found bool, err error) {
+func (s *observedStore) SetTags(ctx context.Context, run store.UUID, tags []store.Tag, epoch store.Epoch, by store.ActorAndReason) (found bool, err error) {
 	err = s.executeWrite("tags", func() error {
 		found, err = s.Store.SetTags(ctx, run, tags, epoch, by)
 		return err
@@ -86,27 +86,27 @@ func (s *observedStore) SetTags(ctx context.Context, run store.UUID, tags []stor
 	return found, err
 }
 
-// Control implements store.Store.
-func (s *observedStore) Control(ctx context.Context, o *store.ControlRequest) error {
-	return s.executeWrite("a pause, resume or cancel", func() error { return s.Store.Control(ctx, o) })
+// ControlRuns implements store.Store.
+func (s *observedStore) ControlRuns(ctx context.Context, o *store.ControlRequest) error {
+	return s.executeWrite("a pause, resume or cancel", func() error { return s.Store.ControlRuns(ctx, o) })
 }
 
-// Fence implements store.RepairStore.
-func (s *observedStore) Fence(ctx context.Context, f *store.FenceRequest) error {
-	return s.executeWrite("the fence of a repair", func() error { return s.Store.Fence(ctx, f) })
+// FenceRun implements store.RepairStore.
+func (s *observedStore) FenceRun(ctx context.Context, f *store.FenceRequest) error {
+	return s.executeWrite("the fence of a repair", func() error { return s.Store.FenceRun(ctx, f) })
 }
 
-// Fork implements store.RepairStore.
-func (s *observedStore) Fork(ctx context.Context, f *store.Fork) error {
-	return s.executeWrite("a fork", func() error { return s.Store.Fork(ctx, f) })
+// ForkRun implements store.RepairStore.
+func (s *observedStore) ForkRun(ctx context.Context, f *store.Fork) error {
+	return s.executeWrite("a fork", func() error { return s.Store.ForkRun(ctx, f) })
 }
 
-// Repair implements store.RepairStore.
-func (s *observedStore) Repair(ctx context.Context, r *store.RepairRequest) error {
+// ApplyRepair implements store.RepairStore.
+func (s *observedStore) ApplyRepair(ctx context.Context, r *store.RepairRequest) error {
 	return s.executeWrite(r.Verb, func() error {
-		err := s.Store.Repair(ctx, r)
+		err := s.Store.ApplyRepair(ctx, r)
 		if err == nil {
-			s.process.noteRepair(r)
+			s.process.removeDroppedSteps(r)
 		}
 		return err
 	})
@@ -141,10 +141,10 @@ func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims s
 	return claims, err
 }
 
-// Renew implements store.Store.
-func (s *observedStore) Renew(ctx context.Context, h store.Heartbeat) (result store.RenewResult, err error) {
+// RenewLeases implements store.Store.
+func (s *observedStore) RenewLeases(ctx context.Context, h store.Heartbeat) (result store.RenewResult, err error) {
 	err = s.callUnlessDead(func() error {
-		result, err = s.Store.Renew(ctx, h)
+		result, err = s.Store.RenewLeases(ctx, h)
 		return err
 	})
 	return result, err
@@ -169,19 +169,19 @@ func (s *observedStore) OwnedRunChanges(ctx context.Context, worker store.UUID, 
 	return changes, err
 }
 
-// Get implements store.Store.
-func (s *observedStore) Get(ctx context.Context, refs []store.RunRef) (runs []*store.Run, err error) {
+// GetRuns implements store.Store.
+func (s *observedStore) GetRuns(ctx context.Context, refs []store.RunRef) (runs []*store.Run, err error) {
 	err = s.callUnlessDead(func() error {
-		runs, err = s.Store.Get(ctx, refs)
+		runs, err = s.Store.GetRuns(ctx, refs)
 		return err
 	})
 	return runs, err
 }
 
-// Find implements store.Store.
-func (s *observedStore) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) (runs []*store.Run, err error) {
+// GetRunsSelectingPayloads implements store.Store.
+func (s *observedStore) GetRunsSelectingPayloads(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) (runs []*store.Run, err error) {
 	err = s.callUnlessDead(func() error {
-		runs, err = s.Store.Find(ctx, refs, with)
+		runs, err = s.Store.GetRunsSelectingPayloads(ctx, refs, with)
 		return err
 	})
 	return runs, err
@@ -221,9 +221,9 @@ func (s *observedStore) Listen(ctx context.Context, worker store.UUID, onHint fu
 	return s.Store.Listen(ctx, worker, onHint)
 }
 
-// claimState returns the numbers of the latest claim that has begun and of the latest that has ended, and the time at
+// claimProgress returns the numbers of the latest claim that has begun and of the latest that has ended, and the time at
 // which, according to the latter, the next run is due.
-func (s *observedStore) claimState() (begun, ended uint64, next time.Time) {
+func (s *observedStore) claimProgress() (begun, ended uint64, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.latestClaimBegun, s.latestClaimEnded, s.nextDue

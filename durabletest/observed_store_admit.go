@@ -7,12 +7,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Admit implements store.Store. If another engine of the test has locked the queue, Admit waits for it: otherwise the engine would
+// AdmitRuns implements store.Store. If another engine of the test has locked the queue, Admit waits for it: otherwise the engine would
 // try again at a later time of the clock, which would move for that.
-func (s *observedStore) Admit(ctx context.Context, a *store.AdmissionRequest) error {
+func (s *observedStore) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
 	return s.callUnlessDead(func() error {
 		for {
-			err := s.Store.Admit(ctx, a)
+			err := s.Store.AdmitRuns(ctx, a)
 			if err == nil && a.QueueLocked && ctx.Err() == nil {
 				time.Sleep(minPollInterval)
 				continue

@@ -12,11 +12,11 @@ import (
 
 // Option is an option of [NewWithOptions], [CrashEverywhere] or [Replay]. An Option fails the test if it is passed to a
 // function on which the Option has no effect.
-type Option interface{ apply(*testSettings) }
+type Option interface{ applyToSettings(*testSettings) }
 
 type optionFunc func(*testSettings)
 
-func (o optionFunc) apply(s *testSettings) { o(s) }
+func (o optionFunc) applyToSettings(s *testSettings) { o(s) }
 
 type testSettings struct {
 	store             store.Store
@@ -50,7 +50,7 @@ func newSettings(t testing.TB, of string, opts []Option) *testSettings {
 	t.Helper()
 	s := &testSettings{startTime: time.Now()}
 	for _, o := range opts {
-		o.apply(s)
+		o.applyToSettings(s)
 	}
 	for _, l := range s.restrictedOptions {
 		if !slices.Contains(l.allowedIn, of) {
@@ -69,8 +69,8 @@ func newSettings(t testing.TB, of string, opts []Option) *testSettings {
 	return s
 }
 
-// restrictTo records that only the given functions accept the option.
-func (s *testSettings) restrictTo(option string, to ...string) {
+// restrictOption records that only the given functions accept the option.
+func (s *testSettings) restrictOption(option string, to ...string) {
 	s.restrictedOptions = append(s.restrictedOptions, restrictedOption{option, to})
 }
 
@@ -80,7 +80,7 @@ func OnStore(s durable.Store) Option {
 	return optionFunc(func(set *testSettings) {
 		set.store = s
 		set.onceOptions = append(set.onceOptions, "OnStore")
-		set.restrictTo("OnStore", "NewWithOptions")
+		set.restrictOption("OnStore", "NewWithOptions")
 	})
 }
 
@@ -94,7 +94,7 @@ func OnNewStores(open func(t testing.TB) durable.Store) Option {
 	return optionFunc(func(set *testSettings) {
 		set.openStore = open
 		set.onceOptions = append(set.onceOptions, "OnNewStores")
-		set.restrictTo("OnNewStores", "CrashEverywhere")
+		set.restrictOption("OnNewStores", "CrashEverywhere")
 	})
 }
 
@@ -103,7 +103,7 @@ func OnNewStores(open func(t testing.TB) durable.Store) Option {
 func RealTime() Option {
 	return optionFunc(func(set *testSettings) {
 		set.usesRealTime = true
-		set.restrictTo("RealTime", "NewWithOptions")
+		set.restrictOption("RealTime", "NewWithOptions")
 	})
 }
 
@@ -136,7 +136,7 @@ func Workflows(workflows ...durable.Definition) Option {
 func SignalAfter(d time.Duration, name string, payload any) Option {
 	return optionFunc(func(set *testSettings) {
 		set.signals = append(set.signals, delayedSignal{d, name, payload})
-		set.restrictTo("SignalAfter", "CrashEverywhere")
+		set.restrictOption("SignalAfter", "CrashEverywhere")
 	})
 }
 
@@ -146,6 +146,6 @@ func SignalAfter(d time.Duration, name string, payload any) Option {
 func VaryingSteps(names ...string) Option {
 	return optionFunc(func(set *testSettings) {
 		set.varyingSteps = append(set.varyingSteps, names...)
-		set.restrictTo("VaryingSteps", "CrashEverywhere")
+		set.restrictOption("VaryingSteps", "CrashEverywhere")
 	})
 }

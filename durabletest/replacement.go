@@ -24,9 +24,9 @@ type Replacement struct {
 	optional      atomic.Bool
 }
 
-func (r *Replacement) apply(set *testSettings) {
+func (r *Replacement) applyToSettings(set *testSettings) {
 	set.replacements = append(set.replacements, r)
-	set.restrictTo("a Replacement", "NewWithOptions", "CrashEverywhere") // Replay calls no functions of steps
+	set.restrictOption("a Replacement", "NewWithOptions", "CrashEverywhere") // Replay calls no functions of steps
 }
 
 func (r *Replacement) matches(c engine.ProbedCall) bool { return matchesName(r.name, c.Name) }
@@ -38,9 +38,9 @@ func (r *Replacement) Optional() *Replacement {
 	return r
 }
 
-// failUnused fails the test for each replacement whose step was never called: its name may be misspelled, and then the
+// failOnUnusedReplacements fails the test for each replacement whose step was never called: its name may be misspelled, and then the
 // real function is executed. It does nothing if the test has failed already, since the test may have ended early.
-func failUnused(t testing.TB, replacers []*Replacement, called func() []string) {
+func failOnUnusedReplacements(t testing.TB, replacers []*Replacement, called func() []string) {
 	t.Helper()
 	if t.Failed() || t.Skipped() {
 		return

@@ -70,7 +70,7 @@ const minQuietChecks = 20
 // hasFinished reports whether the run will make no more calls: every goroutine of the run waits, or is blocked in an
 // attempt.
 func (p *replaySession) hasFinished(n *engineProbe) bool {
-	rest := n.runActivity()
+	rest := n.describeRunsInMemory()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.calledNames)+len(p.newCalls) == 0 || p.blockedAttempts != rest.Active || p.blockedAttempts == 0 && rest.BusyRun != "" || n.activeCalls.Load() > 0 {
@@ -79,7 +79,7 @@ func (p *replaySession) hasFinished(n *engineProbe) bool {
 	}
 	p.quietChecks++
 	since := time.Since(p.lastCallTime)
-	return since > 5*time.Millisecond && isSchedulerIdle() || since > 200*time.Millisecond && p.quietChecks > minQuietChecks
+	return since > 5*time.Millisecond && isGoSchedulerIdle() || since > 200*time.Millisecond && p.quietChecks > minQuietChecks
 }
 
 // replayExport imports the export into a temporary database, executes the run, and compares.
@@ -92,7 +92,7 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	p := &replaySession{history: make(map[string]*store.Step), calledNames: make(map[string]bool), lastCallTime: time.Now()}
-	rows, at, err := p.importBatches(x)
+	rows, at, err := p.buildImportBatches(x)
 	if err != nil {
 		return v, err
 	}
@@ -139,9 +139,9 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 // importEpoch is the epoch at which the imported rows are written. The run is released from it when all rows are there.
 var importEpoch = store.Epoch{Count: 1}
 
-// importBatches returns the batches that write the export into a database: the run, owned by a worker that does not exist;
+// buildImportBatches returns the batches that write the export into a database: the run, owned by a worker that does not exist;
 // its history; and the release of the run. It also returns the latest time in the history.
-func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch, at time.Time, err error) {
+func (p *replaySession) buildImportBatches(x *durable.Exported) (rows []*store.Batch, at time.Time, err error) {
 	var ok bool
 	if p.run, ok = store.ParseCanonicalUUID(x.Run.RunID); !ok {
 		return nil, at, fmt.Errorf("its run_id %q is not a UUID in canonical form", x.Run.RunID)
@@ -181,7 +181,7 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 		if status.IsTerminal() {
 			later(h.NextAt)
 		} else if kind == store.KindChild {
-			if child := p.placeholderChild(&row); child != nil {
+			if child := p.newPlaceholderChild(&row); child != nil {
 				written.Starts = append(written.Starts, child)
 			}
 		}
@@ -195,9 +195,9 @@ func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch,
 	return append(rows, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: p.run, Epoch: importEpoch, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
 }
 
-// placeholderChild returns a start of a child whose result the run had not received. The export does not hold the
+// newPlaceholderChild returns a start of a child whose result the run had not received. The export does not hold the
 // child's run, so its workflow is one that no engine executes, and the run waits for it as before.
-func (p *replaySession) placeholderChild(row *store.Step) *store.StartWrite {
+func (p *replaySession) newPlaceholderChild(row *store.Step) *store.StartWrite {
 	var text string
 	if json.Unmarshal(row.Output, &text) != nil {
 		return nil

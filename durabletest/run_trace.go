@@ -26,7 +26,7 @@ type treeTrace struct {
 
 // runTrace is one run of a trace.
 type runTrace struct {
-	path          string // see runPath
+	path          string // see buildRunPath
 	displayPath   string // the names from the root run to this one
 	run           *store.Run
 	steps         map[string]*store.Step
@@ -38,11 +38,11 @@ type runTrace struct {
 
 // readRunTree returns the run of CrashEverywhere and its descendants, parents first.
 func readRunTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
-	found, err := s.Get(ctx, []store.RunRef{{UUIDOrName: crashedID}})
+	found, err := s.GetRuns(ctx, []store.RunRef{{UUIDOrName: crashedID}})
 	if err != nil || found[0] == nil {
 		return nil, err
 	}
-	rows, err := s.Tree(ctx, found[0].UUID)
+	rows, err := s.RunTree(ctx, found[0].UUID)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func readRunTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 	for i, r := range rows {
 		refs[i] = store.RunRef{UUIDOrName: r.UUID.String()}
 	}
-	whole, err := s.Get(ctx, refs) // Tree returns no outputs
+	whole, err := s.GetRuns(ctx, refs) // Tree returns no outputs
 	return slices.DeleteFunc(whole, func(r *store.Run) bool { return r == nil }), err
 }
 
@@ -69,7 +69,7 @@ func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testR
 		if parent := byID[row.Parent.UUID]; row.Parent.Valid && parent != nil {
 			above, r.displayPath = parent.path, parent.displayPath+" > "+r.displayPath
 		}
-		r.path = runPath(above, row.Name, row.Workflow)
+		r.path = buildRunPath(above, row.Name, row.Workflow)
 		byID[row.UUID] = r
 		names = append(names, row.UUID.String(), "<"+r.displayPath+">")
 		got.runs = append(got.runs, r)
@@ -87,7 +87,7 @@ func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testR
 		if err != nil {
 			return nil, err
 		}
-		generations, err := s.Generations(ctx, r.run.UUID, store.GenerationsQuery{})
+		generations, err := s.SupersededGenerations(ctx, r.run.UUID, store.GenerationsQuery{})
 		if err != nil {
 			return nil, err
 		}
@@ -146,8 +146,8 @@ func (r *runTrace) addStep(name string) {
 	}
 }
 
-// choiceHints returns, for each choice that ended branches, how to allow another winner.
-func (t *treeTrace) choiceHints() (hints []string) {
+// suggestVaryingSteps returns, for each choice that ended branches, how to allow another winner.
+func (t *treeTrace) suggestVaryingSteps() (hints []string) {
 	for _, r := range t.runs {
 		for _, name := range r.stepOrder {
 			step := r.steps[name]

@@ -51,7 +51,7 @@ type stepKey struct {
 	name string
 }
 
-func newProcess(at int, when crashMoment) *simulatedProcess {
+func newSimulatedProcess(at int, when crashMoment) *simulatedProcess {
 	return &simulatedProcess{crashAt: at, crashWhen: when, died: make(chan struct{}), finishedSteps: make(map[stepKey]bool)}
 }
 
@@ -106,8 +106,8 @@ func (f *simulatedProcess) noteFinishedSteps(b *store.Batch) {
 	}
 }
 
-// noteRepair records that a repair, or a run that continued as new, dropped steps. The caller holds f.mu.
-func (f *simulatedProcess) noteRepair(r *store.RepairRequest) {
+// removeDroppedSteps records that a repair, or a run that continued as new, dropped steps. The caller holds f.mu.
+func (f *simulatedProcess) removeDroppedSteps(r *store.RepairRequest) {
 	if f == nil || r.Outcome != store.Written {
 		return
 	}
@@ -120,9 +120,9 @@ func (f *simulatedProcess) noteRepair(r *store.RepairRequest) {
 	}
 }
 
-// attempt executes one attempt of a step. The commit of a Tx step counts as a durable write. A dead process executes
+// executeAttempt executes one attempt of a step. The commit of a Tx step counts as a durable write. A dead process executes
 // nothing. The result again reports whether the step had an outcome already.
-func (f *simulatedProcess) attempt(c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (out engine.AttemptOutput, failure *record.Failure, again bool) {
+func (f *simulatedProcess) executeAttempt(c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (out engine.AttemptOutput, failure *record.Failure, again bool) {
 	if f == nil {
 		out, failure = next()
 		return out, failure, false

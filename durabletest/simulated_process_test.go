@@ -18,7 +18,7 @@ func TestFault(t *testing.T) {
 		done int
 		told bool
 	}{crashBeforeWrite: {1, false}, crashAfterCommit: {2, true}, crashWithoutReply: {2, false}} {
-		f := newProcess(2, when)
+		f := newSimulatedProcess(2, when)
 		done := 0
 		write := func() error { return f.executeWrite("it", func() error { done++; return nil }) }
 		if err := write(); err != nil || f.isDead() {
@@ -36,11 +36,11 @@ func TestFault(t *testing.T) {
 // An attempt of a step whose outcome is committed is noticed; a dead process makes none.
 func TestFaultNoticesReruns(t *testing.T) {
 	t.Parallel()
-	f := newProcess(1, crashBeforeWrite)
+	f := newSimulatedProcess(1, crashBeforeWrite)
 	c := engine.ProbedCall{Run: uuid.New(), Name: "a", Kind: store.KindStep}
 	attempts := 0
 	next := func() (engine.AttemptOutput, *record.Failure) { attempts++; return engine.AttemptOutput{}, nil }
-	if _, _, again := f.attempt(c, next); again {
+	if _, _, again := f.executeAttempt(c, next); again {
 		t.Error("the first attempt is taken for a second one")
 	}
 	f.mu.Lock()
@@ -48,11 +48,11 @@ func TestFaultNoticesReruns(t *testing.T) {
 		Step: store.Step{Run: c.Run, Name: "a", Status: store.StepCompleted}, Outcome: store.Written,
 	}}})
 	f.mu.Unlock()
-	if _, _, again := f.attempt(c, next); !again {
+	if _, _, again := f.executeAttempt(c, next); !again {
 		t.Error("an attempt after the commit was not noticed")
 	}
 	_ = f.executeWrite("it", func() error { return nil })
-	if _, failure, _ := f.attempt(c, next); failure == nil || attempts != 2 {
+	if _, failure, _ := f.executeAttempt(c, next); failure == nil || attempts != 2 {
 		t.Errorf("the dead made an attempt: %d", attempts)
 	}
 }

@@ -36,7 +36,7 @@ func (p *clockDriver) endStuckWaits(nodes []*engineProbe) bool {
 			return false
 		}
 		if e := n.engine.Load(); e != nil {
-			for _, a := range e.AwaitCallers() {
+			for _, a := range e.ListAwaitCallers() {
 				waiting[a.Goroutine] = true
 				if a.Deadline.IsZero() || a.Deadline.Sub(now) > explainStallAfter {
 					waits = append(waits, a)
@@ -72,7 +72,7 @@ func (p *clockDriver) describeWaits(nodes []*engineProbe, run store.UUID) string
 	if e := nodes[0].engine.Load(); e != nil {
 		s = e.Store() // decodes the reasons
 	}
-	runs, err := s.Tree(ctx, run)
+	runs, err := s.RunTree(ctx, run)
 	if err != nil || len(runs) == 0 {
 		return fmt.Sprintf("run %s waits (%v)", run, err)
 	}

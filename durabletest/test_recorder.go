@@ -41,7 +41,7 @@ func (r *testRecorder) onCall(c engine.ProbedCall) {
 	self := goroutineID()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recordPathInRunTree(c)
+	r.recordRunPath(c)
 	var x *runExecution
 	for i := len(r.executions) - 1; i >= 0; i-- {
 		if e := r.executions[i]; e.run == c.Run && e.epoch == c.Epoch {
@@ -54,15 +54,15 @@ func (r *testRecorder) onCall(c engine.ProbedCall) {
 		r.executions = append(r.executions, x)
 	}
 	x.calls = append(x.calls, c)
-	r.markReplaced(c)
+	r.markReplacementsUsed(c)
 	if r.replay != nil {
 		r.replay.onCall(c)
 	}
 	x.hasManyGoroutines = x.hasManyGoroutines || x.goroutine != self
 }
 
-// markReplaced records in the replacements that match the step that it was called. The caller holds r.mu.
-func (r *testRecorder) markReplaced(c engine.ProbedCall) {
+// markReplacementsUsed records in the replacements that match the step that it was called. The caller holds r.mu.
+func (r *testRecorder) markReplacementsUsed(c engine.ProbedCall) {
 	for _, p := range r.replacements {
 		if p.matches(c) {
 			p.stepWasCalled.Store(true)
@@ -94,13 +94,13 @@ func (r *testRecorder) calledNames() []string {
 	return slices.Compact(all)
 }
 
-// failUnused fails the test for each replacement whose step was never called.
-func (r *testRecorder) failUnused(t testing.TB) {
+// failOnUnusedReplacements fails the test for each replacement whose step was never called.
+func (r *testRecorder) failOnUnusedReplacements(t testing.TB) {
 	t.Helper()
 	r.mu.Lock()
 	replacers := slices.Clone(r.replacements)
 	r.mu.Unlock()
-	failUnused(t, replacers, r.calledNames)
+	failOnUnusedReplacements(t, replacers, r.calledNames)
 }
 
 // onAttempt records an attempt. The function of a compensation is called by the engine and not by the workflow, so that only its
@@ -109,7 +109,7 @@ func (r *testRecorder) onAttempt(c engine.ProbedCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.attempts = append(r.attempts, c)
-	r.markReplaced(c)
+	r.markReplacementsUsed(c)
 }
 
 func (r *testRecorder) onRerun(c engine.ProbedCall) {
@@ -118,8 +118,8 @@ func (r *testRecorder) onRerun(c engine.ProbedCall) {
 	r.reruns = append(r.reruns, c)
 }
 
-// attemptReplaced executes the attempt, or the replacements that match the step.
-func (r *testRecorder) attemptReplaced(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
+// executeWithReplacements executes the attempt, or the replacements that match the step.
+func (r *testRecorder) executeWithReplacements(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 	r.mu.Lock()
 	for _, p := range r.replacements {
 		if inner := next; c.Kind != store.KindChoice && p.matches(c) {
@@ -131,7 +131,7 @@ func (r *testRecorder) attemptReplaced(ctx context.Context, c engine.ProbedCall,
 	if failure != nil {
 		return out, failure
 	}
-	if fixed, ok := r.fixedOutput(c); ok {
+	if fixed, ok := r.findBaselineOutput(c); ok {
 		out = engine.AttemptOutput{Bytes: fixed}
 	}
 	return out, nil
@@ -139,36 +139,38 @@ func (r *testRecorder) attemptReplaced(ctx context.Context, c engine.ProbedCall,
 
 // outputToCommit returns the output that a Tx step records: its own, or the fixed one of VaryingSteps.
 func (r *testRecorder) outputToCommit(c engine.ProbedCall, output []byte) []byte {
-	if fixed, ok := r.fixedOutput(c); ok {
+	if fixed, ok := r.findBaselineOutput(c); ok {
 		return fixed
 	}
 	return output
 }
 
-// fixedOutput returns the output that the step returned in the run without a crash, if VaryingSteps names the step.
-func (r *testRecorder) fixedOutput(c engine.ProbedCall) ([]byte, bool) {
+// findBaselineOutput returns the output that the step returned in the run without a crash, if VaryingSteps names the step.
+func (r *testRecorder) findBaselineOutput(c engine.ProbedCall) ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	fixed, ok := r.fixedOutputs[stepPath{r.runPaths[c.Run], c.Name}]
 	return fixed, ok
 }
 
-// recordPathInRunTree records the path of the call's run in the tree of runs. A parent is always recorded before its
+// recordRunPath records the path of the call's run in the tree of runs. A parent is always recorded before its
 // children. The caller holds r.mu.
-func (r *testRecorder) recordPathInRunTree(c engine.ProbedCall) {
+func (r *testRecorder) recordRunPath(c engine.ProbedCall) {
 	if _, known := r.runPaths[c.Run]; known {
 		return
 	}
 	if r.runPaths == nil {
 		r.runPaths = make(map[store.UUID]string)
 	}
-	r.runPaths[c.Run] = runPath(r.runPaths[c.Parent.UUID], c.RunName, c.Workflow)
+	r.runPaths[c.Run] = buildRunPath(r.runPaths[c.Parent.UUID], c.RunName, c.Workflow)
 }
 
-// runPath returns the path of a run, given the path of its parent. The path of a run is the same in all databases of
+// buildRunPath returns the path of a run, given the path of its parent. The path of a run is the same in all databases of
 // one CrashEverywhere, and differs from the paths of other runs. The separator is a NUL byte, which names cannot
 // contain.
-func runPath(above, name, workflow string) string { return above + "\x00" + name + "\x00" + workflow }
+func buildRunPath(above, name, workflow string) string {
+	return above + "\x00" + name + "\x00" + workflow
+}
 
 // stepPath identifies a step in all databases of one CrashEverywhere.
 type stepPath struct{ run, step string }

@@ -55,7 +55,7 @@ func init() {
 				}
 			}}
 		}
-		err = opened.Admit(ctx, &pass)
+		err = opened.AdmitRuns(ctx, &pass)
 		leave()
 		if err != nil {
 			return err

@@ -259,7 +259,7 @@ func TestRow29_KilledWhileItUndoes(t *testing.T) {
 // grown counts the runs of a tree that have not ended, and all of them.
 func grown(t testing.TB, e *durable.Engine, id string) (live, all int) {
 	t.Helper()
-	counts, err := e.Counts(bounded(t), id)
+	counts, err := e.TreeCounts(bounded(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}

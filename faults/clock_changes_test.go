@@ -69,9 +69,9 @@ func (s *clocked) Now(ctx context.Context) (time.Time, error) {
 	return s.shift(at), err
 }
 
-// Renew implements store.Store.
-func (s *clocked) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
-	r, err := s.beginnings.Renew(ctx, h)
+// RenewLeases implements store.Store.
+func (s *clocked) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+	r, err := s.beginnings.RenewLeases(ctx, h)
 	r.Now = s.shift(r.Now)
 	return r, err
 }

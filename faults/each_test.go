@@ -42,8 +42,8 @@ func (s *deadly) Commit(ctx context.Context, b *store.Batch) error {
 	return s.within(func() error { return s.Store.Commit(ctx, b) })
 }
 
-func (s *deadly) AwaitChildEnds(ctx context.Context, w *store.AwaitChildEndsRequest) error {
-	return s.within(func() error { return s.Store.AwaitChildEnds(ctx, w) })
+func (s *deadly) SetAwaitedChildEnds(ctx context.Context, w *store.SetAwaitedChildEndsRequest) error {
+	return s.within(func() error { return s.Store.SetAwaitedChildEnds(ctx, w) })
 }
 
 func (s *deadly) Statuses(ctx context.Context, runs []store.UUID) (statuses []store.Status, err error) {

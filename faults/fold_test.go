@@ -38,20 +38,20 @@ type fatalFold struct {
 	looks bool // it dies in the look of a worker
 }
 
-func (f *fatalFold) ChangeFold(ctx context.Context, c *store.FoldChangeRequest) error {
+func (f *fatalFold) ChangeStartKey(ctx context.Context, c *store.StartKeyChangeRequest) error {
 	if c.SkipLocked != f.looks || f.point < 0 {
-		return f.Store.ChangeFold(ctx, c)
+		return f.Store.ChangeStartKey(ctx, c)
 	}
 	defer f.enter()()
 	plan := c.Plan
-	c.Plan = func(s store.FoldSnapshot) *store.FoldWrite {
+	c.Plan = func(s store.StartKeySnapshot) *store.StartKeyWrite {
 		w := plan(s)
 		if w != nil {
 			f.decided()
 		}
 		return w
 	}
-	err := f.Store.ChangeFold(ctx, c)
+	err := f.Store.ChangeStartKey(ctx, c)
 	if err == nil && c.AppliedWrite != nil {
 		f.committed()
 	}

@@ -320,13 +320,13 @@ func (f *faulty) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResu
 	return c, err
 }
 
-func (f *faulty) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+func (f *faulty) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	if f.beforeRenew != nil {
 		if err := f.beforeRenew(&h); err != nil {
 			return store.RenewResult{}, err
 		}
 	}
-	return f.Store.Renew(ctx, h)
+	return f.Store.RenewLeases(ctx, h)
 }
 
 // fenced counts the writes that the store refused because another owns the run.

@@ -56,12 +56,12 @@ type fatalGrants struct {
 	point string
 }
 
-func (f *fatalGrants) Permits(ctx context.Context, b *store.PermitBatch) error {
+func (f *fatalGrants) GrantAndReturnPermits(ctx context.Context, b *store.PermitBatch) error {
 	n := f.calls.Add(1)
 	if n >= f.at && f.point == "before" {
 		die()
 	}
-	err := f.Store.Permits(ctx, b)
+	err := f.Store.GrantAndReturnPermits(ctx, b)
 	switch {
 	case n < f.at:
 	case f.point == "granted":

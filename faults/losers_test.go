@@ -31,11 +31,11 @@ type cancelTries struct {
 	n atomic.Int64
 }
 
-func (s *cancelTries) Control(ctx context.Context, o *store.ControlRequest) error {
+func (s *cancelTries) ControlRuns(ctx context.Context, o *store.ControlRequest) error {
 	if o.Verb == store.VerbCancel {
 		s.n.Add(1)
 	}
-	return s.Store.Control(ctx, o)
+	return s.Store.ControlRuns(ctx, o)
 }
 
 // Row 40: the database rejects the cancel of the children of a choice's losers. Each execution of the parent

@@ -52,8 +52,8 @@ func (s *tardy) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResul
 	return tardily(ctx, s, func(ctx context.Context) (store.ClaimResult, error) { return s.Store.Claim(ctx, q) })
 }
 
-func (s *tardy) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
-	return tardily(ctx, s, func(ctx context.Context) (store.RenewResult, error) { return s.Store.Renew(ctx, h) })
+func (s *tardy) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+	return tardily(ctx, s, func(ctx context.Context) (store.RenewResult, error) { return s.Store.RenewLeases(ctx, h) })
 }
 
 func (s *tardy) Commit(ctx context.Context, b *store.Batch) error {

@@ -187,7 +187,7 @@ func TestRow30_NothingStartsWhilePaused(t *testing.T) {
 			t.Fatal(err)
 		}
 		allPaused := func(how string) bool {
-			counts, err := client.Counts(bounded(t), how)
+			counts, err := client.TreeCounts(bounded(t), how)
 			return err == nil && len(counts.Statuses) == 1 && counts.Statuses[durable.StatusPaused] > 0
 		}
 		for _, how := range modes {

@@ -149,7 +149,7 @@ func TestRow30_PausesAndResumesRace(t *testing.T) {
 func fits(t *testing.T, client *durable.Engine, l ledger, id, verb string) {
 	t.Helper()
 	await(t, id+" to fit its last verb, "+verb, func() bool {
-		counts, err := client.Counts(bounded(t), id)
+		counts, err := client.TreeCounts(bounded(t), id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -80,15 +80,15 @@ type gatedAdmissions struct {
 	shut bool
 }
 
-// Admit implements store.QueueAdmitter.
-func (g *gatedAdmissions) Admit(ctx context.Context, a *store.AdmissionRequest) error {
+// AdmitRuns implements store.QueueAdmitter.
+func (g *gatedAdmissions) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if g.shut {
 		a.QueueLocked = true
 		return nil
 	}
-	return g.Store.Admit(ctx, a)
+	return g.Store.AdmitRuns(ctx, a)
 }
 
 // set shuts the admissions, or opens them. It returns when none that began before is under way.

@@ -34,18 +34,18 @@ func (b *beginnings) add(name string, at time.Time, n int) {
 	}
 }
 
-// Admit implements store.QueueAdmitter.
-func (b *beginnings) Admit(ctx context.Context, a *store.AdmissionRequest) error {
-	err := b.Store.Admit(ctx, a)
+// AdmitRuns implements store.QueueAdmitter.
+func (b *beginnings) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
+	err := b.Store.AdmitRuns(ctx, a)
 	if err == nil {
 		b.add("queue "+a.Queue, a.AdmittedAt, a.Admitted)
 	}
 	return err
 }
 
-// Permits implements store.LimitStore.
-func (b *beginnings) Permits(ctx context.Context, p *store.PermitBatch) error {
-	err := b.Store.Permits(ctx, p)
+// GrantAndReturnPermits implements store.LimitStore.
+func (b *beginnings) GrantAndReturnPermits(ctx context.Context, p *store.PermitBatch) error {
+	err := b.Store.GrantAndReturnPermits(ctx, p)
 	for _, a := range p.Requests {
 		if err == nil && a.Outcome == store.Written {
 			b.add("limit "+a.Limit+a.Key, a.GrantedAt, 1)

@@ -20,9 +20,9 @@ type renewTrips struct {
 	ended func()
 }
 
-func (s *renewTrips) Repair(ctx context.Context, r *store.RepairRequest) error {
+func (s *renewTrips) ApplyRepair(ctx context.Context, r *store.RepairRequest) error {
 	leave := s.enter()
-	err := s.repairTrips.Repair(ctx, r)
+	err := s.repairTrips.ApplyRepair(ctx, r)
 	leave()
 	if err == nil {
 		s.ended()

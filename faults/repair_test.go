@@ -41,20 +41,20 @@ func (s *repairTrips) ExtendRepairPause(ctx context.Context, run uuid.UUID, unti
 	return s.within(ctx, func(ctx context.Context) error { return s.Store.ExtendRepairPause(ctx, run, until) })
 }
 
-func (s *repairTrips) Fence(ctx context.Context, f *store.FenceRequest) error {
-	return s.within(ctx, func(ctx context.Context) error { return s.Store.Fence(ctx, f) })
+func (s *repairTrips) FenceRun(ctx context.Context, f *store.FenceRequest) error {
+	return s.within(ctx, func(ctx context.Context) error { return s.Store.FenceRun(ctx, f) })
 }
 
-func (s *repairTrips) Repair(ctx context.Context, r *store.RepairRequest) error {
-	return s.within(ctx, func(ctx context.Context) error { return s.Store.Repair(ctx, r) })
+func (s *repairTrips) ApplyRepair(ctx context.Context, r *store.RepairRequest) error {
+	return s.within(ctx, func(ctx context.Context) error { return s.Store.ApplyRepair(ctx, r) })
 }
 
-func (s *repairTrips) Fork(ctx context.Context, f *store.Fork) error {
-	return s.within(ctx, func(ctx context.Context) error { return s.Store.Fork(ctx, f) })
+func (s *repairTrips) ForkRun(ctx context.Context, f *store.Fork) error {
+	return s.within(ctx, func(ctx context.Context) error { return s.Store.ForkRun(ctx, f) })
 }
 
-func (s *repairTrips) Control(ctx context.Context, o *store.ControlRequest) error {
-	return s.within(ctx, func(ctx context.Context) error { return s.Store.Control(ctx, o) })
+func (s *repairTrips) ControlRuns(ctx context.Context, o *store.ControlRequest) error {
+	return s.within(ctx, func(ctx context.Context) error { return s.Store.ControlRuns(ctx, o) })
 }
 
 // makeRepair makes the repair with the given name. It names its actor.

@@ -18,7 +18,7 @@ const deletionPoints = 20
 
 // deletionOf returns the deletion of a tree that ended long ago.
 func deletionOf(ctx context.Context, s durable.Store, root string) (*store.DeleteTreesRequest, error) {
-	found, err := s.Find(ctx, []store.RunRef{{UUIDOrName: root}}, store.NoPayloads)
+	found, err := s.GetRunsSelectingPayloads(ctx, []store.RunRef{{UUIDOrName: root}}, store.NoPayloads)
 	if err != nil || found[0] == nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func oldTree(t *testing.T, s durable.Store, id string) (all []uuid.UUID) {
 		Run: run.UUID, Before: store.RunState{Found: true, Status: store.Failed, Epoch: epoch}, Number: 1, Checkpoints: 1, KeptSteps: []string{"first"},
 		Epoch: epoch.Next(7), Status: store.Pending, WakeAt: ended,
 	}}}
-	must(t, "repair", s.Repair(bounded(t), p))
+	must(t, "repair", s.ApplyRepair(bounded(t), p))
 	claimed, err := s.Claim(bounded(t), store.ClaimQuery{
 		Worker: uuid.New(), Nonce: 7, Now: time.Now(), LeaseUntil: time.Now().Add(time.Minute), Limit: 1,
 		Filter: store.NewClaimFilter([]string{"flow"}, nil),
@@ -129,7 +129,7 @@ func TestRow53_DeathInADeletion(t *testing.T) {
 			must(t, "read", err)
 			archive, err := s.History(bounded(t), store.GenerationUUID(all[0], 1))
 			must(t, "read", err)
-			generations, err := s.Generations(bounded(t), all[0], store.GenerationsQuery{})
+			generations, err := s.SupersededGenerations(bounded(t), all[0], store.GenerationsQuery{})
 			must(t, "read", err)
 			if left != 0 && left != len(all) || (len(history) == 1) != (left > 0) || (len(archive) == 1) != (left > 0) || (len(generations) == 1) != (left > 0) {
 				t.Errorf("point %d: %d runs, %d and %d checkpoints, %d generations are left", point, left, len(history), len(archive), len(generations))

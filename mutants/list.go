@@ -99,7 +99,7 @@ var mutants = []mutant{
 			[]change{{"AND epoch = ?3 AND status = 2", "AND epoch >> 32 = ?3 >> 32 AND status = 2"}},
 		},
 		{
-			"sqlite/sql/run_finish.sql", sqliteTest("/^nonce$/the_end_at_another"),
+			"sqlite/sql/run_end_ownership.sql", sqliteTest("/^nonce$/the_end_at_another"),
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
 		},
 		{
@@ -221,7 +221,7 @@ var mutants = []mutant{
 		{
 			"postgres/resolve_outcomes.go",
 			test{"./postgres", "^TestWhatIsReadBackWaitsForTheStandby$/^step$"},
-			[]change{{`err := s.readDurably(ask, "read back steps",`, `err := ask("read back steps",`}},
+			[]change{{`err := s.runAndAwaitStandbys(ask, "read back steps",`, `err := ask("read back steps",`}},
 		},
 		{
 			"postgres/tx_step.go",
@@ -231,11 +231,11 @@ var mutants = []mutant{
 	}},
 	{"an unguarded finish", []place{
 		{
-			"sqlite/sql/run_finish.sql", sqliteTest("/^run$/an_older_epoch"),
+			"sqlite/sql/run_end_ownership.sql", sqliteTest("/^run$/an_older_epoch"),
 			[]change{{"AND epoch = ? AND status = 2", "AND (epoch = ? OR status = 2)"}},
 		},
 		{
-			"sqlite/sql/run_finish.sql", sqliteTest("/^run$/the_first_end"),
+			"sqlite/sql/run_end_ownership.sql", sqliteTest("/^run$/the_first_end"),
 			[]change{{"AND status = 2 AND", "AND"}},
 		},
 		{
@@ -361,17 +361,17 @@ var mutants = []mutant{
 			[]change{{"coalesce(child_ends, 0) + 1", "coalesce(child_ends, 0)"}},
 		},
 		{
-			"postgres/sql/run_count_child_ends.sql", postgresTest("/^child_ends$/the_end_that_reaches"),
+			"postgres/sql/child_ends_count_and_wake_parents.sql", postgresTest("/^child_ends$/the_end_that_reaches"),
 			[]change{{"coalesce(s.child_ends, 0) + ended.ends", "coalesce(s.child_ends, 0)"}},
 		},
 	}},
 	{"a parent does not look at its children a minute after an end", []place{
 		{
-			"sqlite/child_ends.go", sqliteTest("/^child_ends$/an_end_that_is_not_awaited"),
+			"sqlite/awaited_child_ends.go", sqliteTest("/^child_ends$/an_end_that_is_not_awaited"),
 			[]change{{"store.MaxParentWakeDelay)", "60*store.MaxParentWakeDelay)"}},
 		},
 		{
-			"postgres/sql/run_count_child_ends.sql", postgresTest("/^child_ends$/an_end_that_is_not_awaited"),
+			"postgres/sql/child_ends_count_and_wake_parents.sql", postgresTest("/^child_ends$/an_end_that_is_not_awaited"),
 			[]change{{"interval '1 minute'", "interval '1 hour'"}},
 		},
 	}},

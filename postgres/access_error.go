@@ -52,8 +52,8 @@ func (e *AccessError) Unwrap() error { return e.err }
 // accessReasons maps SQLSTATEs to reasons.
 var accessReasons = map[string]AccessReason{"28P01": WrongPassword, "3D000": UnknownDatabase, "28000": RefusedRole, "42501": NoPrivilege}
 
-// accessError returns the server's refusal of a connection, or nil if err has another cause.
-func accessError(err error) *AccessError {
+// asAccessError returns the server's refusal of a connection, or nil if err has another cause.
+func asAccessError(err error) *AccessError {
 	var connecting *pgconn.ConnectError
 	var pg *pgconn.PgError
 	if !errors.As(err, &connecting) || !errors.As(err, &pg) || accessReasons[pg.Code] == "" {
@@ -66,8 +66,8 @@ func accessError(err error) *AccessError {
 	return access
 }
 
-// unreachedError returns the error of a connection that reached no server, or nil if err has another cause.
-func unreachedError(err error) *pgconn.ConnectError {
+// asUnreachableError returns the error of a connection that reached no server, or nil if err has another cause.
+func asUnreachableError(err error) *pgconn.ConnectError {
 	var connecting *pgconn.ConnectError
 	var pg *pgconn.PgError
 	if !errors.As(err, &connecting) || errors.As(err, &pg) {

@@ -17,12 +17,12 @@ import (
 type ownedRunHistory struct {
 	name  string
 	epoch store.Epoch
-	steps []heldCheckpoint
+	steps []acknowledgedCheckpoint
 }
 
-// heldCheckpoint is an acknowledged checkpoint. A step that another epoch has recorded under the same name is
+// acknowledgedCheckpoint is an acknowledged checkpoint. A step that another epoch has recorded under the same name is
 // a different checkpoint.
-type heldCheckpoint struct {
+type acknowledgedCheckpoint struct {
 	name  string
 	epoch store.Epoch // of the owner that recorded it
 }
@@ -45,7 +45,7 @@ func (l *rewindDetector) addHeldRun(run *store.Run) *ownedRunHistory {
 		l.heldRuns[run.UUID] = h
 	}
 	if h == nil {
-		h = &ownedRunHistory{steps: make([]heldCheckpoint, 0, 8)}
+		h = &ownedRunHistory{steps: make([]acknowledgedCheckpoint, 0, 8)}
 		l.heldRuns[run.UUID] = h
 	}
 	h.name, h.epoch, h.steps = run.Name, run.Epoch, h.steps[:0]
@@ -62,7 +62,7 @@ func (l *rewindDetector) addCheckpoint(step, found *store.Step) {
 	if found == nil {
 		found = step
 	}
-	h.steps = append(h.steps, heldCheckpoint{step.Name, found.Epoch})
+	h.steps = append(h.steps, acknowledgedCheckpoint{step.Name, found.Epoch})
 }
 
 // removeHeldRun records the end of an ownership. The caller holds l.mu.
@@ -79,9 +79,9 @@ func (l *rewindDetector) removeHeldRun(run uuid.UUID, epoch store.Epoch) {
 	}
 }
 
-// removeFenced records the end of an ownership after a fenced write, such as a write of a run that was terminated. state is the run as
+// removeFencedRun records the end of an ownership after a fenced write, such as a write of a run that was terminated. state is the run as
 // it is. The caller holds l.mu.
-func (l *rewindDetector) removeFenced(run uuid.UUID, epoch store.Epoch, state store.RunState) {
+func (l *rewindDetector) removeFencedRun(run uuid.UUID, epoch store.Epoch, state store.RunState) {
 	if !state.IsOwnedAt(epoch) {
 		l.removeHeldRun(run, epoch)
 	}
@@ -99,9 +99,9 @@ func (l *rewindDetector) removeEndedRuns(ended []store.Lease) {
 	}
 }
 
-// recordAcknowledged records the outcomes of a batch that was begun in the given era. The items count as
+// recordAcknowledgedBatch records the outcomes of a batch that was begun in the given era. The items count as
 // acknowledged if it returns nil. It returns an error if the database has gone back since.
-func (l *rewindDetector) recordAcknowledged(era uint64, b *store.Batch) error {
+func (l *rewindDetector) recordAcknowledgedBatch(era uint64, b *store.Batch) error {
 	if !l.positionKnown.Load() {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (l *rewindDetector) recordAcknowledged(era uint64, b *store.Batch) error {
 		case item.Outcome == store.Written && item.Run.Status == store.Running && item.Run.Owner.Valid:
 			l.addHeldRun(&item.Run)
 		case item.Outcome == store.Fenced && item.Run.Parent.Valid:
-			l.removeFenced(item.Run.Parent.UUID, item.ParentEpoch, item.RunState)
+			l.removeFencedRun(item.Run.Parent.UUID, item.ParentEpoch, item.RunState)
 		}
 	}
 	for _, item := range b.Steps {
@@ -124,7 +124,7 @@ func (l *rewindDetector) recordAcknowledged(era uint64, b *store.Batch) error {
 		case item.Outcome == store.Adopted || item.Outcome == store.Written && item.Step.Status.IsTerminal():
 			l.addCheckpoint(&item.Step, item.Recorded)
 		case item.Outcome == store.Fenced:
-			l.removeFenced(item.Step.Run, item.Step.Epoch, item.RunState)
+			l.removeFencedRun(item.Step.Run, item.Step.Epoch, item.RunState)
 		}
 	}
 	for _, item := range b.Receives {
@@ -132,7 +132,7 @@ func (l *rewindDetector) recordAcknowledged(era uint64, b *store.Batch) error {
 		case item.Recorded != nil && item.Recorded.Status.IsTerminal() && (item.Outcome == store.Adopted || item.Outcome == store.Written):
 			l.addCheckpoint(&item.Step, item.Recorded)
 		case item.Outcome == store.Fenced:
-			l.removeFenced(item.Step.Run, item.Step.Epoch, item.RunState)
+			l.removeFencedRun(item.Step.Run, item.Step.Epoch, item.RunState)
 		}
 	}
 	for _, item := range b.OwnershipEnds {
@@ -143,9 +143,9 @@ func (l *rewindDetector) recordAcknowledged(era uint64, b *store.Batch) error {
 	return nil
 }
 
-// recordRepaired records the next generations that a repair, which was begun in the given era, has made of held runs. They count as
+// recordRepairedRuns records the next generations that a repair, which was begun in the given era, has made of held runs. They count as
 // acknowledged if it returns nil. It may be called again for a repair that was repeated.
-func (l *rewindDetector) recordRepaired(era uint64, r *store.RepairRequest) error {
+func (l *rewindDetector) recordRepairedRuns(era uint64, r *store.RepairRequest) error {
 	if !l.positionKnown.Load() {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (l *rewindDetector) addHistoryPart(era uint64, part *store.ClaimedRun) erro
 func (h *ownedRunHistory) addHistory(history []store.Step) {
 	for i := range history {
 		if step := &history[i]; step.Status.IsTerminal() {
-			h.steps = append(h.steps, heldCheckpoint{step.Name, step.Epoch})
+			h.steps = append(h.steps, acknowledgedCheckpoint{step.Name, step.Epoch})
 		}
 	}
 }
@@ -232,10 +232,10 @@ func (l *rewindDetector) removeLostRuns(leases []store.Lease, gone []uuid.UUID) 
 	}
 }
 
-// findLostRuns checks whether the database has the acknowledged checkpoints of all held runs. It releases each
+// findRunsLostInRewind checks whether the database has the acknowledged checkpoints of all held runs. It releases each
 // run that lacks one, so that the run is replayed; the old execution is fenced from then on. It returns
 // what is lost. The caller holds s.timeline.mu.
-func (s *database) findLostRuns(ctx context.Context, ask roundTripFunc) (lost []store.LostRun, err error) {
+func (s *database) findRunsLostInRewind(ctx context.Context, ask roundTripFunc) (lost []store.LostRun, err error) {
 	var portion []uuid.UUID
 	size := 0
 	for id, h := range s.rewindDetector.heldRuns {
@@ -243,29 +243,29 @@ func (s *database) findLostRuns(ctx context.Context, ask roundTripFunc) (lost []
 		if size += len(h.steps); size < searchBatchSize {
 			continue
 		}
-		some, err := s.findLostRunsIn(ctx, ask, portion)
+		some, err := s.findLostRunsAmong(ctx, ask, portion)
 		if err != nil {
 			return nil, err
 		}
 		lost, portion, size = append(lost, some...), nil, 0
 	}
-	some, err := s.findLostRunsIn(ctx, ask, portion)
+	some, err := s.findLostRunsAmong(ctx, ask, portion)
 	if err != nil {
 		return nil, err
 	}
 	return append(lost, some...), nil
 }
 
-func (s *database) findLostRunsIn(ctx context.Context, ask roundTripFunc, runs []uuid.UUID) (lost []store.LostRun, err error) {
+func (s *database) findLostRunsAmong(ctx context.Context, ask roundTripFunc, runs []uuid.UUID) (lost []store.LostRun, err error) {
 	if len(runs) == 0 {
 		return nil, nil
 	}
 	states := make([]store.RunState, len(runs))
-	found := make([]map[heldCheckpoint]bool, len(runs))
+	found := make([]map[acknowledgedCheckpoint]bool, len(runs))
 	var now time.Time
 	err = ask("look for what was acknowledged", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.now)
-		batch.Queue(s.statements.heldRunsCheckpoints, lockArgs(runs)...)
+		batch.Queue(s.statements.ownedRunsCheckpoints, runIDArgs(runs)...)
 	}, func(res statementResults) error {
 		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) }); err != nil {
 			return err
@@ -279,11 +279,11 @@ func (s *database) findLostRunsIn(ctx context.Context, ask roundTripFunc, runs [
 				return err
 			}
 			i := ordinal - 1
-			states[i] = runState(status, epoch, pgtype.Int2{})
+			states[i] = runStateFromColumns(status, epoch, pgtype.Int2{})
 			if found[i] == nil {
-				found[i] = make(map[heldCheckpoint]bool)
+				found[i] = make(map[acknowledgedCheckpoint]bool)
 			}
-			found[i][heldCheckpoint{step.String, by}] = step.Valid
+			found[i][acknowledgedCheckpoint{step.String, by}] = step.Valid
 			return nil
 		})
 	})

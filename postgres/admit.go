@@ -12,14 +12,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Admit implements store.QueueAdmitter. It first looks for something to do without a lock, unless there certainly is. Then one
+// AdmitRuns implements store.QueueAdmitter. It first looks for something to do without a lock, unless there certainly is. Then one
 // transaction locks the queue, reads its runs and keys, and writes what store.QueueState.Plan has decided. It takes four round
 // trips, or five if runs that come next have other keys than those that have left or arrived: one locks the queue and its runs,
 // one reads the line and the keys, one writes, and one commits.
 //
 // The commit does not wait until it is on disk. Nobody is told of an admission before a claim has committed what it took, and the commit
 // of the claim, which is later in the log, waits for both.
-func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
+func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
 	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
 	strays, err := s.lanesWithUnadmittedRuns(ctx, a.Queue)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 		}
 		plan := q.Plan(s.rewindDetector.timelineText(), a.CloseAfterRewind)
 		slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDs(l.Run, r.Run) })
-		a.CopyResults(&plan)
+		a.SetResultsFromPlan(&plan)
 		return s.writeAdmission(ask, q, &plan, found)
 	})
 }
@@ -117,7 +117,7 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 		}
 		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), !found,
 			pgTime(q.Now.Add(-store.UnclaimedAfter)), takesBack, int64(store.UnreleasedLane))
-		batch.Queue(s.statements.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmittedNotClaimed))
+		batch.Queue(s.statements.admitUnclaimedRunsCount, q.Name, pgTime(q.Now), int32(store.MaxAdmittedNotClaimed))
 	}, func(res statementResults) error {
 		if found {
 			err := eachRow(res, func(rows pgx.Rows) error {
@@ -169,10 +169,10 @@ func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error 
 				uuidArray{len(started), func(i int) *uuid.UUID { return &started[i] }}, store.EndRecordName)
 		}
 		if q.HasRate() {
-			batch.Queue(s.statements.admitUnclaimedByKey, q.Name, pgTime(q.Now.Add(-store.ClaimTime)), int32(store.MaxAdmittedNotClaimed))
+			batch.Queue(s.statements.admitUnclaimedRunsByGroupKey, q.Name, pgTime(q.Now.Add(-store.ClaimTime)), int32(store.MaxAdmittedNotClaimed))
 		}
 		s.addRunsInLineRead(batch, line)
-		batch.Queue(s.statements.admitKeysToCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
+		batch.Queue(s.statements.admitGroupKeysDueForCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
 		s.addQueueKeyReads(batch, &keys)
 	}, func(res statementResults) error {
 		if len(started) > 0 {
@@ -187,7 +187,7 @@ func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error 
 			}
 		}
 		if q.HasRate() {
-			if err := readUnclaimedByKey(res, q); err != nil {
+			if err := readUnclaimedCountByKey(res, q); err != nil {
 				return err
 			}
 		}
@@ -204,7 +204,7 @@ func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error 
 		}
 		return keys.readKeys(res)
 	})
-	if err == nil && line.isShort(room) {
+	if err == nil && line.needsMoreRuns(room) {
 		line = newWaitingRunsReader(q, room, maxLockedRunsToSkip)
 		err = ask("read more of the line of a queue", func(batch *pgx.Batch) { s.addRunsInLineRead(batch, line) }, line.readRuns)
 	}
@@ -274,9 +274,9 @@ func (l *waitingRunsReader) readRuns(res statementResults) error {
 	})
 }
 
-// isShort reports whether a part may have more runs than were read, and fewer were read than there is room for, because other
+// needsMoreRuns reports whether a part may have more runs than were read, and fewer were read than there is room for, because other
 // transactions have locked some.
-func (l *waitingRunsReader) isShort(room int) bool {
+func (l *waitingRunsReader) needsMoreRuns(room int) bool {
 	for i, rows := range l.rows {
 		if l.locked[i] > 0 && rows >= l.limit && rows-l.locked[i] < room {
 			return true
@@ -304,8 +304,8 @@ func (s *database) addQueueKeyReads(batch *pgx.Batch, k *queueKeyReader) {
 		return
 	}
 	arg := textArray{len(k.names), func(i int) *string { return &k.names[i] }}
-	batch.Queue(s.statements.admitKeysRead, k.q.Name, arg)
-	batch.Queue(s.statements.admitRunsBehindKeyLock, k.q.Name, arg, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
+	batch.Queue(s.statements.admitGroupKeysRead, k.q.Name, arg)
+	batch.Queue(s.statements.admitRunsBehindGroupKeyLock, k.q.Name, arg, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
 }
 
 // readKeys reads the results of the statements of addQueueKeyReads.
@@ -375,7 +375,7 @@ func (s *admissionRunRow) scanTargets(r *store.AdmissionRun) []any {
 
 // fillRun sets the fields of the run from the scanned columns.
 func (s *admissionRunRow) fillRun(r *store.AdmissionRun) {
-	r.Admission, r.WasExecuted, r.Status, r.Control = store.Admission(s.admission.Int16), s.started.Bool, store.Status(s.status.Int16), store.ControlBits(s.control.Int16)
+	r.Admission, r.WasExecuted, r.Status, r.Control = store.AdmissionState(s.admission.Int16), s.started.Bool, store.Status(s.status.Int16), store.ControlBits(s.control.Int16)
 	r.Weight = 1
 	if r.HasPlace = s.key.Valid; r.HasPlace {
 		r.Key, r.Weight, r.Priority, r.State = s.key.String, s.weight.Int32, s.priority.Int16, store.PlaceState(s.state.Int16)

@@ -47,12 +47,12 @@ func admissionBuffers(t *testing.T, conn *pgx.Conn, queue, key string) map[strin
 	none := newLaneArray(nil)
 	count("found", "admit_has_work.sql", queue, at, none, at)
 	count("runs", "admit_runs_lock.sql", queue, at, none, int32(store.MaxRunsRead), false, at, true, int64(store.UnreleasedLane))
-	count("unclaimed", "admit_unclaimed_count.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
-	count("unclaimed by key", "admit_unclaimed_by_key.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
+	count("unclaimed", "admit_unclaimed_runs_count.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
+	count("unclaimed by key", "admit_unclaimed_runs_by_group_key.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
 	count("line", "admit_runs_in_line_lock.sql", queue, rangesBegun, rangesRoot, int32(10))
-	count("look", "admit_keys_to_check.sql", queue, at, int32(store.MaxKeysRead))
-	count("keys", "admit_keys_read.sql", queue, keys)
-	count("behind", "admit_runs_behind_key_lock.sql", queue, keys, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
+	count("look", "admit_group_keys_due_for_check.sql", queue, at, int32(store.MaxKeysRead))
+	count("keys", "admit_group_keys_read.sql", queue, keys)
+	count("behind", "admit_runs_behind_group_key_lock.sql", queue, keys, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
 	return buffers
 }
 

@@ -38,19 +38,19 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			batch.Queue(s.statements.admitEndedPlaceDelete, admissionRunIDArgs(ended)...)
 		}
 		if len(keys) > 0 {
-			batch.Queue(s.statements.admitKeyUpsert, queueKeyArgs(q.Name, keys)...)
+			batch.Queue(s.statements.admitGroupKeyCountsUpsert, queueKeyArgs(q.Name, keys)...)
 		}
 		if deletes {
-			batch.Queue(s.statements.admitKeyDelete, q.Name, textArray{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
+			batch.Queue(s.statements.admitGroupKeyDelete, q.Name, textArray{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
 		}
 		if found && plan.CheckAllKeys {
-			batch.Queue(s.statements.admitKeysMarkAllToCheck, q.Name, pgTime(q.Now))
+			batch.Queue(s.statements.admitGroupKeysMarkAllForCheck, q.Name, pgTime(q.Now))
 		}
 		if found {
-			batch.Queue(s.statements.admitQueueUpdate, queueArgs(q)...)
+			batch.Queue(s.statements.admitQueueCountsUpdate, queueArgs(q)...)
 		}
 		if ends {
-			batch.Queue(s.statements.admitQueueDelete, q.Name, int64(store.UnreleasedLane))
+			batch.Queue(s.statements.admitQueueDeleteIfEmpty, q.Name, int64(store.UnreleasedLane))
 		}
 		if plan.Admitted > 0 || q.Deleted && len(runs) > 0 {
 			batch.Queue(s.statements.notify, notifyChannel(s.schema), admittedPayload)
@@ -62,7 +62,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			}
 		}
 		if len(placed) > 0 {
-			if err := expectReturned(res, "places", len(placed)); err != nil {
+			if err := expectReturnedRows(res, "places", len(placed)); err != nil {
 				return err
 			}
 		}
@@ -72,7 +72,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			}
 		}
 		if len(keys) > 0 {
-			if err := expectReturned(res, "keys", len(keys)); err != nil {
+			if err := expectReturnedRows(res, "keys", len(keys)); err != nil {
 				return err
 			}
 		}
@@ -99,29 +99,29 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 	})
 }
 
-// countError is returned when a statement changed another number of rows than expected.
-type countError struct{ text string }
+// rowCountError is returned when a statement changed another number of rows than expected.
+type rowCountError struct{ text string }
 
-func (e *countError) Error() string { return e.text }
+func (e *rowCountError) Error() string { return e.text }
 
 // expectChangedRows returns an error if the next statement changed another number of rows.
 func expectChangedRows(res statementResults, what string, n int) error {
 	tag, err := res.Exec()
 	if err == nil && tag.RowsAffected() != int64(n) {
-		err = &countError{fmt.Sprintf("%d %s were changed instead of %d", tag.RowsAffected(), what, n)}
+		err = &rowCountError{fmt.Sprintf("%d %s were changed instead of %d", tag.RowsAffected(), what, n)}
 	}
 	return err
 }
 
-// expectReturned is expectChangedRows for a statement that returns what it has changed.
-func expectReturned(res statementResults, what string, n int) error {
+// expectReturnedRows is expectChangedRows for a statement that returns what it has changed.
+func expectReturnedRows(res statementResults, what string, n int) error {
 	changed := 0
 	err := eachRow(res, func(rows pgx.Rows) error {
 		changed++
 		return rows.Scan(nil)
 	})
 	if err == nil && changed != n {
-		err = &countError{fmt.Sprintf("%d %s were written instead of %d", changed, what, n)}
+		err = &rowCountError{fmt.Sprintf("%d %s were written instead of %d", changed, what, n)}
 	}
 	return err
 }
@@ -163,7 +163,7 @@ func admissionPlaceArgs(queue string, runs []store.AdmissionRun) []any {
 
 func queueArgs(q *store.QueueState) []any {
 	return []any{
-		q.Name, nullText(&q.AppliedSettings), pgTime(q.Clock), pgTime(q.RateUsedUntil), pgTime(q.ClosedUntil), q.DatabaseTimeline,
+		q.Name, textOrNull(&q.AppliedSettings), pgTime(q.Clock), pgTime(q.RateUsedUntil), pgTime(q.ClosedUntil), q.DatabaseTimeline,
 		q.LatestTurns[0], q.LatestTurns[1], q.LatestTurns[2], q.LatestTurns[3], q.LatestTurns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.Open),
 	}
 }

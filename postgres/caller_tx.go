@@ -54,9 +54,9 @@ func (s *database) writeStepInTx(ctx context.Context, tx pgx.Tx, w *store.StepWr
 	return nil
 }
 
-// startIn creates runs in the caller's transaction. Workers are notified if and when it commits. The
+// startRunsInTx creates runs in the caller's transaction. Workers are notified if and when it commits. The
 // outcomes in the items hold from then on.
-func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.StartWrite) error {
+func (s *database) startRunsInTx(ctx context.Context, tx pgx.Tx, starts []*store.StartWrite) error {
 	if len(starts) == 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 		return err
 	}
 	if took.starts < int64(len(starts)) {
-		left, err := s.resolveStarts(ask, w.starts)
+		left, err := s.setStartOutcomes(ask, w.starts)
 		if err == nil && len(left) > 0 {
 			err = startConflictGoneError(left[0])
 		}
@@ -82,10 +82,10 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 	return nil
 }
 
-// signalIn sends a signal in the caller's transaction to the run that ref names. If and when the
+// signalInTx sends a signal in the caller's transaction to the run that ref names. If and when the
 // transaction commits, the run is woken and workers are notified. Until then the row of the run is
 // locked. The outcome in the signal holds from the commit on.
-func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, signal *store.SignalWrite) error {
+func (s *database) signalInTx(ctx context.Context, tx pgx.Tx, ref store.RunRef, signal *store.SignalWrite) error {
 	ask := s.roundTripInUserTx(ctx, tx)
 	runs, err := s.findRuns(ask, []store.RunRef{ref}, store.NoPayloads)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, si
 		return err
 	}
 	if took.signals == 0 {
-		return s.resolveSignals(ask, w.signals)
+		return s.setSignalOutcomes(ask, w.signals)
 	}
 	signal.Outcome, signal.Existing, signal.RunState = store.Written, nil, store.RunState{}
 	return nil

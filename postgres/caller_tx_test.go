@@ -38,7 +38,7 @@ func TestCheckpointInTx(t *testing.T) {
 			err := pgx.BeginFunc(t.Context(), s.userPool, func(tx pgx.Tx) error {
 				for _, c := range []struct {
 					w    *store.StepWrite
-					want store.Outcome
+					want store.WriteOutcome
 				}{
 					{done(run.UUID, "new", at), store.Written},
 					{known, store.Written},
@@ -59,7 +59,7 @@ func TestCheckpointInTx(t *testing.T) {
 				if err != nil || len(claims.Runs) != 0 {
 					t.Errorf("a claim during the transaction: %v, %v", claims, err)
 				}
-				pulse, err := s.Renew(t.Context(), store.Heartbeat{
+				pulse, err := s.RenewLeases(t.Context(), store.Heartbeat{
 					Worker: store.Worker{ID: owner, StartedAt: at}, Leases: []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, LeaseUntil: at,
 				})
 				if err != nil || len(pulse.Lost) != 0 {
@@ -93,7 +93,7 @@ func TestStartInTx(t *testing.T) {
 				start := &store.StartWrite{Run: pending(at)}
 				err := pgx.BeginFunc(t.Context(), s.userPool, func(tx pgx.Tx) error {
 					for range 2 { // the second is a repeated call
-						if err := s.startIn(t.Context(), tx, []*store.StartWrite{start}); err != nil {
+						if err := s.startRunsInTx(t.Context(), tx, []*store.StartWrite{start}); err != nil {
 							return err
 						}
 						if start.Outcome != store.Written {
@@ -105,7 +105,7 @@ func TestStartInTx(t *testing.T) {
 				if !errors.Is(err, end) {
 					t.Fatal(err)
 				}
-				got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: start.Run.Name}})
+				got, err := s.GetRuns(t.Context(), []store.RunRef{{UUIDOrName: start.Run.Name}})
 				if err != nil || (got[0] != nil) != (end == nil) {
 					t.Errorf("after %v: %v, %v", end, got[0], err)
 				}

@@ -59,16 +59,16 @@ func (c *citusLocation) isSharded() bool {
 	return c.sharded
 }
 
-// planMode returns the plan_cache_mode of the engine's sessions. Citus cannot make a generic plan of every statement.
-func (c *citusLocation) planMode() string {
+// planCacheMode returns the plan_cache_mode of the engine's sessions. Citus cannot make a generic plan of every statement.
+func (c *citusLocation) planCacheMode() string {
 	if c.isSharded() {
 		return "auto"
 	}
 	return "force_generic_plan"
 }
 
-// directConn makes a new connection lead to the home of the schema, and otherwise to where it would have led.
-func (c *citusLocation) directConn(cfg *pgx.ConnConfig) {
+// setHomeNodeAddress makes a new connection lead to the home of the schema, and otherwise to where it would have led.
+func (c *citusLocation) setHomeNodeAddress(cfg *pgx.ConnConfig) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.sharded || c.home == (nodeAddress{cfg.Host, cfg.Port}) {
@@ -96,8 +96,8 @@ func (c *citusLocation) recordPlacement(p schemaPlacement) (moved bool) {
 	return moved
 }
 
-// homeContext returns a context that ends with ctx, or when the schema moves.
-func (c *citusLocation) homeContext(ctx context.Context) (context.Context, context.CancelFunc) {
+// contextUntilSchemaMove returns a context that ends with ctx, or when the schema moves.
+func (c *citusLocation) contextUntilSchemaMove(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.mu.Lock()
 	if c.homeCtx == nil {
 		c.homeCtx, c.endStay = context.WithCancel(context.Background())
@@ -112,24 +112,24 @@ func (c *citusLocation) homeContext(ctx context.Context) (context.Context, conte
 	}
 }
 
-// notAtHomeError returns the error of a call that only the home can execute.
-func (c *citusLocation) notAtHomeError() error {
+// notOnHomeNodeError returns the error of a call that only the home can execute.
+func (c *citusLocation) notOnHomeNodeError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return fmt.Errorf("%w: %w: let this process connect to %v", store.ErrUnavailable, errNotAtHome, c.home)
 }
 
-// readPlacement reads how the Citus behind a connection has distributed the schema.
-func (s *database) readPlacement(ctx context.Context, conn *pgx.Conn) (schemaPlacement, error) {
-	p, err := s.scanPlacement(conn.QueryRow(ctx, s.statements.citusHome, pgx.QueryExecModeExec))
+// readSchemaPlacement reads how the Citus behind a connection has distributed the schema.
+func (s *database) readSchemaPlacement(ctx context.Context, conn *pgx.Conn) (schemaPlacement, error) {
+	p, err := s.scanSchemaPlacement(conn.QueryRow(ctx, s.statements.citusHomeNode, pgx.QueryExecModeExec))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return schemaPlacement{}, nil
 	}
 	return p, err
 }
 
-// scanPlacement scans a row of citus_home.sql.
-func (s *database) scanPlacement(row pgx.Row) (p schemaPlacement, err error) {
+// scanSchemaPlacement scans a row of citus_home_node.sql.
+func (s *database) scanSchemaPlacement(row pgx.Row) (p schemaPlacement, err error) {
 	var method string
 	var port int32
 	if err := row.Scan(&method, &p.isHere, &p.node.host, &port); err != nil {
@@ -142,25 +142,25 @@ func (s *database) scanPlacement(row pgx.Row) (p schemaPlacement, err error) {
 	return p, nil
 }
 
-// findHome finds the home of the schema when the store is opened. Each heartbeat checks it. If the schema has moved, the present
+// findHomeNode finds the home of the schema when the store is opened. Each heartbeat checks it. If the schema has moved, the present
 // connections are closed as soon as they are released.
-func (s *database) findHome(ctx context.Context) error {
+func (s *database) findHomeNode(ctx context.Context) error {
 	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {
 		return s.wrapError(ctx, "find the home of the schema", err)
 	}
-	p, err := s.readPlacement(ctx, conn.Conn())
+	p, err := s.readSchemaPlacement(ctx, conn.Conn())
 	s.releaseConn(s.enginePool, conn)
 	if err != nil {
 		return s.wrapError(ctx, "find the home of the schema", err)
 	}
-	s.followHome(p)
+	s.reconnectIfSchemaMoved(p)
 	return nil
 }
 
-// followHome records a placement. If the schema has moved, the present connections are closed, and the position in the history of the
+// reconnectIfSchemaMoved records a placement. If the schema has moved, the present connections are closed, and the position in the history of the
 // database is that of another server from now on. It reports whether the schema has moved.
-func (s *database) followHome(p schemaPlacement) (moved bool) {
+func (s *database) reconnectIfSchemaMoved(p schemaPlacement) (moved bool) {
 	if !s.citus.recordPlacement(p) {
 		return false
 	}
@@ -172,16 +172,16 @@ func (s *database) followHome(p schemaPlacement) (moved bool) {
 // awayKey is the key under which a connection keeps that it leads to a node which is not the home of the schema.
 const awayKey = "durable.away"
 
-// checkHome checks where a new connection leads. It returns errSchemaMoved if another connection would lead to the home.
-func (s *database) checkHome(ctx context.Context, conn *pgx.Conn) error {
+// checkHomeNode checks where a new connection leads. It returns errSchemaMoved if another connection would lead to the home.
+func (s *database) checkHomeNode(ctx context.Context, conn *pgx.Conn) error {
 	if !s.citus.isSharded() {
 		return nil
 	}
-	p, err := s.readPlacement(ctx, conn)
+	p, err := s.readSchemaPlacement(ctx, conn)
 	if err != nil {
 		return err
 	}
-	if s.followHome(p) {
+	if s.reconnectIfSchemaMoved(p) {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, errSchemaMoved)
 	}
 	if !p.isHere {
@@ -190,31 +190,31 @@ func (s *database) checkHome(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// AwayFromHomeError is returned by a Tx step on a Citus if the pool that was given to New leads to another node than the home of the
+// WrongCitusNodeError is returned by a Tx step on a Citus if the pool that was given to New leads to another node than the home of the
 // schema. The run is not failed: it is executed again later. Give New a pool that leads to the home, or use Open, whose pool follows the
 // schema.
-type AwayFromHomeError struct {
+type WrongCitusNodeError struct {
 	Schema string
 	Home   string // host and port, as Citus itself uses them
 }
 
 // Error names the schema and its home.
-func (e *AwayFromHomeError) Error() string {
+func (e *WrongCitusNodeError) Error() string {
 	return fmt.Sprintf("the schema %q lies on the node %s of the Citus, and the pool of Tx steps leads to another one: let it lead there, or use Open instead of New", e.Schema, e.Home)
 }
 
-// checkUserConnAtHome returns an AwayFromHomeError if a connection of the user's pool leads to another node than the home of the
+// checkUserConnOnHomeNode returns an WrongCitusNodeError if a connection of the user's pool leads to another node than the home of the
 // schema: there, nobody could tell whether the home has gone back in its history.
-func (s *database) checkUserConnAtHome(ctx context.Context, conn *pgx.Conn) error {
+func (s *database) checkUserConnOnHomeNode(ctx context.Context, conn *pgx.Conn) error {
 	if !s.citus.isSharded() {
 		return nil
 	}
-	p, err := s.readPlacement(ctx, conn)
+	p, err := s.readSchemaPlacement(ctx, conn)
 	if err != nil {
 		return s.wrapError(ctx, "look where the schema is", err)
 	}
 	if p.sharded && !p.isHere {
-		return fmt.Errorf("postgres: begin: %w: %w", store.ErrRejected, &AwayFromHomeError{Schema: s.schema, Home: p.node.String()})
+		return fmt.Errorf("postgres: begin: %w: %w", store.ErrRejected, &WrongCitusNodeError{Schema: s.schema, Home: p.node.String()})
 	}
 	return nil
 }
@@ -222,9 +222,9 @@ func (s *database) checkUserConnAtHome(ctx context.Context, conn *pgx.Conn) erro
 // isOnOtherNode reports whether a connection leads to a node that is not the home of the schema.
 func isOnOtherNode(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[awayKey] != nil }
 
-// runBatchAtHome is runBatch for statements that only the home of the schema can execute. On a Citus it checks that in the same
+// runBatchOnHomeNode is runBatch for statements that only the home of the schema can execute. On a Citus it checks that in the same
 // transaction, after the statements have locked the tables that a move would have to lock.
-func (s *database) runBatchAtHome(ctx context.Context, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+func (s *database) runBatchOnHomeNode(ctx context.Context, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {
 		return s.wrapError(ctx, what, err)
@@ -232,30 +232,30 @@ func (s *database) runBatchAtHome(ctx context.Context, what string, fill func(*p
 	defer s.releaseConn(s.enginePool, conn)
 	if isOnOtherNode(conn.Conn()) {
 		_ = conn.Conn().Close(ctx) // the next connection may lead to the home
-		return fmt.Errorf("postgres: %s: %w", what, s.citus.notAtHomeError())
+		return fmt.Errorf("postgres: %s: %w", what, s.citus.notOnHomeNodeError())
 	}
 	if !s.citus.isSharded() {
-		return s.runBatchOn(ctx, conn, what, fill, read)
+		return s.runBatchOnConn(ctx, conn, what, fill, read)
 	}
 	var p schemaPlacement
-	err = s.runBatchOn(ctx, conn, what, func(batch *pgx.Batch) {
+	err = s.runBatchOnConn(ctx, conn, what, func(batch *pgx.Batch) {
 		fill(batch)
-		batch.Queue(s.statements.citusHome)
+		batch.Queue(s.statements.citusHomeNode)
 	}, func(res statementResults) error {
 		if err := read(res); err != nil {
 			return err
 		}
 		return eachRow(res, func(rows pgx.Rows) (err error) {
-			p, err = s.scanPlacement(rows)
+			p, err = s.scanSchemaPlacement(rows)
 			return err
 		})
 	})
 	if err != nil {
 		return err
 	}
-	s.followHome(p)
+	s.reconnectIfSchemaMoved(p)
 	if !p.isHere {
-		return fmt.Errorf("postgres: %s: %w", what, s.citus.notAtHomeError())
+		return fmt.Errorf("postgres: %s: %w", what, s.citus.notOnHomeNodeError())
 	}
 	return nil
 }

@@ -16,20 +16,20 @@ import (
 // uncounted lists the statements that may skip rows, and whose count nobody reads.
 var uncounted = []string{
 	"run_insert_any.sql", "run_insert_with_place.sql", // rows of tags and places; the runs are returned
-	"token_signing_key_insert.sql", "version_record.sql",
+	"token_signing_key_insert.sql", "worker_version_record.sql",
 }
 
 // fanOuts lists the statements that do not name the shard of each row that they read, so that all shards of a distributed table would be
 // asked.
 var fanOuts = []string{
-	"admit_has_work.sql", "admit_queue_delete.sql", "admit_runs_behind_key_lock.sql", "admit_runs_in_line_lock.sql", "admit_runs_lock.sql",
-	"admit_unclaimed_count.sql", "claim_prepare.sql", "claim_runs.sql", "divergences_delete.sql", "failure_groups.sql", "drift_held_runs.sql",
-	"lanes_find_unknown.sql", "lanes_overdue.sql", "lease_expire.sql", "leases_of_claim.sql", "limit_keys_delete_unused.sql",
-	"limit_keys_with_waiters.sql", "permits_of_run.sql", "permits_read.sql", "queue_depth.sql", "queue_place_of_run.sql", "queue_rows.sql",
-	"queues.sql", "repair_pauses_expired.sql", "run_by_id.sql", "run_by_name.sql", "runs_list_by_failure.sql", "runs_list_by_group_key.sql",
+	"admit_has_work.sql", "admit_queue_delete_if_empty.sql", "admit_runs_behind_group_key_lock.sql", "admit_runs_in_line_lock.sql", "admit_runs_lock.sql",
+	"admit_unclaimed_runs_count.sql", "claim_check_lanes_and_versions.sql", "claim_runs.sql", "divergences_delete_obsolete.sql", "failure_groups.sql", "runs_held_for_drift.sql",
+	"lanes_find_unknown.sql", "lanes_overdue.sql", "leases_of_dead_worker_expire.sql", "leases_of_claim.sql", "limit_keys_delete_unused.sql",
+	"limit_keys_with_waiters.sql", "permits_of_run.sql", "permits_of_limit_keys.sql", "queue_depth.sql", "queue_place_of_run.sql", "queues_without_counts.sql",
+	"queues_with_counts.sql", "repair_pauses_expired.sql", "run_by_id.sql", "run_by_name.sql", "runs_list_by_failure.sql", "runs_list_by_group_key.sql",
 	"runs_list_by_run_name_prefix.sql", "runs_list_by_tag.sql", "runs_list_by_tag_key.sql", "runs_list_failed.sql", "runs_list_by_owner.sql", "runs_count_by_ended.sql", "runs_list_paused.sql", "runs_list_held.sql",
-	"schedules_due.sql", "schedules_page.sql", "schedules_waiting_last_run_ended.sql", "start_fold_key_of_waiting.sql",
-	"start_fold_keys_due.sql", "start_fold_keys_run_ended.sql", "status_counts.sql",
+	"schedules_due.sql", "schedules_page.sql", "schedules_waiting_last_run_ended.sql", "start_key_of_waiting_run.sql",
+	"start_keys_due.sql", "start_keys_whose_run_ended.sql", "status_counts.sql",
 }
 
 // immutable is the provolatile of a function that depends on its arguments only.

@@ -29,7 +29,7 @@ func TestCitusRenewsWithoutTheEnginePool(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	h := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "w", StartedAt: time.Now()}, LeaseUntil: time.Now(), Leases: []store.Lease{{Run: uuid.New()}}}
-	if _, err := s.Renew(ctx, h); err != nil {
+	if _, err := s.RenewLeases(ctx, h); err != nil {
 		t.Error(err)
 	}
 }
@@ -48,7 +48,7 @@ func TestCitusTxAwayFromHome(t *testing.T) {
 	opened := s.enginePool.Stat().NewConnsCount()
 	for range 2 {
 		_, err = s.acquireUserConn(t.Context())
-		away, ok := errors.AsType[*AwayFromHomeError](err)
+		away, ok := errors.AsType[*WrongCitusNodeError](err)
 		if !ok || away.Home != closedPort.String() || away.Schema != DefaultSchema || !errors.Is(err, store.ErrRejected) {
 			t.Errorf("got %v", err)
 		}
@@ -122,7 +122,7 @@ func TestPeersOfEndedWorkersAreForgotten(t *testing.T) {
 	leaktest.Test(t)
 	_, tenants := openTenants(t, migratedURL(t), 1)
 	s := tenants[0]
-	s.keepPeers(peersView{self: uuid.New(), at: time.Now().Add(-time.Hour)})
+	s.storeCachedPeers(peersView{self: uuid.New(), at: time.Now().Add(-time.Hour)})
 	dead(t, s, uuid.New(), uuid.New())
 	if len(s.peers) != 1 {
 		t.Errorf("the views of %d workers are kept", len(s.peers))

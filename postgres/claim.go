@@ -28,7 +28,7 @@ func maxHistoryBytesOfClaim(q *store.ClaimQuery) int {
 // Claim implements store.Store. One transaction and one round trip contain three statements: the search for
 // new lanes and the time when the next run is due; the claim; and the histories of the claimed runs. If
 // there are new lanes, nothing is claimed, and the call finds them and repeats the transaction. The histories of runs whose
-// owner lost its lease are read afterwards; see readTakenOver.
+// owner lost its lease are read afterwards; see readTakenOverHistories.
 func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.ClaimResult, err error) {
 	if q.Filter.Empty() || q.Limit <= 0 {
 		return claims, nil
@@ -39,7 +39,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 		claims, overtaken, again, err = s.claimOnce(ctx, &q)
 	}
 	if err == nil && len(overtaken) > 0 {
-		err = s.readTakenOver(ctx, claims.Runs, overtaken, maxHistoryBytesOfClaim(&q)/len(overtaken))
+		err = s.readTakenOverHistories(ctx, claims.Runs, overtaken, maxHistoryBytesOfClaim(&q)/len(overtaken))
 	}
 	if err == nil {
 		err = s.rewindDetector.addClaimedRuns(era, claims.Runs)
@@ -56,14 +56,14 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 	arrival := time.Time{} // NULL: the claim takes no runs of other versions
 	plan := s.knownLanes.newClaimLanes(q.Filter, q.QueueRules, q.Versions)
 	if plan.hasOtherVersions {
-		arrival = q.Versions.LatestArrival()
+		arrival = q.Versions.LatestVersionArrival()
 	}
 	place := make(map[uuid.UUID]int)
-	err = s.runBatchAtHome(ctx, "claim", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.claimPrepare, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), pgTime(q.Now), pgTime(arrival))
+	err = s.runBatchOnHomeNode(ctx, "claim", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.claimCheckLanesAndVersions, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), pgTime(q.Now), pgTime(arrival))
 		batch.Queue(s.statements.claimRuns, newLaneArray(plan.claimable),
-			pgTime(q.Now), int32(q.Limit), newUUIDArray(q.RunOwners()), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.MaxSuspects, q.Limit)), int64(q.Nonce),
-			pgTime(q.OutageFrom), pgTime(q.OutageUntil), newBoolArray(plan.onlyStarted), newLaneArray(plan.nextLanes), textArrayOf(plan.nextVersions), q.QueueRules.OnlyUnstartedRuns())
+			pgTime(q.Now), int32(q.Limit), newUUIDArray(q.OwnersOfClaimedRuns()), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.MaxSuspects, q.Limit)), int64(q.Nonce),
+			pgTime(q.OutageFrom), pgTime(q.OutageUntil), newBoolArray(plan.onlyStarted), newLaneArray(plan.nextLanes), newTextArray(plan.nextVersions), q.QueueRules.ClaimsOnlyUnstartedRuns())
 		batch.Queue(s.statements.claimHistories, int64(maxHistoryBytesOfClaim(q)))
 	}, func(res statementResults) error {
 		claims.Runs, overtaken = make([]store.ClaimedRun, 0, 8), nil
@@ -100,15 +100,15 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 	})
 	switch {
 	case err == nil && again:
-		err = s.findLanes(ctx, &plan)
+		err = s.findUnknownLanes(ctx, &plan)
 	case err == nil:
 		s.knownLanes.add(&plan, nil)
 	}
 	return claims, overtaken, again, err
 }
 
-// findLanes adds the lanes that exist in the gaps of the plan to the known ones.
-func (s *database) findLanes(ctx context.Context, plan *claimLanes) error {
+// findUnknownLanes adds the lanes that exist in the gaps of the plan to the known ones.
+func (s *database) findUnknownLanes(ctx context.Context, plan *claimLanes) error {
 	var found []knownLane
 	err := s.runBatch(ctx, s.enginePool, "look for lanes", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.lanesFindUnknown, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds))
@@ -154,16 +154,16 @@ const maxWriterWait = 5 * time.Second
 // time for which their statements wait for locks.
 const unseenWriterWait = 200 * time.Millisecond
 
-// readTakenOver reads the histories of claimed runs whose owner lost its lease. This owner may be alive, with
+// readTakenOverHistories reads the histories of claimed runs whose owner lost its lease. This owner may be alive, with
 // a write in progress whose statement still saw the owner's epoch. All later writes of the owner see the
-// new epoch and are fenced. readTakenOver waits for the write in progress, so that its step is not executed
+// new epoch and are fenced. readTakenOverHistories waits for the write in progress, so that its step is not executed
 // again.
-func (s *database) readTakenOver(ctx context.Context, runs []store.ClaimedRun, overtaken []int, bytes int) error {
+func (s *database) readTakenOverHistories(ctx context.Context, runs []store.ClaimedRun, overtaken []int, bytes int) error {
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
 		err := s.awaitWriters(ctx)
 		if err == nil {
 			// The claim's commit did not wait for writes that the former owner committed after it.
-			err = s.readHistoryParts(s.durableRoundTrip(ctx), runs, overtaken, "", bytes)
+			err = s.readHistoryParts(s.roundTripAwaitingStandbys(ctx), runs, overtaken, "", bytes)
 		}
 		// This worker owns the runs already: after an error nobody would execute them until the leases
 		// end.
@@ -185,7 +185,7 @@ func (s *database) awaitWriters(ctx context.Context) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		var left []string
 		blind := false
-		err := s.runBatchAtHome(ctx, "look for writes under way", func(batch *pgx.Batch) {
+		err := s.runBatchOnHomeNode(ctx, "look for writes under way", func(batch *pgx.Batch) {
 			batch.Queue(s.statements.writersInFlight, textArray{len(open), func(i int) *string { return &open[i] }})
 		}, func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
@@ -222,7 +222,7 @@ func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.C
 	}
 	freed := 0
 	err := s.runBatch(ctx, s.enginePool, "expire", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.leaseExpire, pgTime(q.Now), pgTime(q.LeaseUntil), newUUIDArray(workers))
+		batch.Queue(s.statements.leasesOfDeadWorkerExpire, pgTime(q.Now), pgTime(q.LeaseUntil), newUUIDArray(workers))
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 		batch.Queue(s.statements.workerDelete, newUUIDArray(workers), pgUUID(q.Worker))
 	}, func(res statementResults) error {

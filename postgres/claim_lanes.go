@@ -15,7 +15,7 @@ const forgetLanesAfter = time.Minute
 
 // knownLanes holds the lanes that this process has seen in the database. A claim sends the lanes from which it
 // may take runs, so its cost depends on them and not on how many workflows and queues the worker serves. A
-// lane is a hash, so what is known of it never changes. claim_prepare.sql looks for lanes that are not known
+// lane is a hash, so what is known of it never changes. claim_check_lanes_and_versions.sql looks for lanes that are not known
 // yet, in the transaction of the claim, so that no run with a higher priority is passed over.
 type knownLanes struct {
 	mu         sync.Mutex
@@ -58,7 +58,7 @@ func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.Queue
 	if l.claimFilter != served || l.queueRules != gated || l.versions != versions {
 		l.claimFilter, l.queueRules, l.versions, l.claimedLanes = served, gated, versions, nil
 		for _, k := range l.lanes {
-			if gated.AllowsClaim(k.lane, k.queue) && served.Includes(k.queue, k.workflow) && versions.Allows(k.queue, k.workflow, k.version, k.diverged) {
+			if gated.AllowsClaim(k.lane, k.queue) && served.Includes(k.queue, k.workflow) && versions.AllowsClaim(k.queue, k.workflow, k.version, k.diverged) {
 				l.claimedLanes = append(l.claimedLanes, k)
 			}
 		}
@@ -69,7 +69,7 @@ func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.Queue
 	p.claimable, p.onlyStarted, p.nextLanes, p.nextVersions = make([]store.ClaimLane, 0, n), make([]bool, 0, n), make([]store.ClaimLane, 0, n), make([]string, 0, n)
 	store.RotateLanes(l.claimedLanes, func(k *knownLane) int16 { return k.priority })
 	for _, k := range l.claimedLanes {
-		p.claimable, p.onlyStarted = append(p.claimable, k.lane), append(p.onlyStarted, gated.OnlyStartedRuns(k.lane, k.queue))
+		p.claimable, p.onlyStarted = append(p.claimable, k.lane), append(p.onlyStarted, gated.ClaimsOnlyStartedRuns(k.lane, k.queue))
 		lane, version := versions.LaneAfterClaim(k.lane, k.queue, k.workflow, k.version, k.diverged, k.priority)
 		p.nextLanes, p.nextVersions = append(p.nextLanes, lane), append(p.nextVersions, version)
 		p.hasOtherVersions = p.hasOtherVersions || versions.IsForeign(k.version)

@@ -41,8 +41,8 @@ func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.Claim
 		buffers += result[0].Plan.Hit + result[0].Plan.Read
 	}
 	at := pgTime(time.Now())
-	count(s.statements.claimPrepare, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), at, pgTime(time.Time{}))
-	count(s.statements.claimRuns, newLaneArray(plan.claimable), at, int32(10), newUUIDArray([]uuid.UUID{uuid.New()}), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}), newBoolArray(plan.onlyStarted), newLaneArray(plan.nextLanes), textArrayOf(plan.nextVersions), false)
+	count(s.statements.claimCheckLanesAndVersions, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), at, pgTime(time.Time{}))
+	count(s.statements.claimRuns, newLaneArray(plan.claimable), at, int32(10), newUUIDArray([]uuid.UUID{uuid.New()}), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}), newBoolArray(plan.onlyStarted), newLaneArray(plan.nextLanes), newTextArray(plan.nextVersions), false)
 	return buffers
 }
 

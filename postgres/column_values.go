@@ -49,20 +49,20 @@ func (v *timeValue) ScanTimestamptz(t pgtype.Timestamptz) error {
 
 // ScanInt64 reads NULL as the zero epoch.
 func (v *epochValue) ScanInt64(n pgtype.Int8) error {
-	*v = epochValue(store.EpochFromNumber(n.Int64))
+	*v = epochValue(store.DecodeEpoch(n.Int64))
 	return nil
 }
 
-// nullUUID converts a UUID to the parameter of a statement: nil, for NULL, if the UUID is not valid.
-func nullUUID(u *uuid.NullUUID) *uuid.UUID {
+// uuidOrNull converts a UUID to the parameter of a statement: nil, for NULL, if the UUID is not valid.
+func uuidOrNull(u *uuid.NullUUID) *uuid.UUID {
 	if !u.Valid {
 		return nil
 	}
 	return &u.UUID
 }
 
-// nullText returns nil for an empty text. It is for columns that store an empty text as NULL.
-func nullText(s *string) *string {
+// textOrNull returns nil for an empty text. It is for columns that store an empty text as NULL.
+func textOrNull(s *string) *string {
 	if *s == "" {
 		return nil
 	}
@@ -101,7 +101,7 @@ func pgTime(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}
 }
 
-// runState returns the state of a run from its columns, which are NULL if there is no such run.
-func runState(status pgtype.Int2, epoch store.Epoch, control pgtype.Int2) store.RunState {
+// runStateFromColumns returns the state of a run from its columns, which are NULL if there is no such run.
+func runStateFromColumns(status pgtype.Int2, epoch store.Epoch, control pgtype.Int2) store.RunState {
 	return store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.ControlBits(control.Int16)}
 }

@@ -38,18 +38,18 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 			return err
 		}
 		if len(left) == 0 {
-			return s.rewindDetector.recordAcknowledged(era, whole)
+			return s.rewindDetector.recordAcknowledgedBatch(era, whole)
 		}
 		if try == maxStartTries {
 			return startConflictGoneError(left[0])
 		}
-		b = newBatchWithMarkers(b, left)
+		b = newBatchWithStartMarkers(b, left)
 	}
 }
 
-// newBatchWithMarkers returns a batch of the given starts and of their markers in the parents' histories. A start
+// newBatchWithStartMarkers returns a batch of the given starts and of their markers in the parents' histories. A start
 // and its marker are written together or not at all.
-func newBatchWithMarkers(b *store.Batch, starts []*store.StartWrite) *store.Batch {
+func newBatchWithStartMarkers(b *store.Batch, starts []*store.StartWrite) *store.Batch {
 	again := &store.Batch{Starts: starts}
 	for _, start := range starts {
 		for _, item := range b.Steps {
@@ -79,9 +79,9 @@ func (s *database) commitOnce(ctx context.Context, b *store.Batch) (left []*stor
 		err = write()
 	}
 	if err != nil {
-		return nil, s.handleRolledBack(b, err)
+		return nil, s.handleLockTimeout(b, err)
 	}
-	return s.resolveOutcomes(ctx, w, took)
+	return s.setBatchOutcomes(ctx, w, took)
 }
 
 // addStatements adds the statements of all non-empty sections to the pipeline.
@@ -90,15 +90,15 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.statements.setLockTimeout, shortLockTimeout)
 	}
 	if len(w.runsToLock) > 0 {
-		batch.Queue(s.statements.runsLockForBatch, lockArgs(w.runsToLock)...)
+		batch.Queue(s.statements.runsLockForBatch, runIDArgs(w.runsToLock)...)
 	}
 	switch {
 	case len(w.starts) == 1 && w.allIDsGenerated && !w.newRowsMayExist && s.hasSingleItemStatements():
-		batch.Queue(s.statements.runInsertGeneratedID, startValues(w.starts[0])...)
+		batch.Queue(s.statements.runInsertGeneratedID, runInsertOneArgs(w.starts[0])...)
 	case w.allIDsGenerated && !w.newRowsMayExist:
 		batch.Queue(s.statements.runInsertGeneratedIds, startArgs(w.starts)...)
 	case len(w.starts) == 1 && w.startsArePlainRoots && s.hasSingleItemStatements():
-		batch.Queue(s.statements.runInsertOne, startValues(w.starts[0])...)
+		batch.Queue(s.statements.runInsertOne, runInsertOneArgs(w.starts[0])...)
 	case w.startsArePlainRoots:
 		batch.Queue(s.statements.runInsert, startArgs(w.starts)...)
 	case len(w.starts) > 0:
@@ -108,7 +108,7 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 	case len(w.newSteps) > 0 && w.newRowsMayExist:
 		batch.Queue(s.statements.stepInsertIfAbsent, stepArgs(w.newSteps, w.ignoresControl)...)
 	case len(w.newSteps) == 1 && s.hasSingleItemStatements():
-		batch.Queue(s.statements.stepInsertOne, stepValues(w.newSteps[0], w.ignoresControl(w.newSteps[0]))...)
+		batch.Queue(s.statements.stepInsertOne, stepInsertOneArgs(w.newSteps[0], w.ignoresControl(w.newSteps[0]))...)
 	case len(w.newSteps) > 0:
 		batch.Queue(s.statements.stepInsert, stepArgs(w.newSteps, w.ignoresControl)...)
 	}
@@ -123,11 +123,11 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.statements.signalInsert, signalArgs(plain)...)
 	}
 	for i := range byPerson {
-		batch.Queue(s.statements.signalInsertByPerson, append(signalArgs(byPerson[i:i+1]), actArgs(&byPerson[i].Act)...)...)
+		batch.Queue(s.statements.signalInsertWithEvent, append(signalArgs(byPerson[i:i+1]), actorReasonArgs(&byPerson[i].Act)...)...)
 	}
 	switch {
 	case len(w.ownershipEnds) == 1 && w.allFinish && s.hasSingleItemStatements():
-		batch.Queue(s.statements.runFinishOne, runFinishValues(w.ownershipEnds[0])...)
+		batch.Queue(s.statements.runFinishOne, runFinishOneArgs(w.ownershipEnds[0])...)
 	case len(w.ownershipEnds) > 0 && w.allFinish:
 		batch.Queue(s.statements.runFinish, runFinishArgs(w.ownershipEnds)...)
 	case len(w.ownershipEnds) > 0:
@@ -135,17 +135,17 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 	}
 	for _, item := range w.holds {
 		if d := item.Divergence; d != nil {
-			batch.Queue(s.statements.runHoldForDrift, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*ownershipEndTime(item)), item.Reason,
-				nullText(&item.Trace), d.Version, pgTime(d.At), d.Call, d.Detail)
+			batch.Queue(s.statements.runHoldForDrift, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.EncodeInt64(), pgTime(*ownershipEndTime(item)), item.Reason,
+				textOrNull(&item.Trace), d.Version, pgTime(d.At), d.Call, d.Detail)
 			continue
 		}
-		batch.Queue(s.statements.runHoldAfterRejectedWrite, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*ownershipEndTime(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace), item.Uncounted)
+		batch.Queue(s.statements.runHoldAfterRejectedWrite, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.EncodeInt64(), pgTime(*ownershipEndTime(item)), item.Reason, int32(item.MaxCrashes), textOrNull(&item.Trace), item.Uncounted)
 	}
 	if len(w.wakes) > 0 {
 		batch.Queue(s.statements.runWake, append(wakeArgs(w.wakes), notifyChannel(s.schema))...)
 	}
 	if len(w.countedEnds) > 0 {
-		batch.Queue(s.statements.runCountChildEnds, append(countArgs(w.countedEnds), notifyChannel(s.schema))...)
+		batch.Queue(s.statements.childEndsCountAndWakeParents, append(childEndCountArgs(w.countedEnds), notifyChannel(s.schema))...)
 	}
 	if w.notifyWorkers {
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
@@ -161,7 +161,7 @@ func (s *database) addStartsOfAnyKind(batch *pgx.Batch, w *sortedBatch) {
 	if len(w.startsWithPlace) > 0 {
 		batch.Queue(s.statements.runInsertWithPlace, startWithPlaceArgs(w.starts, w.tags, w.startsWithPlace)...)
 	} else {
-		batch.Queue(s.statements.runInsertAny, startAnyArgs(w.starts, w.tags)...)
+		batch.Queue(s.statements.runInsertAny, runInsertAnyArgs(w.starts, w.tags)...)
 	}
 }
 
@@ -243,35 +243,35 @@ func readRowCount(res statementResults, items int, took *int64) error {
 	return rows.Err()
 }
 
-// resolveOutcomes sets the outcomes of a committed batch, except for the starts that it returns.
-func (s *database) resolveOutcomes(ctx context.Context, w *sortedBatch, took changedRowCounts) (left []*store.StartWrite, err error) {
+// setBatchOutcomes sets the outcomes of a committed batch, except for the starts that it returns.
+func (s *database) setBatchOutcomes(ctx context.Context, w *sortedBatch, took changedRowCounts) (left []*store.StartWrite, err error) {
 	ask := s.roundTripOnEnginePool(ctx)
 	if took.starts == int64(len(w.starts)) {
 		for _, item := range w.starts {
 			item.Outcome, item.Existing, item.RunState = store.Written, nil, store.RunState{}
 		}
-	} else if left, err = s.resolveStarts(ask, w.starts); err != nil {
+	} else if left, err = s.setStartOutcomes(ask, w.starts); err != nil {
 		return nil, err
 	}
-	if err := s.resolveSteps(ask, slices.Concat(markWrittenUnlessMissed(w.newSteps, took.newSteps), markWrittenUnlessMissed(w.existingSteps, took.existingSteps))); err != nil {
+	if err := s.setStepOutcomesOrRetry(ask, slices.Concat(markWrittenIfCountMatches(w.newSteps, took.newSteps), markWrittenIfCountMatches(w.existingSteps, took.existingSteps))); err != nil {
 		return nil, err
 	}
-	if err := s.resolveReceives(ask, w.receives); err != nil {
+	if err := s.setReceiveOutcomes(ask, w.receives); err != nil {
 		return nil, err
 	}
 	if took.signals == int64(len(w.signals)) {
 		for _, item := range w.signals {
 			item.Outcome, item.Existing, item.RunState = store.Written, nil, store.RunState{}
 		}
-	} else if err := s.resolveSignals(ask, w.signals); err != nil {
+	} else if err := s.setSignalOutcomes(ask, w.signals); err != nil {
 		return nil, err
 	}
-	return left, s.resolveOwnershipEnds(ask, w.missedRuns(took.runs))
+	return left, s.setOwnershipEndOutcomes(ask, w.missedOwnershipEnds(took.runs))
 }
 
-// markWrittenUnlessMissed returns the items if the statement changed fewer rows than there are items. Otherwise all are
+// markWrittenIfCountMatches returns the items if the statement changed fewer rows than there are items. Otherwise all are
 // written.
-func markWrittenUnlessMissed(items []*store.StepWrite, took int64) []*store.StepWrite {
+func markWrittenIfCountMatches(items []*store.StepWrite, took int64) []*store.StepWrite {
 	if took != int64(len(items)) {
 		return items
 	}
@@ -281,9 +281,9 @@ func markWrittenUnlessMissed(items []*store.StepWrite, took int64) []*store.Step
 	return nil
 }
 
-// missedRuns returns the run writes that perhaps changed no row: all ends, if fewer rows changed than there
+// missedOwnershipEnds returns the run writes that perhaps changed no row: all ends, if fewer rows changed than there
 // are ends, and the holds without an outcome.
-func (w *sortedBatch) missedRuns(took int64) (missed []*store.OwnershipEnd) {
+func (w *sortedBatch) missedOwnershipEnds(took int64) (missed []*store.OwnershipEnd) {
 	if took < int64(len(w.ownershipEnds)) {
 		missed = append(missed, w.ownershipEnds...)
 	} else {

@@ -70,7 +70,7 @@ func TestNoCallerWaitsForTheLocksOfAnother(t *testing.T) {
 			s.statements.signalReceive, s.statements.signalInsert, s.statements.runFinish, s.statements.runWake, s.statements.notify,
 		}},
 		"counted end": {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: uuid.New(), Parent: all.OwnershipEnds[1].Parent, CountingCall: "kids", Status: store.Completed, EndedAt: time.Now()}}}, []string{
-			s.statements.runsLockForBatch, s.statements.runFinishOne, s.statements.runCountChildEnds,
+			s.statements.runsLockForBatch, s.statements.runFinishOne, s.statements.childEndsCountAndWakeParents,
 		}},
 		"a start far off": {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay)}}}}, []string{s.statements.runInsertOne}},
 		"a start soon":    {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay - 1)}}}}, []string{s.statements.runInsertOne, s.statements.notify}},
@@ -171,7 +171,7 @@ func TestBadValueUndoesTheWholeFlush(t *testing.T) {
 			if !errors.Is(err, store.ErrBadData) {
 				t.Fatalf("the error is %v", err)
 			}
-			got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: runs[0].String()}, {UUIDOrName: runs[2].String()}})
+			got, err := s.GetRuns(t.Context(), []store.RunRef{{UUIDOrName: runs[0].String()}, {UUIDOrName: runs[2].String()}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +238,7 @@ func TestHeldNameSetsNeighboursFree(t *testing.T) {
 	}
 	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
 	taken := pending(at)
-	if err := s.startIn(t.Context(), tx, []*store.StartWrite{{Run: taken}}); err != nil {
+	if err := s.startRunsInTx(t.Context(), tx, []*store.StartWrite{{Run: taken}}); err != nil {
 		t.Fatal(err)
 	}
 	again := taken
@@ -323,7 +323,7 @@ func TestAFlushThatMeetsARow(t *testing.T) {
 		OwnershipEnds: []*store.OwnershipEnd{finish(one.UUID, at)},
 	})
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{other}})
-	for what, c := range map[string]struct{ got, want store.Outcome }{
+	for what, c := range map[string]struct{ got, want store.WriteOutcome }{
 		"the replay": {replay.Outcome, store.Written}, "the new step": {fresh.Outcome, store.Written},
 		"the old epoch": {old.Outcome, store.Fenced}, "another value": {other.Outcome, store.Fenced},
 	} {

@@ -62,7 +62,7 @@ func (g *connGate) acquireSlot(ctx context.Context) error {
 		g.raiseBound()
 	}
 	if g.inUse < g.bound && len(g.waiting) == 0 {
-		g.countUse(1)
+		g.updateInUseCount(1)
 		g.mu.Unlock()
 		return nil
 	}
@@ -106,7 +106,7 @@ func (g *connGate) releaseSlot() {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.countUse(-1)
+	g.updateInUseCount(-1)
 	g.admitWaiting()
 }
 
@@ -115,7 +115,7 @@ func (g *connGate) admitWaiting() {
 	for len(g.waiting) > 0 && g.inUse < g.bound {
 		close(g.waiting[0])
 		g.waiting = slices.Delete(g.waiting, 0, 1)
-		g.countUse(1)
+		g.updateInUseCount(1)
 	}
 }
 
@@ -138,9 +138,9 @@ func (g *connGate) raiseBound() {
 	}
 }
 
-// countUse changes how many calls use the pool. Once in connShrinkInterval it lowers the bound to twice the mean number of calls since the
+// updateInUseCount changes how many calls use the pool. Once in connShrinkInterval it lowers the bound to twice the mean number of calls since the
 // last time. g.mu is held.
-func (g *connGate) countUse(change int) {
+func (g *connGate) updateInUseCount(change int) {
 	now := time.Now()
 	g.usedTime += time.Duration(g.inUse) * now.Sub(g.changedAt)
 	g.changedAt = now

@@ -206,21 +206,21 @@ func TestServerWithoutConnectionsLeft(t *testing.T) {
 	if s.engineGate.inUse != 0 {
 		t.Errorf("%d connections count as used after all calls", s.engineGate.inUse)
 	}
-	if warning := s.noConnections.takeText(time.Now()); !strings.Contains(warning, "calls share the connections") || !strings.Contains(warning, "raise max_connections") {
+	if warning := s.noConnections.takeWarning(time.Now()); !strings.Contains(warning, "calls share the connections") || !strings.Contains(warning, "raise max_connections") {
 		t.Errorf("what is logged: %q", warning)
 	}
-	if _, err := s.dialSession(t.Context()); !hasSQLState(err, stateTooManyConns) {
+	if _, err := s.dialListenSession(t.Context()); !hasSQLState(err, stateTooManyConns) {
 		t.Fatalf("a session to listen: %v", err)
 	}
-	if warning := s.noConnections.takeText(time.Now()); warning != "" {
+	if warning := s.noConnections.takeWarning(time.Now()); warning != "" {
 		t.Errorf("within the same minute: %q", warning)
 	}
-	if warning := s.noConnections.takeText(time.Now().Add(connWarningInterval)); !strings.Contains(warning, "no session listens") {
+	if warning := s.noConnections.takeWarning(time.Now().Add(connWarningInterval)); !strings.Contains(warning, "no session listens") {
 		t.Errorf("after a minute: %q", warning)
 	}
 	s.heartbeatPool.Reset()
 	beat := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "w", StartedAt: at}, LeaseUntil: at, Leases: []store.Lease{{Run: uuid.New()}}}
-	if _, err := s.Renew(t.Context(), beat); err != nil {
+	if _, err := s.RenewLeases(t.Context(), beat); err != nil {
 		t.Error(err)
 	}
 	if _, err := s.acquireUserConn(t.Context()); !hasSQLState(err, stateTooManyConns) {

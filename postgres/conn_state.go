@@ -71,7 +71,7 @@ func (s *connState) sendBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Ba
 	conn.PgConn().Frontend().Send(&s.writeBuffer)
 	size := 0
 	for i, q := range batch.QueuedQueries {
-		if err := s.encode(f.typeMap, f.statements[i], q.Arguments); err != nil {
+		if err := s.encodeArgs(f.typeMap, f.statements[i], q.Arguments); err != nil {
 			_ = f.pipe.Close() // it closes the connection, because half a pipeline is buffered
 			return nil, err
 		}
@@ -107,8 +107,8 @@ func (s *connState) prepare(ctx context.Context, conn *pgx.Conn, sql string) (*p
 	return p, nil
 }
 
-// encode encodes the arguments of one statement into s.values.
-func (s *connState) encode(types *pgtype.Map, p *preparedStatement, args []any) error {
+// encodeArgs encodes the arguments of one statement into s.values.
+func (s *connState) encodeArgs(types *pgtype.Map, p *preparedStatement, args []any) error {
 	if len(args) != len(p.ParamOIDs) {
 		return fmt.Errorf("failed to encode: %d arguments for %d parameters of %q", len(args), len(p.ParamOIDs), p.SQL)
 	}
@@ -122,7 +122,7 @@ func (s *connState) encode(types *pgtype.Map, p *preparedStatement, args []any) 
 			s.argValues = append(s.argValues, nil)
 			continue
 		}
-		if c, ok := arg.(arrayColumn); ok {
+		if c, ok := arg.(arrayParam); ok {
 			s.encodedArgs = c.encode(s.encodedArgs)
 		} else if appended, ok := appendValue(s.encodedArgs, p.ParamOIDs[i], arg); ok {
 			s.encodedArgs = appended
@@ -150,8 +150,8 @@ type pipelineResults struct {
 	statements []*preparedStatement
 }
 
-// reader returns the reader of the next result.
-func (f *pipelineResults) reader() (*pgconn.ResultReader, error) {
+// nextResultReader returns the reader of the next result.
+func (f *pipelineResults) nextResultReader() (*pgconn.ResultReader, error) {
 	result, err := f.pipe.GetResults()
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (f *pipelineResults) reader() (*pgconn.ResultReader, error) {
 
 // Exec implements results.
 func (f *pipelineResults) Exec() (pgconn.CommandTag, error) {
-	reader, err := f.reader()
+	reader, err := f.nextResultReader()
 	if err != nil {
 		return pgconn.CommandTag{}, err
 	}
@@ -174,7 +174,7 @@ func (f *pipelineResults) Exec() (pgconn.CommandTag, error) {
 
 // Query implements results.
 func (f *pipelineResults) Query() (pgx.Rows, error) {
-	reader, err := f.reader()
+	reader, err := f.nextResultReader()
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ var _ pgproto3.FrontendMessage = (*reusedBuffer)(nil)
 // type, the number of elements and the index of the first one; then the length and the bytes of each
 // element.
 
-func arrayHeader(b []byte, element uint32, n int) []byte {
+func appendArrayHeader(b []byte, element uint32, n int) []byte {
 	if n == 0 {
 		b = binary.BigEndian.AppendUint32(b, 0)
 		b = binary.BigEndian.AppendUint32(b, 0)
@@ -235,8 +235,8 @@ func arrayHeader(b []byte, element uint32, n int) []byte {
 
 const nullLength = ^uint32(0) // the length of NULL
 
-func arrayNull(b []byte) []byte { return binary.BigEndian.AppendUint32(b, nullLength) }
+func appendArrayNull(b []byte) []byte { return binary.BigEndian.AppendUint32(b, nullLength) }
 
-func arrayElement[T string | []byte](b []byte, v T) []byte {
+func appendArrayElement[T string | []byte](b []byte, v T) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
 }

@@ -20,7 +20,7 @@ import (
 // Every column is encoded as pgx would encode it.
 func TestColumnsAreEncodedAsPgxDoes(t *testing.T) {
 	types := pgtype.NewMap()
-	registerColumns(types)
+	registerParameterTypes(types)
 	id, empty, text := uuid.New(), "", "a text: ä\x00"
 	list := []uuid.UUID{id, uuid.Nil}
 	blob, none, zero := []byte{0, 1, 255}, []byte(nil), []byte{}
@@ -28,7 +28,7 @@ func TestColumnsAreEncodedAsPgxDoes(t *testing.T) {
 	old, never := time.Date(1887, 1, 1, 0, 0, 0, 1000, time.UTC), time.Time{}
 	for name, c := range map[string]struct {
 		oid    uint32
-		column arrayColumn
+		column arrayParam
 	}{
 		"uuids": {pgtype.UUIDArrayOID, uuidArray{3, func(i int) *uuid.UUID {
 			if i == 2 {
@@ -61,7 +61,7 @@ func TestColumnsAreEncodedAsPgxDoes(t *testing.T) {
 // Every single value is encoded as pgx would encode it, or left to pgx.
 func TestValuesAreEncodedAsPgxDoes(t *testing.T) {
 	types := pgtype.NewMap()
-	registerColumns(types)
+	registerParameterTypes(types)
 	id, empty, text := uuid.New(), "", "a text: ä\x00"
 	blob, zero := []byte{0, 1, 255}, []byte{}
 	at := time.Date(1887, 1, 1, 0, 0, 0, 456_789_999, time.FixedZone("", 3600))
@@ -109,7 +109,7 @@ func TestBuffersGrowAndShrink(t *testing.T) {
 		start.Run.Input = make([]byte, size)
 		start.Run.Input[size-1] = 7
 		commit(t, s, &store.Batch{Starts: []*store.StartWrite{start}})
-		runs, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: start.Run.UUID.String()}})
+		runs, err := s.GetRuns(t.Context(), []store.RunRef{{UUIDOrName: start.Run.UUID.String()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestATracerSeesTheStoresBatches(t *testing.T) {
 func TestEmptyTextIsNotNull(t *testing.T) {
 	s := new(connState)
 	p := &preparedStatement{StatementDescription: &pgconn.StatementDescription{ParamOIDs: []uint32{pgtype.TextOID, pgtype.TextOID}}}
-	if err := s.encode(pgtype.NewMap(), p, []any{"", nil}); err != nil {
+	if err := s.encodeArgs(pgtype.NewMap(), p, []any{"", nil}); err != nil {
 		t.Fatal(err)
 	}
 	if s.argValues[0] == nil || s.argValues[1] != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Control implements store.Store.
-func (s *database) Control(ctx context.Context, o *store.ControlRequest) error {
+// ControlRuns implements store.Store.
+func (s *database) ControlRuns(ctx context.Context, o *store.ControlRequest) error {
 	return retryUnavailable(ctx, func() error {
-		return s.tryTransaction(ctx, "control", controlLockTimeout, func(ask roundTripFunc) error { return s.tryControl(ask, o) })
+		return s.tryTransaction(ctx, "control", controlLockTimeout, func(ask roundTripFunc) error { return s.tryControlRuns(ask, o) })
 	})
 }
 
-// tryControl makes one try: it locks all runs concerned, plans the changes, and writes them.
-func (s *database) tryControl(ask roundTripFunc, o *store.ControlRequest) error {
-	nodes, err := s.lockTree(ask, o.Runs)
+// tryControlRuns makes one try: it locks all runs concerned, plans the changes, and writes them.
+func (s *database) tryControlRuns(ask roundTripFunc, o *store.ControlRequest) error {
+	nodes, err := s.lockRunTree(ask, o.Runs)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *database) tryControl(ask roundTripFunc, o *store.ControlRequest) error 
 			frozen = append(frozen, c.Before.UUID)
 		}
 	}
-	events := o.Events(changes)
+	events := o.ResumeEvents(changes)
 	wakes := make([]wakeReason, len(parents))
 	for i, id := range parents {
 		wakes[i] = wakeReason{run: id, at: o.Now}
@@ -43,11 +43,11 @@ func (s *database) tryControl(ask roundTripFunc, o *store.ControlRequest) error 
 	made := int64(0)
 	err = ask("control", func(batch *pgx.Batch) {
 		if len(frozen) > 0 {
-			batch.Queue(s.statements.controlShiftTimers, append(lockArgs(frozen), pgTime(o.Now))...)
+			batch.Queue(s.statements.controlShiftTimers, append(runIDArgs(frozen), pgTime(o.Now))...)
 		}
 		batch.Queue(s.statements.controlApply, controlApplyArgs(o, changes, notifyChannel(s.schema))...)
 		if len(events) > 0 {
-			batch.Queue(s.statements.eventInsert, eventInsertArgs(o.Act(), events)...)
+			batch.Queue(s.statements.eventInsert, eventInsertArgs(o.ActorAndReason(), events)...)
 		}
 		if len(wakes) > 0 {
 			batch.Queue(s.statements.runWake, append(wakeArgs(wakes), notifyChannel(s.schema))...)
@@ -60,7 +60,7 @@ func (s *database) tryControl(ask roundTripFunc, o *store.ControlRequest) error 
 			return err
 		}
 		if len(events) > 0 {
-			if err := expectReturned(res, "events", len(events)); err != nil {
+			if err := expectReturnedRows(res, "events", len(events)); err != nil {
 				return err
 			}
 		}
@@ -74,15 +74,15 @@ func (s *database) tryControl(ask roundTripFunc, o *store.ControlRequest) error 
 	return err
 }
 
-// lockTree locks all runs that a control request may change. It returns them as they are after that, with
+// lockRunTree locks all runs that a control request may change. It returns them as they are after that, with
 // the ended runs between them.
-func (s *database) lockTree(ask roundTripFunc, runs []uuid.UUID) ([]store.RunToControl, error) {
+func (s *database) lockRunTree(ask roundTripFunc, runs []uuid.UUID) ([]store.RunToControl, error) {
 	var nodes []store.RunToControl
 	for {
 		locked, live := 0, 0
 		err := ask("lock a tree", func(batch *pgx.Batch) {
-			batch.Queue(s.statements.controlRunTreeLock, lockArgs(runs)...)
-			batch.Queue(s.statements.controlRunTreeRead, lockArgs(runs)...)
+			batch.Queue(s.statements.controlRunTreeLock, runIDArgs(runs)...)
+			batch.Queue(s.statements.controlRunTreeRead, runIDArgs(runs)...)
 		}, func(res statementResults) error {
 			err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&locked) })
 			if err != nil {
@@ -126,8 +126,8 @@ func controlApplyArgs(o *store.ControlRequest, items []store.ControlChange, chan
 		int2Array{n, func(i int) int16 { return int16(items[i].Control) }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Wake) }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Audit) }},
-		pgTime(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel,
-		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Before.Owner) }},
+		pgTime(o.Now), textOrNull(&o.Reason), textOrNull(&o.Actor), o.Error, channel,
+		uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&items[i].Before.Owner) }},
 		boolArray{n, func(i int) bool { return items[i].Detached }},
 		int64(store.UnreleasedLane),
 	}

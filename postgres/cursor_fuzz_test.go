@@ -47,7 +47,7 @@ func FuzzCursor(f *testing.F) {
 		}
 		var id uuid.UUID
 		copy(id[:], before)
-		runs, err := s.List(t.Context(), store.Filter{NamePrefix: prefix}, id, limit)
+		runs, err := s.ListRuns(t.Context(), store.Filter{NamePrefix: prefix}, id, limit)
 		text := utf8.ValidString(prefix) && !strings.Contains(prefix, "\x00")
 		if len(runs) > max(limit, 0) || err != nil && (text || !errors.Is(err, store.ErrBadData)) {
 			t.Errorf("runs below %s: %d, %v", id, len(runs), err)

@@ -9,11 +9,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// HeldRuns implements store.DivergenceStore.
-func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
-	workflows, queues := f.Names()
+// RunsHeldForDrift implements store.DivergenceStore.
+func (s *database) RunsHeldForDrift(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
+	workflows, queues := f.WorkflowsAndQueues()
 	err = s.roundTripOnEnginePool(ctx)("read held runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.driftHeldRuns, version, textArrayOf(workflows), textArrayOf(queues), pgUUID(after), int32(limit))
+		batch.Queue(s.statements.runsHeldForDrift, version, newTextArray(workflows), newTextArray(queues), pgUUID(after), int32(limit))
 	}, func(res statementResults) error {
 		runs = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -26,13 +26,13 @@ func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimF
 	return runs, err
 }
 
-// ClaimHeld implements store.DivergenceStore.
-func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (claimed *store.Run, err error) {
+// ClaimRunHeldForDrift implements store.DivergenceStore.
+func (s *database) ClaimRunHeldForDrift(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (claimed *store.Run, err error) {
 	lane, version := q.Versions.LaneOfHeldRun(run, diverged)
 	era := s.rewindDetector.rewindCount.Load()
 	err = s.runBatch(ctx, s.enginePool, "claim a held run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.heldRunClaim, store.ShardOf(run.UUID), pgUUID(run.UUID), int64(q.Nonce), pgUUID(q.Worker), pgTime(q.LeaseUntil), pgTime(q.Now),
-			int64(lane), version, run.Queue, run.Priority, run.Version, nullText((*string)(&diverged)))
+		batch.Queue(s.statements.claimRunHeldForDrift, store.ShardOf(run.UUID), pgUUID(run.UUID), int64(q.Nonce), pgUUID(q.Worker), pgTime(q.LeaseUntil), pgTime(q.Now),
+			int64(lane), version, run.Queue, run.Priority, run.Version, textOrNull((*string)(&diverged)))
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
 		claimed = nil // discard the row of a failed try
@@ -57,7 +57,7 @@ func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store
 // Divergences implements store.DivergenceStore.
 func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.Divergence, err error) {
 	err = s.roundTripOnEnginePool(ctx)("read divergences", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.divergences, store.ShardOf(run), pgUUID(run))
+		batch.Queue(s.statements.divergencesOfRun, store.ShardOf(run), pgUUID(run))
 	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -72,19 +72,19 @@ func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.
 
 // DeleteDivergences implements store.DivergenceStore.
 func (s *database) DeleteDivergences(ctx context.Context) error {
-	return s.runBatch(ctx, s.enginePool, "delete divergences", func(batch *pgx.Batch) { batch.Queue(s.statements.divergencesDelete) },
+	return s.runBatch(ctx, s.enginePool, "delete divergences", func(batch *pgx.Batch) { batch.Queue(s.statements.divergencesDeleteObsolete) },
 		func(res statementResults) error { return readRowCount(res, 1, nil) })
 }
 
-// textArrayOf returns texts as a parameter.
-func textArrayOf(texts []string) textArray {
+// newTextArray returns texts as a parameter.
+func newTextArray(texts []string) textArray {
 	return textArray{len(texts), func(i int) *string { return &texts[i] }}
 }
 
 // Histories implements store.DivergenceStore.
 func (s *database) Histories(ctx context.Context, runs []uuid.UUID) (steps []store.Step, err error) {
 	err = s.roundTripOnEnginePool(ctx)("read histories", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.historiesOfRuns, lockArgs(runs)...)
+		batch.Queue(s.statements.historiesOfRuns, runIDArgs(runs)...)
 	}, func(res statementResults) error {
 		steps = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

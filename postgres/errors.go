@@ -31,7 +31,7 @@ func (s *database) wrapError(ctx context.Context, what string, err error) error 
 	if hasSQLState(err, stateTooManyConns) {
 		return fmt.Errorf("postgres: %s: %w: %w: the server has no connection left: raise max_connections, or let fewer workers or smaller pools use it", what, store.ErrUnavailable, err)
 	}
-	if refused := accessError(err); refused != nil {
+	if refused := asAccessError(err); refused != nil {
 		return fmt.Errorf("postgres: %s: %w: %w", what, store.ErrUnavailable, refused)
 	}
 	if kind := storeErrorOf(err); kind != nil {

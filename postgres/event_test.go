@@ -152,7 +152,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Control(t.Context(), &store.ControlRequest{Verb: store.VerbTerminate, Runs: []uuid.UUID{root.UUID}, Now: at})
+		ended <- s.ControlRuns(t.Context(), &store.ControlRequest{Verb: store.VerbTerminate, Runs: []uuid.UUID{root.UUID}, Now: at})
 	}()
 	for waits := 0; waits == 0; { // it has locked the root, and waits for the run between
 		err := s.userPool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits)

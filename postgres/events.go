@@ -94,24 +94,24 @@ func (s *database) EventsBefore(ctx context.Context, before string, limit int) (
 }
 
 // eventInsertArgs returns the parameters of event_insert.sql.
-func eventInsertArgs(act store.Act, events []store.Event) []any {
+func eventInsertArgs(act store.ActorAndReason, events []store.Event) []any {
 	n := len(events)
 	return []any{
-		pgTime(act.At), nullText(&act.Actor), nullText(&act.Reason),
+		pgTime(act.At), textOrNull(&act.Actor), textOrNull(&act.Reason),
 		int2Array{n, func(i int) int16 { return store.ShardOf(events[i].Run) }},
 		uuidArray{n, func(i int) *uuid.UUID { return &events[i].Run }},
 		int2Array{n, func(i int) int16 { return int16(events[i].Type) }},
-		textArray{n, func(i int) *string { return nullText(&events[i].Old) }},
-		textArray{n, func(i int) *string { return nullText(&events[i].New) }},
+		textArray{n, func(i int) *string { return textOrNull(&events[i].Old) }},
+		textArray{n, func(i int) *string { return textOrNull(&events[i].New) }},
 	}
 }
 
-// actArgs returns the time, the actor and the reason of an act as parameters. All are NULL for an act that no event records.
-func actArgs(a *store.Act) []any {
-	if !a.IsRecorded() {
+// actorReasonArgs returns the time, the actor and the reason of an act as parameters. All are NULL for an act that no event records.
+func actorReasonArgs(a *store.ActorAndReason) []any {
+	if !a.HasActorOrReason() {
 		return []any{nil, nil, nil}
 	}
-	return []any{pgTime(a.At), nullText(&a.Actor), nullText(&a.Reason)}
+	return []any{pgTime(a.At), textOrNull(&a.Actor), textOrNull(&a.Reason)}
 }
 
 // readEvents appends the events of a page.

@@ -9,14 +9,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Fork implements store.RepairStore.
-func (s *database) Fork(ctx context.Context, f *store.Fork) error {
+// ForkRun implements store.RepairStore.
+func (s *database) ForkRun(ctx context.Context, f *store.Fork) error {
 	return retryUnavailable(ctx, func() error {
-		return s.tryTransaction(ctx, "fork a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryFork(ask, f) })
+		return s.tryTransaction(ctx, "fork a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryForkRun(ask, f) })
 	})
 }
 
-func (s *database) tryFork(ask roundTripFunc, f *store.Fork) error {
+func (s *database) tryForkRun(ask roundTripFunc, f *store.Fork) error {
 	w := &sortedBatch{newRowsMayExist: true}
 	w.addBatch(&store.Batch{Starts: []*store.StartWrite{f.Start}})
 	var took changedRowCounts
@@ -25,28 +25,28 @@ func (s *database) tryFork(ask roundTripFunc, f *store.Fork) error {
 		return err
 	}
 	if took.starts == 0 {
-		left, err := s.resolveStarts(ask, w.starts)
+		left, err := s.setStartOutcomes(ask, w.starts)
 		if err == nil && len(left) > 0 {
 			err = startConflictGoneError(left[0])
 		}
 		return err
 	}
 	f.Start.Outcome, f.Start.Existing = store.Written, nil
-	return s.writeForked(ask, f)
+	return s.writeForkedCheckpoints(ask, f)
 }
 
-// writeForked writes the checkpoints of a run that was created in this transaction, and an event.
-func (s *database) writeForked(ask roundTripFunc, f *store.Fork) error {
+// writeForkedCheckpoints writes the checkpoints of a run that was created in this transaction, and an event.
+func (s *database) writeForkedCheckpoints(ask roundTripFunc, f *store.Fork) error {
 	run := &f.Start.Run
 	shard, id := store.ShardOf(run.UUID), pgUUID(run.UUID)
 	return ask("write the checkpoints of a forked run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.eventInsert, eventInsertArgs(store.Act{Actor: f.Actor, Reason: f.Reason, At: run.CreatedAt},
+		batch.Queue(s.statements.eventInsert, eventInsertArgs(store.ActorAndReason{Actor: f.Actor, Reason: f.Reason, At: run.CreatedAt},
 			[]store.Event{{Type: store.EventRepaired, Run: run.UUID, Old: f.Source.String()}})...)
 		if len(f.Steps) > 0 {
-			batch.Queue(s.statements.repairStepsWrite, append([]any{shard, id, run.Epoch.Number()}, repairedStepArgs(f.Steps)...)...)
+			batch.Queue(s.statements.repairNewStepsInsert, append([]any{shard, id, run.Epoch.EncodeInt64()}, repairedStepArgs(f.Steps)...)...)
 		}
 	}, func(res statementResults) error {
-		err := expectReturned(res, "events", 1)
+		err := expectReturnedRows(res, "events", 1)
 		if err == nil && len(f.Steps) > 0 {
 			err = expectChangedRows(res, fmt.Sprintf("checkpoints of run %s", run.UUID), len(f.Steps))
 		}

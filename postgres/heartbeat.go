@@ -21,9 +21,9 @@ func (s *database) idleHeartbeatPool() *pgxpool.Pool {
 	return s.heartbeatPool
 }
 
-// Renew implements store.Store. It renews leases with a pool of its own, so that no other work can delay it, and with the engine's
+// RenewLeases implements store.Store. It renews leases with a pool of its own, so that no other work can delay it, and with the engine's
 // pool if the server has no connection left for that one.
-func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+func (s *database) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	if s.canShareHeartbeat(&h) {
 		if result, delivered := s.heartbeats.send(ctx, s, h); delivered {
 			return result, nil
@@ -33,14 +33,14 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	if len(h.Leases) == 0 {
 		pool = s.idleHeartbeatPool()
 	}
-	result, err := s.renewWith(ctx, pool, h)
+	result, err := s.renewLeasesOnPool(ctx, pool, h)
 	if pool == s.heartbeatPool && hasSQLState(err, stateTooManyConns) {
-		return s.renewWith(ctx, s.enginePool, h)
+		return s.renewLeasesOnPool(ctx, s.enginePool, h)
 	}
 	return result, err
 }
 
-func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.Heartbeat) (store.RenewResult, error) {
+func (s *database) renewLeasesOnPool(ctx context.Context, pool *pgxpool.Pool, h store.Heartbeat) (store.RenewResult, error) {
 	var result store.RenewResult
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	var at logPosition
@@ -57,7 +57,7 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 			batch.Queue(s.statements.walPosition)
 		}
 		if sharded {
-			batch.Queue(s.statements.citusHome)
+			batch.Queue(s.statements.citusHomeNode)
 		}
 		batch.Queue(s.statements.now)
 	}, func(res statementResults) error {
@@ -76,13 +76,13 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 			}
 		}
 		if !s.rewindDetector.disabled {
-			if err := readPosition(res, &at); err != nil {
+			if err := readLogPosition(res, &at); err != nil {
 				return err
 			}
 		}
 		if sharded {
 			err := eachRow(res, func(rows pgx.Rows) error {
-				home, homeErr = s.scanPlacement(rows)
+				home, homeErr = s.scanSchemaPlacement(rows)
 				return nil // the leases are extended; the next claim returns the error
 			})
 			if err != nil {
@@ -94,12 +94,12 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 	if err != nil {
 		return store.RenewResult{}, err
 	}
-	if moved := sharded && homeErr == nil && s.followHome(home); moved {
+	if moved := sharded && homeErr == nil && s.reconnectIfSchemaMoved(home); moved {
 		at = logPosition{} // that of the former home
 	}
 	if s.rewindDetector.withoutPooler.Load() {
 		s.rewindDetector.advancePosition(at, floor)
-	} else if err := s.checkPositionWith(ctx, pool, at, floor); err != nil { // a pooler may lead to another server now
+	} else if err := s.checkForRewindOnPool(ctx, pool, at, floor); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
 	if len(extended) < len(h.Leases) {
@@ -113,20 +113,20 @@ func (s *database) renewWith(ctx context.Context, pool *pgxpool.Pool, h store.He
 			}
 		}
 	}
-	s.completeHeartbeat(&result)
+	s.addRewindsAndWarning(&result)
 	return result, nil
 }
 
-// checkPositionWith calls checkPosition with a connection of the pool. It acquires the connection first: a connection that has to be
+// checkForRewindOnPool calls checkForRewind with a connection of the pool. It acquires the connection first: a connection that has to be
 // opened is checked too, and would wait for ever for the check that waits for it.
-func (s *database) checkPositionWith(ctx context.Context, pool *pgxpool.Pool, at logPosition, floor seenPosition) error {
+func (s *database) checkForRewindOnPool(ctx context.Context, pool *pgxpool.Pool, at logPosition, floor seenPosition) error {
 	conn, err := s.acquireConn(ctx, pool)
 	if err != nil {
 		return s.wrapError(ctx, "look where the database is", err)
 	}
 	defer s.releaseConn(pool, conn)
-	return s.checkPosition(ctx, at, floor, func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-		return s.runBatchOn(ctx, conn, what, fill, read)
+	return s.checkForRewind(ctx, at, floor, func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+		return s.runBatchOnConn(ctx, conn, what, fill, read)
 	})
 }
 

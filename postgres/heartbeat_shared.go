@@ -83,7 +83,7 @@ func (b *sharedHeartbeats) sendWaiting(ctx context.Context) {
 	b.mu.Unlock()
 	ctx, cancel := withEarliestDeadline(ctx, all)
 	defer cancel()
-	if len(all) > 0 && all[0].s.renewTogether(ctx, all) != nil {
+	if len(all) > 0 && all[0].s.sendHeartbeatsTogether(ctx, all) != nil {
 		for _, one := range all { // perhaps the schema of one of them was dropped
 			one.result, one.delivered = store.RenewResult{}, false
 		}
@@ -122,8 +122,8 @@ func (s *database) canShareHeartbeat(h *store.Heartbeat) bool {
 	return len(h.Leases) == 0 && !s.citus.isSharded() && (s.rewindDetector.disabled || s.rewindDetector.withoutPooler.Load())
 }
 
-// renewTogether sends the heartbeats in one transaction.
-func (s *database) renewTogether(ctx context.Context, all []*sharedHeartbeat) error {
+// sendHeartbeatsTogether sends the heartbeats in one transaction.
+func (s *database) sendHeartbeatsTogether(ctx context.Context, all []*sharedHeartbeat) error {
 	var at logPosition
 	var now time.Time
 	err := s.runBatch(ctx, s.idleHeartbeatPool(), "renew", func(batch *pgx.Batch) {
@@ -142,7 +142,7 @@ func (s *database) renewTogether(ctx context.Context, all []*sharedHeartbeat) er
 			}
 		}
 		if !s.rewindDetector.disabled {
-			if err := readPosition(res, &at); err != nil {
+			if err := readLogPosition(res, &at); err != nil {
 				return err
 			}
 		}
@@ -154,7 +154,7 @@ func (s *database) renewTogether(ctx context.Context, all []*sharedHeartbeat) er
 	for _, one := range all {
 		one.s.rewindDetector.advancePosition(at, one.floor)
 		one.result.Now, one.delivered = now, true
-		one.s.completeHeartbeat(&one.result)
+		one.s.addRewindsAndWarning(&one.result)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (s *database) renewTogether(ctx context.Context, all []*sharedHeartbeat) er
 func (s *database) addHeartbeatToBatch(batch *pgx.Batch, h *store.Heartbeat) {
 	w, held := &h.Worker, s.presenceLockOf(h.Worker.ID)
 	batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 16), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
-		pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema, w.Quiet, w.LastChange.TextOrNil(), w.ClockAhead.Microseconds())...)
+		pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema, w.Quiet, w.LastChange.EncodeJSONOrNil(), w.ClockAhead.Microseconds())...)
 }
 
 // readHeartbeat reads the result of addHeartbeatToBatch.
@@ -176,8 +176,8 @@ func (s *database) readHeartbeat(res statementResults, result *store.RenewResult
 	})
 }
 
-// completeHeartbeat adds to a result what the store has noticed. The caller does so last, because a result with an error is dropped.
-func (s *database) completeHeartbeat(result *store.RenewResult) {
+// addRewindsAndWarning adds to a result what the store has noticed. The caller does so last, because a result with an error is dropped.
+func (s *database) addRewindsAndWarning(result *store.RenewResult) {
 	result.DatabaseRewinds = s.rewindDetector.takeRewinds()
-	result.Warning = s.noConnections.takeText(time.Now())
+	result.Warning = s.noConnections.takeWarning(time.Now())
 }

@@ -29,7 +29,7 @@ func gatherHeartbeats(t *testing.T, stores []*database, beats []store.Heartbeat)
 	done := make(chan struct{})
 	for i, s := range stores {
 		go func() {
-			results[i], errs[i] = s.Renew(t.Context(), beats[i])
+			results[i], errs[i] = s.RenewLeases(t.Context(), beats[i])
 			done <- struct{}{}
 		}()
 	}
@@ -67,10 +67,10 @@ func TestHeartbeatsShareATransaction(t *testing.T) {
 	for _, s := range stores {
 		beats = append(beats, idleHeartbeat(t, s))
 	}
-	if _, err := stores[1].Renew(t.Context(), beats[1]); err != nil {
+	if _, err := stores[1].RenewLeases(t.Context(), beats[1]); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := stores[1].QuietWorker(t.Context(), store.QuietWorkerRequest{Worker: beats[1].Worker.ID, Now: now(t, first), Actor: "ann"}); err != nil || !found {
+	if found, err := stores[1].SetWorkerQuiet(t.Context(), store.SetWorkerQuietRequest{Worker: beats[1].Worker.ID, Now: now(t, first), Actor: "ann"}); err != nil || !found {
 		t.Fatal(found, err)
 	}
 	before := now(t, first)
@@ -114,7 +114,7 @@ func TestAHeartbeatWaitsNoLongerThanItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Renew(ctx, idleHeartbeat(t, s))
+		_, err := s.RenewLeases(ctx, idleHeartbeat(t, s))
 		done <- err
 	}()
 	for waiting := 0; waiting == 0 && t.Context().Err() == nil; {
@@ -137,7 +137,7 @@ func TestAHeartbeatWaitsNoLongerThanItsContext(t *testing.T) {
 	}
 	h := idleHeartbeat(t, s)
 	h.Leases = []store.Lease{{Run: store.NewUUID(0)}}
-	if got, err := s.Renew(t.Context(), h); err != nil || len(got.Lost) != 1 {
+	if got, err := s.RenewLeases(t.Context(), h); err != nil || len(got.Lost) != 1 {
 		t.Errorf("with a lease: %+v, %v", got, err)
 	}
 }

@@ -19,11 +19,11 @@ func TestRenewOfALockedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: run.UUID.String()}, signal(run.UUID, "word", "1", at)); err != nil {
+	if err := s.signalInTx(t.Context(), tx, store.RunRef{UUIDOrName: run.UUID.String()}, signal(run.UUID, "word", "1", at)); err != nil {
 		t.Fatal(err)
 	}
 	until := at.Add(10 * time.Minute)
-	pulse, err := s.Renew(t.Context(), store.Heartbeat{
+	pulse, err := s.RenewLeases(t.Context(), store.Heartbeat{
 		Worker: store.Worker{ID: worker, Name: "w", StartedAt: at}, Leases: []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, LeaseUntil: until,
 	})
 	if err != nil {

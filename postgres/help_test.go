@@ -178,7 +178,7 @@ func order(t testing.TB, s *database, o *store.ControlRequest) []store.ControlRe
 	if o.Now.IsZero() {
 		o.Now = now(t, s)
 	}
-	if err := s.Control(t.Context(), o); err != nil {
+	if err := s.ControlRuns(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	return o.Results
@@ -187,7 +187,7 @@ func order(t testing.TB, s *database, o *store.ControlRequest) []store.ControlRe
 // row reads a run.
 func row(t testing.TB, s *database, id uuid.UUID) *store.Run {
 	t.Helper()
-	got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: id.String()}})
+	got, err := s.GetRuns(t.Context(), []store.RunRef{{UUIDOrName: id.String()}})
 	if err != nil || got[0] == nil {
 		t.Fatalf("the run %s: %v, %v", id, got, err)
 	}

@@ -13,39 +13,39 @@ import (
 
 // ChangeLimit implements store.LimitStore.
 func (s *database) ChangeLimit(ctx context.Context, c store.LimitChangeRequest) error {
-	return s.readDurably(s.roundTripOnEnginePool(ctx), "change a limit", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.limitSet, append(boundArgs(c.Name, c.Settings), nullText(&c.Actor), nullText(&c.Reason), pgTime(c.Now), s.rewindDetector.timelineText(), c.LastChange().Text())...)
+	return s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), "change a limit", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.limitSetBounds, append(limitSettingsArgs(c.Name, c.Settings), textOrNull(&c.Actor), textOrNull(&c.Reason), pgTime(c.Now), s.rewindDetector.timelineText(), c.OperatorChange().EncodeJSON())...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 	})
 }
 
-// boundArgs returns the first parameters of limit_declare.sql and limit_set.sql.
-func boundArgs(name string, s store.LimitSettings) []any {
-	return append(make([]any, 0, 11), name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.Text())
+// limitSettingsArgs returns the first parameters of limit_declare.sql and limit_set_bounds.sql.
+func limitSettingsArgs(name string, s store.LimitSettings) []any {
+	return append(make([]any, 0, 11), name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.EncodeJSON())
 }
 
 func (s *database) limitDeclarationArgs(d *store.LimitDeclaration) []any {
-	return append(boundArgs(d.Name, d.Settings), d.Version, pgTime(d.Now), pgTime(d.WorkerStarted), s.rewindDetector.timelineText())
+	return append(limitSettingsArgs(d.Name, d.Settings), d.Version, pgTime(d.Now), pgTime(d.WorkerStarted), s.rewindDetector.timelineText())
 }
 
 // DeleteLimit implements store.LimitStore.
-func (s *database) DeleteLimit(ctx context.Context, c store.OperatorRequest) (bool, error) {
+func (s *database) DeleteLimit(ctx context.Context, c store.DeleteOrResetRequest) (bool, error) {
 	return s.execOnLimitRow(ctx, "delete a limit", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.limitDelete, append([]any{c.Name}, actArgs(new(c.Act()))...)...)
+		batch.Queue(s.statements.limitDelete, append([]any{c.Name}, actorReasonArgs(new(c.ActorAndReason()))...)...)
 	})
 }
 
-// ResetLimit implements store.LimitStore.
-func (s *database) ResetLimit(ctx context.Context, c store.OperatorRequest) (bool, error) {
+// ResetLimitSettings implements store.LimitStore.
+func (s *database) ResetLimitSettings(ctx context.Context, c store.DeleteOrResetRequest) (bool, error) {
 	return s.execOnLimitRow(ctx, "reset a limit", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.limitReset, c.Name, c.RecordedChange(store.OperatorReset).Text())
+		batch.Queue(s.statements.limitResetToDeclared, c.Name, c.OperatorChange(store.OperatorReset).EncodeJSON())
 	})
 }
 
 // execOnLimitRow executes a statement that returns the name of the limit that it has changed, and reports whether there was one.
 func (s *database) execOnLimitRow(ctx context.Context, what string, fill func(*pgx.Batch)) (found bool, err error) {
-	err = s.readDurably(s.roundTripOnEnginePool(ctx), what, fill, func(res statementResults) error {
+	err = s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), what, fill, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
 			return rows.Scan(nil)
@@ -85,7 +85,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 
 func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
 	var declared, version, chosen, by, reason, change pgtype.Text
-	l.Name, l.LimitSettings, err = scanBounds(rows, &declared, &version, (*timeValue)(&l.DeclaredAt), &chosen, &by, &reason, (*timeValue)(&l.SetAt), &change)
+	l.Name, l.LimitSettings, err = scanLimitSettings(rows, &declared, &version, (*timeValue)(&l.DeclaredAt), &chosen, &by, &reason, (*timeValue)(&l.SetAt), &change)
 	if err != nil {
 		return l, err
 	}
@@ -116,11 +116,11 @@ func (s *database) LimitKeysWithWaiters(ctx context.Context, after store.LimitKe
 }
 
 // DeleteUnusedLimitKeys implements store.LimitStore.
-func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.UnusedLimitKeysQuery) (lines store.UnusedLimitKeys, err error) {
+func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.DeleteUnusedLimitKeysRequest) (lines store.DeleteUnusedLimitKeysResult, err error) {
 	err = s.runBatch(ctx, s.enginePool, "delete unused lines", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.limitKeysDeleteUnused, q.After.Limit, q.After.Key, pgTime(q.UsedBefore), pgTime(q.Now), int32(q.Limit))
 	}, func(res statementResults) error {
-		lines = store.UnusedLimitKeys{} // discard the row of a failed try
+		lines = store.DeleteUnusedLimitKeysResult{} // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			return rows.Scan(&lines.Next.Limit, &lines.Next.Key, (*intValue)(&lines.Deleted))
 		})
@@ -128,8 +128,8 @@ func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.UnusedLimi
 	return lines, err
 }
 
-// RunPermits implements store.LimitStore.
-func (s *database) RunPermits(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
+// PermitsOfRun implements store.LimitStore.
+func (s *database) PermitsOfRun(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read permits", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.permitsOfRun, store.ShardOf(run), pgUUID(run))
 	}, func(res statementResults) error {
@@ -140,7 +140,7 @@ func (s *database) RunPermits(ctx context.Context, run uuid.UUID) (permits []sto
 			var before int64
 			columns := p.scanTargets()
 			err := rows.Scan(append(append(columns[:2:2], &step), append(columns[2:], &before)...)...)
-			permits = append(permits, store.QueuedPermit{Permit: p.permit(run, step), Before: int(before)})
+			permits = append(permits, store.QueuedPermit{Permit: p.toPermit(run, step), Before: int(before)})
 			return err
 		})
 	})

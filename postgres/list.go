@@ -14,8 +14,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// List implements store.Store. It uses the index that fits the filter best.
-func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) ([]*store.Run, error) {
+// ListRuns implements store.Store. It uses the index that fits the filter best.
+func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUID, limit int) ([]*store.Run, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -33,9 +33,9 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	case len(f.UUIDs)+len(f.Parents) > 0:
 		args = append(args, f.Tag.Key, f.Tag.Value, f.GroupKey, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
 		if len(f.UUIDs) > 0 {
-			sql, args = s.statements.runsListByID, append(append(args, uuidsWithShards(f.UUIDs)...), uuidArrayOf(f.Parents))
+			sql, args = s.statements.runsListByID, append(append(args, uniqueRunIDArgs(f.UUIDs)...), uuidArrayOf(f.Parents))
 		} else {
-			sql, args = s.statements.runsListByParent, append(args, uuidsWithShards(f.Parents)...)
+			sql, args = s.statements.runsListByParent, append(args, uniqueRunIDArgs(f.Parents)...)
 		}
 	case f.OnlyHeld:
 		sql, args = s.statements.runsListHeld, append(args, f.Tag.Key, f.Tag.Value)
@@ -48,19 +48,19 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	case f.Tag.Key != "":
 		sql, args = s.statements.runsListByTagKey, append(args, f.Tag.Key)
 	case f.NamePrefix != "":
-		sql, args = s.statements.runsListByRunNamePrefix, append(args, prefixEnd(f.NamePrefix))
+		sql, args = s.statements.runsListByRunNamePrefix, append(args, prefixUpperBound(f.NamePrefix))
 	case f.Owner != (uuid.UUID{}):
 		sql, args = s.statements.runsListByOwner, append(args, "", "")
-	case f.OnlyStatuses(store.Failed, store.Expired):
+	case f.SelectsOnlyStatuses(store.Failed, store.Expired):
 		sql, args = s.statements.runsListFailed, append(args, "", "")
-	case f.OnlyStatuses(store.Paused):
+	case f.SelectsOnlyStatuses(store.Paused):
 		sql, args = s.statements.runsListPaused, append(args, "", "")
 	}
-	return s.readRuns(ctx, "list runs", sql, append(args, endFilterArgs(&f)...)...)
+	return s.readRuns(ctx, "list runs", sql, append(args, commonFilterArgs(&f)...)...)
 }
 
-// endFilterArgs returns the last parameters of all list statements.
-func endFilterArgs(f *store.Filter) []any {
+// commonFilterArgs returns the last parameters of all list statements.
+func commonFilterArgs(f *store.Filter) []any {
 	return []any{f.Version, ownerArg(f), pgTime(f.EndedAfter), pgTime(f.EndedBefore)}
 }
 
@@ -96,8 +96,8 @@ func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.U
 	return found, reached, err
 }
 
-// uuidsWithShards returns the shards of runs and their UUIDs, each run once, as two parameters.
-func uuidsWithShards(runs []uuid.UUID) []any {
+// uniqueRunIDArgs returns the shards of runs and their UUIDs, each run once, as two parameters.
+func uniqueRunIDArgs(runs []uuid.UUID) []any {
 	ids := store.UniqueUUIDs(runs)
 	return []any{int2Array{len(ids), func(i int) int16 { return store.ShardOf(ids[i]) }}, uuidArrayOf(ids)}
 }
@@ -106,9 +106,9 @@ func uuidArrayOf(ids []uuid.UUID) uuidArray {
 	return uuidArray{len(ids), func(i int) *uuid.UUID { return &ids[i] }}
 }
 
-// prefixEnd returns the first text after all texts that begin with prefix. Texts are ordered by the bytes of
+// prefixUpperBound returns the first text after all texts that begin with prefix. Texts are ordered by the bytes of
 // UTF-8, which is the order of the code points.
-func prefixEnd(prefix string) string {
+func prefixUpperBound(prefix string) string {
 	for rest := prefix; rest != ""; {
 		last, size := utf8.DecodeLastRuneInString(rest)
 		rest = rest[:len(rest)-size]
@@ -123,8 +123,8 @@ func prefixEnd(prefix string) string {
 	return strings.Repeat(string(utf8.MaxRune), 256) // longer than any name
 }
 
-// Tree implements store.Store.
-func (s *database) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
+// RunTree implements store.Store.
+func (s *database) RunTree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
 	return s.readRuns(ctx, "read a tree", s.statements.runTree, store.ShardOf(run), pgUUID(run))
 }
 
@@ -144,15 +144,15 @@ func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) 
 	return runs, nil
 }
 
-// TreeCounts implements store.Store.
-func (s *database) TreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
-	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
+// RunTreeCounts implements store.Store.
+func (s *database) RunTreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
+	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.StepKind]int)}
 	err := s.runBatch(ctx, s.enginePool, "count a tree", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runTreeCounts, store.ShardOf(run), pgUUID(run), pgTime(now))
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var status store.Status
-			var kind store.Kind
+			var kind store.StepKind
 			var n, delayed int64
 			err := rows.Scan((*int16)(&status), (*int16)(&kind), &n, &delayed)
 			counts.Add(status, kind, int(n), int(delayed))

@@ -33,7 +33,7 @@ func TestListMergesShards(t *testing.T) {
 		} {
 			var got []uuid.UUID
 			for before := (uuid.UUID{}); ; {
-				page, err := s.List(t.Context(), f, before, 7)
+				page, err := s.ListRuns(t.Context(), f, before, 7)
 				if err != nil {
 					t.Fatal(name, err)
 				}
@@ -59,7 +59,7 @@ func TestListMergesShards(t *testing.T) {
 			"after": {CreatedAfter: at.Add(time.Hour)}, "before": {CreatedBefore: at}, "tag": {Tag: store.Tag{Key: "team", Value: "b"}},
 			"prefix": {NamePrefix: "order-"}, "tag and status": {Tag: store.Tag{Key: "team", Value: "a"}, Statuses: []store.Status{store.Failed}},
 		} {
-			if got, err := s.List(t.Context(), f, uuid.UUID{}, 7); err != nil || len(got) != 0 {
+			if got, err := s.ListRuns(t.Context(), f, uuid.UUID{}, 7); err != nil || len(got) != 0 {
 				t.Errorf("another %s: %v, %v", name, got, err)
 			}
 		}
@@ -68,11 +68,11 @@ func TestListMergesShards(t *testing.T) {
 
 func TestPrefixEnd(t *testing.T) {
 	for prefix, want := range map[string]string{"a": "b", "az": "a{", "\ud7ff": "\ue000", "a\U0010ffff": "b", "ä": "å"} {
-		if got := prefixEnd(prefix); got != want {
+		if got := prefixUpperBound(prefix); got != want {
 			t.Errorf("beyond %q is %q, not %q", prefix, got, want)
 		}
 	}
-	if got := prefixEnd("\U0010ffff"); got <= "\U0010ffff\U0010ffff" {
+	if got := prefixUpperBound("\U0010ffff"); got <= "\U0010ffff\U0010ffff" {
 		t.Errorf("beyond the last one is %q", got)
 	}
 }
@@ -83,7 +83,7 @@ func TestRunProgress(t *testing.T) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
 		begin(t, s, &store.StartWrite{Run: run, Tags: []store.Tag{{Key: "z", Value: "1"}, {Key: "a", Value: "2"}}})
-		step := func(name string, kind store.Kind, status store.StepStatus, next time.Time) *store.StepWrite {
+		step := func(name string, kind store.StepKind, status store.StepStatus, next time.Time) *store.StepWrite {
 			w := done(run.UUID, name, at)
 			w.Step.Kind, w.Step.Status, w.Step.NextAt = kind, status, next
 			return w
@@ -103,10 +103,10 @@ func TestRunProgress(t *testing.T) {
 			step("mapp\x1f0", store.KindStep, store.StepCompleted, time.Time{}),
 		}
 		commit(t, s, &store.Batch{Steps: all})
-		if found, err := s.SetTags(t.Context(), run.UUID, []store.Tag{{Key: "z"}, {Key: "b", Value: "3"}, {Key: "a", Value: "4"}}, store.Epoch{}, store.Act{}); err != nil || !found {
+		if found, err := s.SetTags(t.Context(), run.UUID, []store.Tag{{Key: "z"}, {Key: "b", Value: "3"}, {Key: "a", Value: "4"}}, store.Epoch{}, store.ActorAndReason{}); err != nil || !found {
 			t.Errorf("a tag: %v, %v", found, err)
 		}
-		if found, err := s.SetTags(t.Context(), uuid.New(), []store.Tag{{Key: "b", Value: "3"}}, store.Epoch{}, store.Act{}); err != nil || found {
+		if found, err := s.SetTags(t.Context(), uuid.New(), []store.Tag{{Key: "b", Value: "3"}}, store.Epoch{}, store.ActorAndReason{}); err != nil || found {
 			t.Errorf("a tag of nobody: %v, %v", found, err)
 		}
 		o, err := s.RunProgress(t.Context(), run.UUID, at)

@@ -49,7 +49,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(sto
 	defer context.AfterFunc(s.storeCtx, cancel)()
 
 	if shared && !s.withoutListen {
-		s.session.serveMember(ctx, &sessionMember{s: s, worker: worker, onHint: onHint})
+		s.session.serveMember(ctx, &listenSessionMember{s: s, worker: worker, onHint: onHint})
 		if outer.Err() == nil {
 			return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
 		}
@@ -97,7 +97,7 @@ func (s *database) stopListening() {
 // listenUntilFailure connects, listens, and holds the presence lock until the session ends. It never returns nil.
 func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, onHint func(store.WakeHint)) error {
 	heard := func(payload string) { sendHint(payload, worker, onHint) }
-	conn, err := s.dialSession(ctx)
+	conn, err := s.dialListenSession(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,17 +109,17 @@ func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, onH
 		_ = conn.Close(bye) // the socket is closed in any case
 	}()
 	outer := ctx
-	ctx, leave := s.rewindDetector.timelineContext(ctx)
+	ctx, leave := s.rewindDetector.contextUntilRewind(ctx)
 	defer leave()
 	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn), true)
 	defer landed()
-	ctx, stay := s.citus.homeContext(ctx)
+	ctx, stay := s.citus.contextUntilSchemaMove(ctx)
 	defer stay()
-	if err := s.checkHome(ctx, conn); err != nil {
+	if err := s.checkHomeNode(ctx, conn); err != nil {
 		return err
 	}
 	if isOnOtherNode(conn) {
-		return s.citus.notAtHomeError()
+		return s.citus.notOnHomeNodeError()
 	}
 	if err := s.subscribe(ctx, conn, heard); err != nil {
 		return err
@@ -162,9 +162,9 @@ func sendHint(payload string, worker uuid.UUID, onHint func(store.WakeHint)) {
 	}
 }
 
-// dialSession opens the session. In it listen_session_settings.sql makes the server probe for a dead client; otherwise the
+// dialListenSession opens the session. In it listen_session_settings.sql makes the server probe for a dead client; otherwise the
 // server would hold the lock of a machine that lost power for hours.
-func (s *database) dialSession(ctx context.Context) (*pgx.Conn, error) {
+func (s *database) dialListenSession(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := s.connectListener(ctx)
@@ -248,7 +248,7 @@ func (s *database) clearPresenceLock(ctx context.Context, worker uuid.UUID) {
 func (s *database) recordPresenceLock(ctx context.Context, worker uuid.UUID, held presenceLock) error {
 	return s.runBatch(ctx, s.enginePool, "note presence",
 		func(batch *pgx.Batch) {
-			batch.Queue(s.statements.presenceRecord, pgUUID(worker), pgTime(held.takenAt), pgTime(held.serverStartedAt))
+			batch.Queue(s.statements.presenceLockRecord, pgUUID(worker), pgTime(held.takenAt), pgTime(held.serverStartedAt))
 		},
 		func(res statementResults) error {
 			_, err := res.Exec()
@@ -304,15 +304,15 @@ func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid
 	if err != nil {
 		return store.Peers{}, err
 	}
-	s.keepPeers(view)
-	view.peers.WorkersSharingConns = max(0, s.session.count()-1)
+	s.storeCachedPeers(view)
+	view.peers.WorkersSharingConns = max(0, s.session.memberCount()-1)
 	return view.peers, nil
 }
 
 // queryPeers queries the workers of the schema and their presence locks.
 func (s *database) queryPeers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
 	var peers store.Peers
-	err := s.runBatchAtHome(ctx, "look for dead workers", func(batch *pgx.Batch) {
+	err := s.runBatchOnHomeNode(ctx, "look for dead workers", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.presenceDeadWorkers, pgUUID(self), newUUIDArray(known), int32(store.DeadWorkerCheckCount))
 	},
 		func(res statementResults) error {

@@ -54,7 +54,7 @@ func (a *attendance) hinted(t *testing.T, want store.WakeHint) {
 func beat(t *testing.T, s *database, worker uuid.UUID) {
 	t.Helper()
 	at := now(t, s)
-	if _, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: worker, Name: "w", StartedAt: at}, LeaseUntil: at}); err != nil {
+	if _, err := s.RenewLeases(t.Context(), store.Heartbeat{Worker: store.Worker{ID: worker, Name: "w", StartedAt: at}, LeaseUntil: at}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -236,7 +236,7 @@ func TestNeighbours(t *testing.T) {
 	for i := range workers {
 		id := uuid.UUID{0: byte(i), 15: 1}
 		ids = append(ids, id)
-		if _, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: id, Name: "w", StartedAt: at}, LeaseUntil: at}); err != nil {
+		if _, err := s.RenewLeases(t.Context(), store.Heartbeat{Worker: store.Worker{ID: id, Name: "w", StartedAt: at}, LeaseUntil: at}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Lock timeouts that differ from the one in engine_settings.sql.
+// Lock timeouts that differ from the one in set_engine_session_settings.sql.
 const (
 	shortLockTimeout   = "20ms" // a single write, which is retried anyway
 	controlLockTimeout = "1s"   // a control request, which delays only its caller
@@ -23,10 +23,10 @@ func readHoldResult(res statementResults, item *store.OwnershipEnd) error {
 	})
 }
 
-// handleRolledBack handles the error of a batch that was rolled back. After a lock timeout, a batch of one item
+// handleLockTimeout handles the error of a batch that was rolled back. After a lock timeout, a batch of one item
 // gets the outcome Locked, or the start of a root returns ErrLocked. A larger batch returns ErrLocked;
 // the journal then divides it, so that the other items are written.
-func (s *database) handleRolledBack(b *store.Batch, err error) error {
+func (s *database) handleLockTimeout(b *store.Batch, err error) error {
 	switch {
 	case !isLockTimeout(err):
 		return err

@@ -20,8 +20,8 @@ const minServerVersion = 150000
 // prepareSchema migrates the schema to the version of this code. Without migrate it only checks the version.
 func (s *database) prepareSchema(ctx context.Context, migrate bool) error {
 	all := schema.Postgres()
-	s.probeWriterMark(ctx)
-	s.probeTimeline(ctx)
+	s.probeWriterLock(ctx)
+	s.probeLogPosition(ctx)
 	have, err := s.schemaVersion(ctx)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (s *database) prepareSchema(ctx context.Context, migrate bool) error {
 // schemaVersion returns the version of the schema, without locks. It is zero if there is no schema.
 func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	// Owners are checked first: a schema that a stranger owns may be invisible to this role.
-	if err := s.checkOwners(s.roundTripOnEnginePool(ctx)); err != nil {
+	if err := s.checkSchemaOwners(s.roundTripOnEnginePool(ctx)); err != nil {
 		return 0, err
 	}
 	server, encoding, recorded, onCitus := 0, "", false, false
@@ -65,7 +65,7 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	if onCitus {
-		if err := s.findHome(ctx); err != nil {
+		if err := s.findHomeNode(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -130,7 +130,7 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 	if _, err := tx.Exec(ctx, s.statements.migrationLock, s.schema); err != nil {
 		return err
 	}
-	if err := s.checkOwners(ask); err != nil { // again, because no other process can create the schema now
+	if err := s.checkSchemaOwners(ask); err != nil { // again, because no other process can create the schema now
 		return err
 	}
 	var exists, recorded, onCitus bool

@@ -16,7 +16,7 @@ const moveRunLockTimeout = "100ms"
 // MoveRun implements store.QueueMoveStore. It locks the row of the queue and then the run, as an admission does.
 func (s *database) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
 	return s.tryTransaction(ctx, "requeue a run", moveRunLockTimeout, func(ask roundTripFunc) error {
-		q, found, err := s.readQueueMove(ask, m)
+		q, found, err := s.readRunToMove(ask, m)
 		if err != nil {
 			return err
 		}
@@ -28,8 +28,8 @@ func (s *database) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
 	})
 }
 
-// readQueueMove locks and reads the run, and the row of its queue with the run's key. Each is nil if there is none.
-func (s *database) readQueueMove(ask roundTripFunc, m *store.MoveRunRequest) (q *store.QueueState, found *store.QueueMoveRun, err error) {
+// readRunToMove locks and reads the run, and the row of its queue with the run's key. Each is nil if there is none.
+func (s *database) readRunToMove(ask roundTripFunc, m *store.MoveRunRequest) (q *store.QueueState, found *store.RunToMove, err error) {
 	run := []any{store.ShardOf(m.Run), pgUUID(m.Run)}
 	queue := ""
 	err = ask("find a run", func(batch *pgx.Batch) { batch.Queue(s.statements.queueMoveRunQueueRead, run...) }, func(res statementResults) error {
@@ -42,7 +42,7 @@ func (s *database) readQueueMove(ask roundTripFunc, m *store.MoveRunRequest) (q 
 		batch.Queue(s.statements.queueMoveQueueLock, queue)
 		batch.Queue(s.statements.queueMoveRunLock, run...)
 		batch.Queue(s.statements.queueMoveRunRead, run...)
-		batch.Queue(s.statements.queueMovePlaceKey, append(run, queue)...)
+		batch.Queue(s.statements.queueMoveGroupKeyRead, append(run, queue)...)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			q = newQueueState(&store.AdmissionRequest{Queue: queue, Now: m.Now})
@@ -58,7 +58,7 @@ func (s *database) readQueueMove(ask roundTripFunc, m *store.MoveRunRequest) (q 
 		}
 		if err == nil {
 			err = eachRow(res, func(rows pgx.Rows) (err error) {
-				found, err = scanQueueMove(rows)
+				found, err = scanRunToMove(rows)
 				return err
 			})
 		}
@@ -79,8 +79,8 @@ func (s *database) readQueueMove(ask roundTripFunc, m *store.MoveRunRequest) (q 
 	return q, found, err
 }
 
-func scanQueueMove(rows pgx.Rows) (*store.QueueMoveRun, error) {
-	f := new(store.QueueMoveRun)
+func scanRunToMove(rows pgx.Rows) (*store.RunToMove, error) {
+	f := new(store.RunToMove)
 	var lane int64
 	var seen admissionRunRow
 	err := rows.Scan(append(seen.scanTargets(&f.AdmissionRun), &f.Name, &f.Workflow, (*epochValue)(&f.Epoch), &lane, &f.RowPriority, &f.Version)...)
@@ -95,7 +95,7 @@ func (s *database) writeQueueMove(ask roundTripFunc, m *store.MoveRunRequest, q 
 	n := len(plan.Events)
 	return ask("requeue a run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.queueMoveRunUpdate, store.ShardOf(m.Run), pgUUID(m.Run), r.Name, r.RowPriority, int64(r.Lane), pgTime(r.WakeAt), pgTime(m.Now),
-			int16(m.Found.Status), int16(m.Found.Control), nullText(&m.Actor), nullText(&m.Reason),
+			int16(m.Found.Status), int16(m.Found.Control), textOrNull(&m.Actor), textOrNull(&m.Reason),
 			int2Array{n, func(i int) int16 { return int16(plan.Events[i].Type) }},
 			textArray{n, func(i int) *string { return &plan.Events[i].Old }}, textArray{n, func(i int) *string { return &plan.Events[i].New }})
 		if plan.HasPlace {
@@ -103,21 +103,21 @@ func (s *database) writeQueueMove(ask roundTripFunc, m *store.MoveRunRequest, q 
 				pgTime(r.ArrivedAt), pgTime(r.StartBy))
 		}
 		if plan.Key != nil {
-			batch.Queue(s.statements.admitKeyUpsert, queueKeyArgs(q.Name, []store.QueueKeyState{*plan.Key})...)
-			batch.Queue(s.statements.admitQueueUpdate, queueArgs(q)...)
+			batch.Queue(s.statements.admitGroupKeyCountsUpsert, queueKeyArgs(q.Name, []store.QueueKeyState{*plan.Key})...)
+			batch.Queue(s.statements.admitQueueCountsUpdate, queueArgs(q)...)
 		}
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {
-		if err := expectReturned(res, "runs", 1); err != nil {
+		if err := expectReturnedRows(res, "runs", 1); err != nil {
 			return err
 		}
 		if plan.HasPlace {
-			if err := expectReturned(res, "places", 1); err != nil {
+			if err := expectReturnedRows(res, "places", 1); err != nil {
 				return err
 			}
 		}
 		if plan.Key != nil {
-			if err := expectReturned(res, "keys", 1); err != nil {
+			if err := expectReturnedRows(res, "keys", 1); err != nil {
 				return err
 			}
 			if err := expectChangedRows(res, "queues", 1); err != nil {

@@ -27,8 +27,8 @@ type openOptions struct {
 	homeToFollow     *atomic.Pointer[citusLocation] // of the store, for that pool
 }
 
-// addOption returns an error if the option was given before.
-func (o *openOptions) addOption(option string) error {
+// rejectRepeatedOption returns an error if the option was given before.
+func (o *openOptions) rejectRepeatedOption(option string) error {
 	if o.givenOptions[option] {
 		return fmt.Errorf("postgres: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
 	}
@@ -48,7 +48,7 @@ func Schema(name string) Option {
 			return fmt.Errorf("postgres: schema name %q: up to 48 letters, digits and underscores are allowed, and no digit first: choose another", name)
 		}
 		o.schema = name
-		return o.addOption("Schema")
+		return o.rejectRepeatedOption("Schema")
 	}
 }
 
@@ -57,7 +57,7 @@ func Schema(name string) Option {
 func WithoutMigrations() Option {
 	return func(o *openOptions) error {
 		o.migrate = false
-		return o.addOption("WithoutMigrations")
+		return o.rejectRepeatedOption("WithoutMigrations")
 	}
 }
 
@@ -69,7 +69,7 @@ func WithoutMigrations() Option {
 func AllowAsyncCommit() Option {
 	return func(o *openOptions) error {
 		o.allowAsyncCommit = true
-		return o.addOption("AllowAsyncCommit")
+		return o.rejectRepeatedOption("AllowAsyncCommit")
 	}
 }
 
@@ -79,7 +79,7 @@ func AllowAsyncCommit() Option {
 func WithoutListen() Option {
 	return func(o *openOptions) error {
 		o.withoutListen = true
-		return o.addOption("WithoutListen")
+		return o.rejectRepeatedOption("WithoutListen")
 	}
 }
 

@@ -74,11 +74,11 @@ func TestOrder(t *testing.T) {
 		if got := row(t, s, below.Run.UUID); string(got.Error) != `{"message":"cancelled"}` || got.CancelReason != "enough" || got.CancelledBy != "me" || got.EndedAt.IsZero() || !got.WakeAt.IsZero() {
 			t.Errorf("the cancelled run is %+v", got)
 		}
-		counts, err := s.TreeCounts(t.Context(), root.UUID, time.Now())
+		counts, err := s.RunTreeCounts(t.Context(), root.UUID, time.Now())
 		if err != nil || counts.RunsByStatus[store.Cancelled] != 1 || counts.RunsByStatus[store.Running] != 1 || counts.RunsByStatus[store.Pending] != 3 {
 			t.Errorf("the counts are %v, %v", counts, err)
 		}
-		tree, err := s.Tree(t.Context(), root.UUID)
+		tree, err := s.RunTree(t.Context(), root.UUID)
 		if err != nil || len(tree) != 5 || tree[0].UUID != root.UUID || tree[4].UUID != below.Run.UUID || tree[0].Input != nil {
 			t.Errorf("the tree is %v, %v", tree, err)
 		}
@@ -197,7 +197,7 @@ func TestNoChildEscapes(t *testing.T) {
 		}
 		order(t, s, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}})
 		all.Wait()
-		tree, err := s.Tree(t.Context(), root.UUID)
+		tree, err := s.RunTree(t.Context(), root.UUID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,8 +225,8 @@ func TestOpposingOrders(t *testing.T) {
 	for i := range 4 {
 		all.Go(func() {
 			for j := range 10 {
-				o := &store.ControlRequest{Verb: store.Verb(1 + j%2), Runs: []uuid.UUID{ids[(i*7+j)%len(ids)]}, Now: at}
-				if err := s.Control(t.Context(), o); err != nil {
+				o := &store.ControlRequest{Verb: store.ControlVerb(1 + j%2), Runs: []uuid.UUID{ids[(i*7+j)%len(ids)]}, Now: at}
+				if err := s.ControlRuns(t.Context(), o); err != nil {
 					t.Error(err)
 				}
 				b := &store.Batch{Signals: []*store.SignalWrite{signal(ids[(i*5+j)%len(ids)], "x", "1", at), signal(ids[(i*3+j)%len(ids)], "x", "2", at)}}
@@ -250,12 +250,12 @@ func TestAControlOperationIsRetried(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
-	if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: run.Name}, signal(run.UUID, "x", "1", at)); err != nil {
+	if err := s.signalInTx(t.Context(), tx, store.RunRef{UUIDOrName: run.Name}, signal(run.UUID, "x", "1", at)); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Control(t.Context(), &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at})
+		ended <- s.ControlRuns(t.Context(), &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at})
 	}()
 	killed := 0
 	for deadline := time.Now().Add(10 * time.Second); killed == 0; {
@@ -279,7 +279,7 @@ func TestAControlOperationIsRetried(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Control(ctx, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at}); !errors.Is(err, context.Canceled) {
+	if err := s.ControlRuns(ctx, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at}); !errors.Is(err, context.Canceled) {
 		t.Errorf("an order without time: %v", err)
 	}
 }

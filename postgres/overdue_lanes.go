@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// OverdueLanes implements store.Store.
-func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.ClaimLane, limit int) ([]store.OverdueLane, error) {
+// OverdueClaimLanes implements store.Store.
+func (s *database) OverdueClaimLanes(ctx context.Context, at time.Time, after store.ClaimLane, limit int) ([]store.OverdueLane, error) {
 	var all []store.OverdueLane
 	err := s.runBatch(ctx, s.enginePool, "look for overdue runs", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.lanesOverdue, pgTime(at), int64(after), int32(limit))

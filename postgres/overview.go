@@ -14,8 +14,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Failures implements store.Store.
-func (s *database) Failures(ctx context.Context, f store.Filter, examine, limit int) ([]store.FailureGroup, error) {
+// FailureGroups implements store.Store.
+func (s *database) FailureGroups(ctx context.Context, f store.Filter, examine, limit int) ([]store.FailureGroup, error) {
 	from, to := f.Workflow, f.Workflow
 	if from == "" {
 		to = strings.Repeat(string(utf8.MaxRune), 256) // longer than any name
@@ -27,7 +27,7 @@ func (s *database) Failures(ctx context.Context, f store.Filter, examine, limit 
 		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 		f.Tag.Key, f.Tag.Value, from, to,
 	}
-	args = append(args, endFilterArgs(&f)...)
+	args = append(args, commonFilterArgs(&f)...)
 	var groups []store.FailureGroup
 	err := s.runBatch(ctx, s.enginePool, "group failures", func(batch *pgx.Batch) { batch.Queue(s.statements.failureGroups, args...) },
 		func(res statementResults) error {
@@ -65,8 +65,8 @@ func (s *database) StatusCounts(ctx context.Context, now time.Time, most int) ([
 	return counts, err
 }
 
-// LastEvent implements store.Store.
-func (s *database) LastEvent(ctx context.Context) (cursor string, err error) {
+// LastEventCursor implements store.Store.
+func (s *database) LastEventCursor(ctx context.Context) (cursor string, err error) {
 	err = s.runBatch(ctx, s.enginePool, "find the newest event", func(batch *pgx.Batch) { batch.Queue(s.statements.eventNewest) },
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {

@@ -64,28 +64,28 @@ func TestTablesDistribute(t *testing.T) {
 		name string
 		args []any
 	}{
-		{"runs_lock_for_batch.sql", lockArgs([]uuid.UUID{run.UUID})},
+		{"runs_lock_for_batch.sql", runIDArgs([]uuid.UUID{run.UUID})},
 		{"run_insert.sql", startArgs([]*store.StartWrite{{Run: pending(at)}})},
 		{"run_insert_generated_ids.sql", startArgs([]*store.StartWrite{{Run: pending(at)}})},
-		{"run_insert_one.sql", startValues(&store.StartWrite{Run: pending(at)})},
-		{"run_insert_generated_id.sql", startValues(&store.StartWrite{Run: pending(at)})},
-		{"run_insert_any.sql", startAnyArgs(child, []runTag{{child[0].Run.UUID, &tag}})},
+		{"run_insert_one.sql", runInsertOneArgs(&store.StartWrite{Run: pending(at)})},
+		{"run_insert_generated_id.sql", runInsertOneArgs(&store.StartWrite{Run: pending(at)})},
+		{"run_insert_any.sql", runInsertAnyArgs(child, []runTag{{child[0].Run.UUID, &tag}})},
 		{"run_insert_with_place.sql", startWithPlaceArgs(child, []runTag{{child[0].Run.UUID, &tag}}, placed)},
 		{"queue_place_of_run.sql", append(key[:2:2], int32(10))},
 		{"start_by_deadline_mark_clear.sql", append(key[:2:2], int64(1))},
-		{"states_of_parents.sql", parentKeys(child)},
+		{"states_of_parents.sql", parentIDArgs(child)},
 		{"signal_receive.sql", append(singleStepArgs(&wait.Step), "go", "receiver")},
 		{"signal_insert.sql", signalArgs(sent)},
-		{"signal_insert_by_person.sql", append(signalArgs(sent), pgTime(at), "ann", nil)},
-		{"event_insert.sql", eventInsertArgs(store.Act{At: at}, []store.Event{{Type: store.EventResumed, Run: run.UUID}})},
-		{"signal_not_stored_reasons.sql", signalKeys(sent)},
+		{"signal_insert_with_event.sql", append(signalArgs(sent), pgTime(at), "ann", nil)},
+		{"event_insert.sql", eventInsertArgs(store.ActorAndReason{At: at}, []store.Event{{Type: store.EventResumed, Run: run.UUID}})},
+		{"signal_not_stored_reasons.sql", signalKeyArgs(sent)},
 		{"run_wake.sql", append(wakeArgs([]wakeReason{{run: run.UUID, at: at}}), "channel")},
-		{"run_count_child_ends.sql", append(countArgs([]wakeReason{{run: run.UUID, child: uuid.NullUUID{UUID: run.UUID, Valid: true}, countedBy: "kids", at: at}}), "channel")},
-		{"child_ends_await.sql", append(key[:2:2], epochAt(1).Number(), "kids", int32(1))},
-		{"control_run_tree_lock.sql", lockArgs([]uuid.UUID{run.UUID})},
-		{"control_run_tree_read.sql", lockArgs([]uuid.UUID{run.UUID})},
+		{"child_ends_count_and_wake_parents.sql", append(childEndCountArgs([]wakeReason{{run: run.UUID, child: uuid.NullUUID{UUID: run.UUID, Valid: true}, countedBy: "kids", at: at}}), "channel")},
+		{"child_ends_set_awaited_count.sql", append(key[:2:2], epochAt(1).EncodeInt64(), "kids", int32(1))},
+		{"control_run_tree_lock.sql", runIDArgs([]uuid.UUID{run.UUID})},
+		{"control_run_tree_read.sql", runIDArgs([]uuid.UUID{run.UUID})},
 		{"run_deadline_set.sql", append(key[:2:2], pgTime(at), pgTime(at), "channel", int64(1), pgTime(at), "ann", nil, nil)},
-		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.UUID}), pgTime(at))},
+		{"control_shift_timers.sql", append(runIDArgs([]uuid.UUID{run.UUID}), pgTime(at))},
 		{"control_apply.sql", controlApplyArgs(&store.ControlRequest{Now: at}, []store.ControlChange{change}, "channel")},
 		{"owned_run_changes.sql", ownedRunChangeArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)},
 		{"steps_open.sql", append(key, pgTime(at))},
@@ -93,35 +93,35 @@ func TestTablesDistribute(t *testing.T) {
 		{"run_last_lease_loss.sql", key},
 		{"map_progress.sql", key},
 		{"run_tags.sql", key},
-		{"tag_set.sql", append(key, textArray{1, func(int) *string { return &tag.Key }}, textArray{1, func(int) *string { return &tag.Value }}, run.Epoch.Number(), pgTime(at), "ann", nil, "k=v")},
+		{"tag_set.sql", append(key, textArray{1, func(int) *string { return &tag.Key }}, textArray{1, func(int) *string { return &tag.Value }}, run.Epoch.EncodeInt64(), pgTime(at), "ann", nil, "k=v")},
 		{"signals_unreceived_count.sql", signalRunIDArgs(sent)},
 		{"run_tree.sql", key},
 		{"run_tree_counts.sql", append(key[:2:2], pgTime(at))},
-		{"run_by_name.sql", startKeys(start)},
+		{"run_by_name.sql", startNameArgs(start)},
 		{"step_insert.sql", stepArgs(step, new(sortedBatch).ignoresControl)},
-		{"step_insert_one.sql", stepValues(step[0], false)},
+		{"step_insert_one.sql", stepInsertOneArgs(step[0], false)},
 		{"step_insert_if_absent.sql", stepArgs(step, new(sortedBatch).ignoresControl)},
 		{"step_update.sql", stepArgs(step, new(sortedBatch).ignoresControl)},
-		{"step_not_written_reasons.sql", stepKeys(step)},
+		{"step_not_written_reasons.sql", stepKeyArgs(step)},
 		{"tx_step_checkpoint.sql", append(singleStepArgs(&step[0].Step), step[0].Step.Failures)},
 		{"lease_extend.sql", append(lease, pgTime(at))},
 		{"leases_lost.sql", lease},
 		{"history.sql", []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}},
-		{"history_outline.sql", []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}},
-		{"checkpoints.sql", []any{store.ShardOf(run.UUID), pgUUID(run.UUID), textArray{1, func(int) *string { return &run.Name }}, int32(1)}},
-		{"run_state.sql", ownershipEndKeys(end)},
+		{"history_without_payloads.sql", []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}},
+		{"checkpoints_by_name.sql", []any{store.ShardOf(run.UUID), pgUUID(run.UUID), textArray{1, func(int) *string { return &run.Name }}, int32(1)}},
+		{"run_state.sql", ownershipEndIDArgs(end)},
 		{"run_finish.sql", runFinishArgs(end)},
-		{"run_finish_one.sql", runFinishValues(end[0])},
+		{"run_finish_one.sql", runFinishOneArgs(end[0])},
 		{"run_end_ownership.sql", append(ownershipEndArgs(end), "channel")},
-		{"run_hold_after_rejected_write.sql", append(key, epochAt(1).Number(), pgTime(at), "reason", int32(3), nil, false)},
+		{"run_hold_after_rejected_write.sql", append(key, epochAt(1).EncodeInt64(), pgTime(at), "reason", int32(3), nil, false)},
 		{"run_by_id.sql", []any{
 			int2Array{1, func(int) int16 { return store.ShardOf(run.UUID) }},
 			newUUIDArray([]uuid.UUID{run.UUID}),
 			textArray{1, func(int) *string { return &run.Name }},
 			true, true,
 		}},
-		{"run_statuses.sql", lockArgs([]uuid.UUID{run.UUID})},
-		{"change_marks.sql", append(lockArgs([]uuid.UUID{run.UUID}), int32(10))},
+		{"run_statuses.sql", runIDArgs([]uuid.UUID{run.UUID})},
+		{"run_fingerprints.sql", append(runIDArgs([]uuid.UUID{run.UUID}), int32(10))},
 	} {
 		touched := partitions(t, conn, c.name, c.args)
 		if len(touched) > 0 {
@@ -138,8 +138,8 @@ func ours(t *testing.T, s *database) *pgx.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-	registerColumns(conn.TypeMap())
-	if _, err := conn.Exec(t.Context(), s.statements.engineSettings, pgx.QueryExecModeExec, false, int32(0), true, "force_generic_plan"); err != nil {
+	registerParameterTypes(conn.TypeMap())
+	if _, err := conn.Exec(t.Context(), s.statements.setEngineSessionSettings, pgx.QueryExecModeExec, false, int32(0), true, "force_generic_plan"); err != nil {
 		t.Fatal(err)
 	}
 	return conn

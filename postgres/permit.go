@@ -13,17 +13,17 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Permits implements store.LimitStore. One transaction locks the limit keys, reads them, and writes what
+// GrantAndReturnPermits implements store.LimitStore. One transaction locks the limit keys, reads them, and writes what
 // store.LimitKeyState.Plan has decided. It takes two round trips: one locks and reads, and one writes and commits. The locks are held
 // for little more than the commit takes. If other transactions have locked runs that would get offers, further transactions offer to
 // the next in line instead.
-func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
+func (s *database) GrantAndReturnPermits(ctx context.Context, b *store.PermitBatch) error {
 	if len(b.AllLimitKeys()) == 0 {
 		return nil
 	}
 	busy := make(map[uuid.UUID]bool)
 	began := time.Now()
-	locked, err := s.exchangePermits(ctx, b, busy)
+	locked, err := s.grantAndReturnPermitsOnce(ctx, b, busy)
 	for round := 1; err == nil && len(locked) > 0; round++ {
 		for _, g := range locked {
 			b.ScheduleRecheck(g, b.Now.Add(lockedRecheckDelay))
@@ -33,16 +33,16 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 			break
 		}
 		again := &store.PermitBatch{Now: b.Now.Add(took), CloseAfterRewind: b.CloseAfterRewind, LimitKeys: locked} // the requests have their outcomes
-		if locked, err = s.exchangePermits(ctx, again, busy); err != nil {
+		if locked, err = s.grantAndReturnPermitsOnce(ctx, again, busy); err != nil {
 			return nil // b was committed; the check that is scheduled offers
 		}
 	}
 	return err
 }
 
-// exchangePermits executes one transaction of Permits. It makes no offers to busy runs. It adds to busy the runs that another transaction has locked, and
+// grantAndReturnPermitsOnce executes one transaction of Permits. It makes no offers to busy runs. It adds to busy the runs that another transaction has locked, and
 // returns the limit keys in which they have got no offer.
-func (s *database) exchangePermits(ctx context.Context, b *store.PermitBatch, busy map[uuid.UUID]bool) (locked []store.LimitKey, err error) {
+func (s *database) grantAndReturnPermitsOnce(ctx context.Context, b *store.PermitBatch, busy map[uuid.UUID]bool) (locked []store.LimitKey, err error) {
 	lineKeys := b.AllLimitKeys()
 	r := &lockedLimitKeys{limitKeys: make([]store.LimitKeyState, len(lineKeys)), lockedRuns: busy}
 	for i, g := range lineKeys {
@@ -56,7 +56,7 @@ func (s *database) exchangePermits(ctx context.Context, b *store.PermitBatch, bu
 		return err
 	})
 	if err == nil {
-		s.limitsOnDatabaseTimeline.markKnown(r.limitNames, r.timeline)
+		s.limitsOnDatabaseTimeline.recordTimeline(r.limitNames, r.timeline)
 	}
 	return locked, err
 }
@@ -70,7 +70,7 @@ const (
 // lockedLimitKeys holds what a transaction has read of its limit keys, which it has locked.
 type lockedLimitKeys struct {
 	limitKeys  []store.LimitKeyState
-	requesting store.RequestingSteps
+	requesting store.PermitRequestingSteps
 	timeline   string             // of the database
 	limitNames []string           // that have a row
 	lockedRuns map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
@@ -131,7 +131,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 			var until time.Time
 			var row store.LimitRow
 			var declared, version pgtype.Text
-			name, settings, err := scanBounds(rows, (*timeValue)(&until), &row.IsSet, &declared, &version, &row.MayReplaceDeclared)
+			name, settings, err := scanLimitSettings(rows, (*timeValue)(&until), &row.IsSet, &declared, &version, &row.MayReplaceDeclared)
 			row.LimitSettings, row.Declared, row.DeclaredVersion = settings, declared.String, version.String
 			limits[name], shut[name] = row, until
 			return err
@@ -164,7 +164,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 	return nil
 }
 
-func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings, err error) {
+func scanLimitSettings(rows pgx.Rows, more ...any) (name string, s store.LimitSettings, err error) {
 	var concurrent, rate, burst int32
 	var period int64
 	err = rows.Scan(append([]any{&name, &concurrent, &rate, &period, &burst}, more...)...)
@@ -173,9 +173,9 @@ func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings,
 
 // addLimitKeyReads adds the statements that read the limit keys and the requesting steps.
 func (s *database) addLimitKeyReads(batch *pgx.Batch, b *store.PermitBatch, r *lockedLimitKeys) {
-	batch.Queue(s.statements.permitsRead, r.limitNameArray(), r.keyArray(), int32(store.MaxPermitsRead))
+	batch.Queue(s.statements.permitsOfLimitKeys, r.limitNameArray(), r.keyArray(), int32(store.MaxPermitsRead))
 	if len(b.Requests) > 0 {
-		batch.Queue(s.statements.permitRequestsRead,
+		batch.Queue(s.statements.permitRequestingStepsRead,
 			int2Array{len(b.Requests), func(i int) int16 { return store.ShardOf(b.Requests[i].Run) }},
 			uuidArray{len(b.Requests), func(i int) *uuid.UUID { return &b.Requests[i].Run }},
 			textArray{len(b.Requests), func(i int) *string { return &b.Requests[i].Step }})
@@ -187,7 +187,7 @@ func (r *lockedLimitKeys) readLimitKeys(res statementResults, b *store.PermitBat
 	for i := range r.limitKeys {
 		r.limitKeys[i].Permits = nil
 	}
-	r.requesting = store.RequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RequestingRun)}
+	r.requesting = store.PermitRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.PermitRequestingRun)}
 	err := eachRow(res, func(rows pgx.Rows) error {
 		var ordinal int64
 		var p store.PermitWithRun
@@ -200,7 +200,7 @@ func (r *lockedLimitKeys) readLimitKeys(res statementResults, b *store.PermitBat
 		}
 		l := &r.limitKeys[ordinal-1]
 		p.Limit, p.Key = l.Limit, l.Key
-		p.RunState = runState(status, p.RunState.Epoch, control)
+		p.RunState = runStateFromColumns(status, p.RunState.Epoch, control)
 		p.RunLocked = r.lockedRuns[p.Run]
 		l.Permits = append(l.Permits, p)
 		return nil
@@ -219,9 +219,9 @@ func (r *lockedLimitKeys) readLimitKeys(res statementResults, b *store.PermitBat
 			return err
 		}
 		a := b.Requests[ordinal-1]
-		r.requesting.Runs[a.Run] = store.RequestingRun{RunState: runState(status, epoch, control), LeaseUntil: lease}
+		r.requesting.Runs[a.Run] = store.PermitRequestingRun{RunState: runStateFromColumns(status, epoch, control), LeaseUntil: lease}
 		if p.limit.Valid {
-			r.requesting.HeldPermits[a] = p.permit(a.Run, a.Step)
+			r.requesting.HeldPermits[a] = p.toPermit(a.Run, a.Step)
 		}
 		return nil
 	})
@@ -251,13 +251,13 @@ func (s *database) writePermits(
 	n := len(lines)
 	err = ask("write permits", func(batch *pgx.Batch) {
 		if len(gone) > 0 {
-			batch.Queue(s.statements.permitDelete, permitKeys(gone)...)
+			batch.Queue(s.statements.permitDelete, permitKeyArgs(gone)...)
 		}
 		if len(written) > 0 {
 			batch.Queue(s.statements.permitUpsert, permitArgs(written)...)
 		}
 		if len(offers) > 0 {
-			batch.Queue(s.statements.permitOffer, append(permitKeys(offers),
+			batch.Queue(s.statements.permitOffer, append(permitKeyArgs(offers),
 				timeArray{len(offers), func(i int) *time.Time { return &offers[i].Until }}, pgTime(b.Now), notifyChannel(s.schema))...)
 		}
 		batch.Queue(s.statements.limitKeyRecordGrant,
@@ -309,8 +309,8 @@ func permitReturnArgs(items []store.PermitReturn) []any {
 	}
 }
 
-// permitKeys returns the first parameters of the statements that change permits.
-func permitKeys(items []store.Permit) []any {
+// permitKeyArgs returns the first parameters of the statements that change permits.
+func permitKeyArgs(items []store.Permit) []any {
 	n := len(items)
 	return append(make([]any, 0, 16),
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
@@ -323,7 +323,7 @@ func permitKeys(items []store.Permit) []any {
 
 func permitArgs(items []store.Permit) []any {
 	n := len(items)
-	return append(permitKeys(items),
+	return append(permitKeyArgs(items),
 		int2Array{n, func(i int) int16 { return int16(items[i].Status) }},
 		epochArray{n, func(i int) store.Epoch { return items[i].Epoch }},
 		int4Array{n, func(i int) int32 { return items[i].Attempt }},
@@ -353,7 +353,7 @@ func (p *permitRowScanner) scanTargets() []any {
 	}
 }
 
-func (p *permitRowScanner) permit(run uuid.UUID, step string) store.Permit {
+func (p *permitRowScanner) toPermit(run uuid.UUID, step string) store.Permit {
 	return store.Permit{
 		Limit: p.limit.String, Key: p.key.String, Run: run, Step: step, Status: store.PermitStatus(p.status.Int16), Epoch: p.epoch,
 		Attempt: p.attempt.Int32, Units: int(p.units.Int32), Priority: p.priority.Int16, MissedOffer: p.missedOffer.Bool,

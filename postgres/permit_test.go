@@ -20,7 +20,7 @@ func TestPermitPassesALockedRun(t *testing.T) {
 			asks[i] = &store.PermitRequest{
 				Limit: "l", Settings: store.LimitSettings{Concurrent: 1}, Run: r.UUID, Step: "s", Epoch: r.Epoch, Attempt: 1, Units: 1,
 			}
-			if err := s.Permits(t.Context(), &store.PermitBatch{Now: at.Add(time.Duration(i)), Requests: asks[i : i+1]}); err != nil {
+			if err := s.GrantAndReturnPermits(t.Context(), &store.PermitBatch{Now: at.Add(time.Duration(i)), Requests: asks[i : i+1]}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -31,7 +31,7 @@ func TestPermitPassesALockedRun(t *testing.T) {
 		defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
 		// The clock's resolution may give two asks one time: the first in line is the one with the smaller place.
 		first, next := asks[1], asks[2]
-		if places, err := s.RunPermits(t.Context(), first.Run); err != nil || len(places) != 1 {
+		if places, err := s.PermitsOfRun(t.Context(), first.Run); err != nil || len(places) != 1 {
 			t.Fatal(places, err)
 		} else if places[0].Before != 0 {
 			first, next = next, first
@@ -41,10 +41,10 @@ func TestPermitPassesALockedRun(t *testing.T) {
 		}
 		held := asks[0]
 		b := &store.PermitBatch{Now: at, Returns: []store.PermitReturn{{Limit: "l", Run: held.Run, Step: "s", Epoch: held.Epoch, Attempt: 1}}}
-		if err := s.Permits(t.Context(), b); err != nil {
+		if err := s.GrantAndReturnPermits(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		places, err := s.RunPermits(t.Context(), next.Run)
+		places, err := s.PermitsOfRun(t.Context(), next.Run)
 		if err != nil || len(places) != 1 || places[0].Status != store.PermitOffered {
 			t.Errorf("behind a locked run: %+v, %v, want an offer", places, err)
 		}

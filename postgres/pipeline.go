@@ -1,7 +1,7 @@
 package postgres
 
 // The store sends the statements of a flush as one pipeline that ends with one Sync. On a direct connection that makes them one
-// transaction, and the settings that they need (engine_settings.sql) are set at the beginning of the session. Behind a pooler,
+// transaction, and the settings that they need (set_engine_session_settings.sql) are set at the beginning of the session. Behind a pooler,
 // settings do not last for a session. There, and on a Citus cluster (citus.go), the pipeline contains BEGIN, the settings for the
 // transaction, and COMMIT, and still takes one round trip. The store detects a pooler when it connects: a pooler announces a process
 // ID that is not the server's.
@@ -37,11 +37,11 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 		return s.wrapError(ctx, what, err)
 	}
 	defer s.releaseConn(pool, conn)
-	return s.runBatchOn(ctx, conn, what, fill, read)
+	return s.runBatchOnConn(ctx, conn, what, fill, read)
 }
 
-// runBatchOn is runBatch on a connection that the caller has acquired.
-func (s *database) runBatchOn(ctx context.Context, conn *pgxpool.Conn, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+// runBatchOnConn is runBatch on a connection that the caller has acquired.
+func (s *database) runBatchOnConn(ctx context.Context, conn *pgxpool.Conn, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	outer := ctx
 	ctx, landed := s.hosts.trackCall(ctx, s.hosts.addressOf(conn.Conn()), false)
 	var batch pgx.Batch
@@ -52,23 +52,23 @@ func (s *database) runBatchOn(ctx context.Context, conn *pgxpool.Conn, what stri
 		framing.Queue(beginSQL)
 		framing.QueuedQueries = append(framing.QueuedQueries, batch.QueuedQueries...)
 		framing.Queue(commitSQL)
-		err = own.runBatch(ctx, conn.Conn(), &framing, readWithinTransaction(1, read))
+		err = own.runBatch(ctx, conn.Conn(), &framing, readBetweenBeginAndCommit(1, read))
 	} else if own != nil {
 		err = own.runBatch(ctx, conn.Conn(), &batch, read)
 	} else if note := rememberDescribedStatements(conn.Conn(), &batch); note != nil {
-		if err = s.runInRoundTrips(ctx, conn.Conn(), &batch, read); err == nil {
+		if err = s.runInSeveralRoundTrips(ctx, conn.Conn(), &batch, read); err == nil {
 			note()
 		}
 	} else {
 		var framing pgx.Batch
 		framing.Queue(beginSQL)
 		s.addEngineSettings(&framing)
-		first := 2 + s.addWriterMark(&framing)
+		first := 2 + s.addSharedWriterLock(&framing)
 		framing.QueuedQueries = append(framing.QueuedQueries, batch.QueuedQueries...)
 		framing.Queue(commitSQL)
-		err = readAndClose(conn.SendBatch(ctx, &framing), readWithinTransaction(first, read))
+		err = readAndClose(conn.SendBatch(ctx, &framing), readBetweenBeginAndCommit(first, read))
 	}
-	if takeUnreplicatedCommit(conn.Conn().PgConn()) && err == nil {
+	if wasCommitUnreplicated(conn.Conn().PgConn()) && err == nil {
 		err = errUnreplicated
 	}
 	if pg := conn.Conn().PgConn(); err != nil && !pg.IsClosed() && pg.TxStatus() != 'I' {
@@ -77,7 +77,7 @@ func (s *database) runBatchOn(ctx context.Context, conn *pgxpool.Conn, what stri
 	if hasSQLState(err, stateReadOnly) {
 		_ = conn.Conn().Close(ctx) // this server takes no writes; a pooler may lead elsewhere next time
 	}
-	if err == nil && !s.isInCurrentEra(conn.Conn()) {
+	if err == nil && !s.wasOpenedSinceRewind(conn.Conn()) {
 		err = errRewound
 	}
 	if landed() && err != nil {
@@ -117,7 +117,7 @@ func (s *database) acquireConn(ctx context.Context, pool *pgxpool.Pool) (conn *p
 		if err := gate.acquireSlot(ctx); err != nil {
 			return nil, err
 		}
-		conn, err = s.acquireInGate(ctx, pool)
+		conn, err = s.acquireFromPool(ctx, pool)
 		if err == nil {
 			return conn, nil
 		}
@@ -131,12 +131,12 @@ func (s *database) acquireConn(ctx context.Context, pool *pgxpool.Pool) (conn *p
 	}
 }
 
-// admitEngineConn calls admitConn for a connection of the engine. After an error the connection is closed.
-func (s *database) admitEngineConn(ctx context.Context, pool *pgxpool.Pool, conn *pgxpool.Conn) error {
+// checkEngineConnOnFirstUse calls checkConnOnFirstUse for a connection of the engine. After an error the connection is closed.
+func (s *database) checkEngineConnOnFirstUse(ctx context.Context, pool *pgxpool.Pool, conn *pgxpool.Conn) error {
 	if !s.isFromOpenSchema || pool == s.userPool {
 		return nil
 	}
-	err := s.admitConn(ctx, conn.Conn())
+	err := s.checkConnOnFirstUse(ctx, conn.Conn())
 	if err != nil {
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
@@ -166,9 +166,9 @@ func (s *database) endCall(pool *pgxpool.Pool) {
 	}
 }
 
-// acquireInGate takes a connection of the pool. It does not wait for a host that hangs for longer than the
+// acquireFromPool takes a connection of the pool. It does not wait for a host that hangs for longer than the
 // search for another host takes.
-func (s *database) acquireInGate(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+func (s *database) acquireFromPool(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
 	for retried := false; ; {
 		waiting, over := s.hosts.trackCall(ctx, "", false)
 		conn, err := pool.Acquire(waiting)
@@ -182,10 +182,10 @@ func (s *database) acquireInGate(ctx context.Context, pool *pgxpool.Pool) (*pgxp
 		if err != nil {
 			continue
 		}
-		if err := s.admitEngineConn(ctx, pool, conn); err != nil {
+		if err := s.checkEngineConnOnFirstUse(ctx, pool, conn); err != nil {
 			return nil, err
 		}
-		if s.isInCurrentEra(conn.Conn()) {
+		if s.wasOpenedSinceRewind(conn.Conn()) {
 			return conn, nil
 		}
 		_ = conn.Conn().Close(waiting) // its server was superseded; Close returns at once, because waiting has ended
@@ -196,7 +196,7 @@ func (s *database) acquireInGate(ctx context.Context, pool *pgxpool.Pool) (*pgxp
 // addEngineSettings adds the engine's settings for one transaction, for connections whose session cannot keep
 // them.
 func (s *database) addEngineSettings(batch *pgx.Batch) {
-	batch.Queue(s.statements.engineSettings, true, int32(0), !s.allowAsyncCommit, s.citus.planMode())
+	batch.Queue(s.statements.setEngineSessionSettings, true, int32(0), !s.allowAsyncCommit, s.citus.planCacheMode())
 }
 
 // describedStatementsKey is the key under which a connection keeps the statements that pgx has described on it.
@@ -227,15 +227,15 @@ func rememberDescribedStatements(conn *pgx.Conn, batch *pgx.Batch) (note func())
 	}
 }
 
-// runInRoundTrips executes one transaction with a round trip for each of its parts. So the server parses a
+// runInSeveralRoundTrips executes one transaction with a round trip for each of its parts. So the server parses a
 // statement that pgx describes after the settings were made, with the engine's search_path.
-func (s *database) runInRoundTrips(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(statementResults) error) error {
+func (s *database) runInSeveralRoundTrips(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(statementResults) error) error {
 	if _, err := conn.Exec(ctx, beginSQL); err != nil {
 		return err
 	}
 	var settings pgx.Batch
 	s.addEngineSettings(&settings)
-	marks := s.addWriterMark(&settings)
+	marks := s.addSharedWriterLock(&settings)
 	err := readAndClose(conn.SendBatch(ctx, &settings), func(res statementResults) error {
 		if err := readRowCount(res, 1, nil); err != nil {
 			return err
@@ -296,9 +296,9 @@ func readAndClose(res closableResults, read func(statementResults) error) error 
 	return err
 }
 
-// readWithinTransaction returns a function that reads the results of a whole transaction: those of BEGIN and the
+// readBetweenBeginAndCommit returns a function that reads the results of a whole transaction: those of BEGIN and the
 // settings, which are first in number, then those for read, then that of COMMIT.
-func readWithinTransaction(first int, read func(statementResults) error) func(statementResults) error {
+func readBetweenBeginAndCommit(first int, read func(statementResults) error) func(statementResults) error {
 	return skipResults(first, func(res statementResults) error {
 		if err := read(res); err != nil {
 			return err

@@ -34,7 +34,7 @@ func (s *database) openPools(ctx context.Context) error {
 		s.enginePool.Close()
 		return err
 	}
-	cfg := s.engineConfig()
+	cfg := s.enginePoolConfig()
 	s.connectListener = func(ctx context.Context) (*pgx.Conn, error) {
 		one := cfg.ConnConfig.Copy()
 		if cfg.BeforeConnect != nil { // sets credentials that rotate
@@ -53,8 +53,8 @@ func (s *database) openPools(ctx context.Context) error {
 	return nil
 }
 
-// engineConfig returns the configuration of the store's own connections, which is based on the user's pool.
-func (s *database) engineConfig() *pgxpool.Config {
+// enginePoolConfig returns the configuration of the store's own connections, which is based on the user's pool.
+func (s *database) enginePoolConfig() *pgxpool.Config {
 	cfg := s.userPool.Config()
 	if !s.ownsUserPool { // Open has done so already for a pool of its own
 		s.hosts.configurePool(cfg)
@@ -69,7 +69,7 @@ func (s *database) engineConfig() *pgxpool.Config {
 				return err
 			}
 		}
-		s.citus.directConn(one)
+		s.citus.setHomeNodeAddress(one)
 		return nil
 	}
 	return cfg
@@ -81,7 +81,7 @@ func hasNoConnectTimeout(cfg *pgx.ConnConfig) bool {
 }
 
 func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
-	cfg := s.engineConfig()
+	cfg := s.enginePoolConfig()
 	cfg.MaxConns = conns
 	cfg.MinConns = 0
 	cfg.MinIdleConns = 0
@@ -120,21 +120,21 @@ func openConns(pool *pgxpool.Pool) int {
 // prepareConn prepares a new connection of the store's own. It registers the column types. If no pooler shares
 // the session, it also makes the settings for the session.
 func (s *database) prepareConn(ctx context.Context, conn *pgx.Conn) error {
-	registerColumns(conn.TypeMap())
-	if err := s.checkHome(ctx, conn); err != nil {
+	registerParameterTypes(conn.TypeMap())
+	if err := s.checkHomeNode(ctx, conn); err != nil {
 		return err
 	}
 	if conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return nil
 	}
 	// The statement is not prepared, because it is not known yet whether prepared statements last here.
-	tag, err := conn.Exec(ctx, s.statements.engineSettings, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()), !s.allowAsyncCommit, s.citus.planMode())
+	tag, err := conn.Exec(ctx, s.statements.setEngineSessionSettings, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()), !s.allowAsyncCommit, s.citus.planCacheMode())
 	if err != nil {
 		return err
 	}
 	if tag.RowsAffected() > 0 {
 		s.rewindDetector.withoutPooler.Store(true)
-		if err := s.markSession(ctx, conn); err != nil {
+		if err := s.takeSharedWriterLock(ctx, conn); err != nil {
 			return err
 		}
 		eras := make(map[*rewindDetector]uint64)

@@ -34,7 +34,7 @@ type database struct {
 	connectListener  func(context.Context) (*pgx.Conn, error) // opens the session of Listen
 
 	batchPool  sync.Pool // of *sortedBatch
-	cannotMark bool      // transactions cannot take the lock of writer_mark_tx.sql; set when the store is opened
+	cannotMark bool      // transactions cannot take the lock of shared_writer_lock_tx.sql; set when the store is opened
 
 	storeCtx    context.Context // ends with Close
 	endStoreCtx context.CancelFunc
@@ -47,7 +47,7 @@ type database struct {
 	activeCalls              sync.WaitGroup // that use the engine's connections; likewise
 	rewindDetector           rewindDetector
 	citus                    citusLocation
-	limitsOnDatabaseTimeline limitsOnDatabaseTimeline
+	limitsOnDatabaseTimeline limitTimelineCache
 	knownLanes               knownLanes
 	presenceLocks            map[uuid.UUID]presenceLock // the presence locks of this process's workers
 	peers                    map[uuid.UUID]peersView    // by the caller, of a store of OpenSchema
@@ -83,12 +83,12 @@ func openFromConfig(ctx context.Context, cfg *pgxpool.Config, o openOptions) (*d
 	home := o.homeToFollow
 	cfg.BeforeConnect = func(_ context.Context, one *pgx.ConnConfig) error {
 		if c := home.Load(); c != nil {
-			c.directConn(one)
+			c.setHomeNodeAddress(one)
 		}
 		return nil
 	}
 	noteCancelledSyncWaits(&cfg.ConnConfig.Config)
-	several := hostsOrNil(cfg)
+	several := hostSelectorIfSeveral(cfg)
 	several.configurePool(cfg)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -113,7 +113,7 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	return newDatabaseWithPool(ctx, pool, hostsOrNil(pool.Config()), false, o)
+	return newDatabaseWithPool(ctx, pool, hostSelectorIfSeveral(pool.Config()), false, o)
 }
 
 // newDatabaseWithPool creates a database with the user's pool. If owned is true, Close closes the pool.
@@ -134,7 +134,7 @@ func newDatabaseWithPool(ctx context.Context, user *pgxpool.Pool, several *hostS
 		if refused := new(AccessError); errors.As(err, &refused) {
 			return nil, fmt.Errorf("postgres: %w: the server refuses the connection: %w", durable.ErrInvalidConfig, refused)
 		}
-		if unreached := unreachedError(err); unreached != nil && ctx.Err() == nil {
+		if unreached := asUnreachableError(err); unreached != nil && ctx.Err() == nil {
 			return nil, fmt.Errorf("postgres: connect to the database: %w: %w: start the server, or correct the host and the port of the URL", durable.ErrUnavailable, unreached)
 		}
 		return nil, err

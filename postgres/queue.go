@@ -13,7 +13,7 @@ import (
 
 // QueueRows implements store.QueueStore.
 func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
-	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) { batch.Queue(s.statements.queueRows) }, func(res statementResults) error {
+	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) { batch.Queue(s.statements.queuesWithoutCounts) }, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			var q store.Queue
@@ -21,7 +21,7 @@ func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err err
 			if err := rows.Scan(&q.Name, &settings, (*timeValue)(&q.PausedAt), &q.Deleted); err != nil {
 				return err
 			}
-			err := q.Decode(settings.String, "")
+			err := q.DecodeSettings(settings.String, "")
 			all = append(all, q.QueueRow)
 			return err
 		})
@@ -34,9 +34,9 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChangeRequest) 
 	// A declaration may change nothing, because a newer version has declared the queue.
 	_, err := s.execOnQueueRow(ctx, "change a queue", func(batch *pgx.Batch) {
 		if c.Declare {
-			batch.Queue(s.statements.queueDeclare, c.Name, c.Settings.Text(), c.Version, pgTime(c.Now))
+			batch.Queue(s.statements.queueDeclare, c.Name, c.Settings.EncodeJSON(), c.Version, pgTime(c.Now))
 		} else {
-			batch.Queue(s.statements.queueSet, c.Name, c.Settings.Text(), nullText(&c.Actor), nullText(&c.Reason), pgTime(c.Now), c.LastChange().Text())
+			batch.Queue(s.statements.queueSetSettings, c.Name, c.Settings.EncodeJSON(), textOrNull(&c.Actor), textOrNull(&c.Reason), pgTime(c.Now), c.OperatorChange().EncodeJSON())
 		}
 	})
 	return err
@@ -45,31 +45,31 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChangeRequest) 
 // PauseQueue implements store.QueueStore.
 func (s *database) PauseQueue(ctx context.Context, p store.QueuePauseRequest) (bool, error) {
 	if p.Resume {
-		return s.execOnQueueRow(ctx, "resume a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueResume, p.Name, p.LastChange().Text()) })
+		return s.execOnQueueRow(ctx, "resume a queue", func(batch *pgx.Batch) { batch.Queue(s.statements.queueResume, p.Name, p.OperatorChange().EncodeJSON()) })
 	}
 	return s.execOnQueueRow(ctx, "pause a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.queuePause, p.Name, pgTime(p.Now), nullText(&p.Actor), nullText(&p.Reason), p.LastChange().Text())
+		batch.Queue(s.statements.queuePause, p.Name, pgTime(p.Now), textOrNull(&p.Actor), textOrNull(&p.Reason), p.OperatorChange().EncodeJSON())
 	})
 }
 
 // DeleteQueue implements store.QueueStore.
-func (s *database) DeleteQueue(ctx context.Context, c store.OperatorRequest) (bool, error) {
+func (s *database) DeleteQueue(ctx context.Context, c store.DeleteOrResetRequest) (bool, error) {
 	return s.execOnQueueRow(ctx, "delete a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.queueDelete, append([]any{c.Name, c.RecordedChange(store.OperatorDelete).Text()}, actArgs(new(c.Act()))...)...)
+		batch.Queue(s.statements.queueMarkDeleted, append([]any{c.Name, c.OperatorChange(store.OperatorDelete).EncodeJSON()}, actorReasonArgs(new(c.ActorAndReason()))...)...)
 	})
 }
 
-// ResetQueue implements store.QueueStore.
-func (s *database) ResetQueue(ctx context.Context, c store.OperatorRequest) (bool, error) {
+// ResetQueueSettings implements store.QueueStore.
+func (s *database) ResetQueueSettings(ctx context.Context, c store.DeleteOrResetRequest) (bool, error) {
 	return s.execOnQueueRow(ctx, "reset a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.queueReset, c.Name, c.RecordedChange(store.OperatorReset).Text())
+		batch.Queue(s.statements.queueResetToDeclared, c.Name, c.OperatorChange(store.OperatorReset).EncodeJSON())
 	})
 }
 
 // execOnQueueRow executes a statement that returns the names of the rows that it has changed, and notifies the
 // engines. It reports whether there was one.
 func (s *database) execOnQueueRow(ctx context.Context, what string, fill func(*pgx.Batch)) (changed bool, err error) {
-	err = s.readDurably(s.roundTripOnEnginePool(ctx), what, func(batch *pgx.Batch) {
+	err = s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), what, func(batch *pgx.Batch) {
 		fill(batch)
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), queuesPayload)
 	}, func(res statementResults) error {
@@ -88,8 +88,8 @@ func (s *database) execOnQueueRow(ctx context.Context, what string, fill func(*p
 // Queues implements store.QueueStore.
 func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.queues)
-		batch.Queue(s.statements.queueKeys, int32(store.MaxQueueKeys))
+		batch.Queue(s.statements.queuesWithCounts)
+		batch.Queue(s.statements.queueBusiestGroupKeys, int32(store.MaxQueueKeys))
 	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		at := make(map[string]int)
@@ -127,7 +127,7 @@ func scanQueue(rows pgx.Rows) (q store.Queue, err error) {
 	if q.LastChange, err = store.DecodeOperatorChange(change.String); err != nil {
 		return q, err
 	}
-	return q, q.Decode(declared.String, set.String)
+	return q, q.DecodeSettings(declared.String, set.String)
 }
 
 // QueueDepth implements store.QueueStore.
@@ -139,8 +139,8 @@ func (s *database) QueueDepth(ctx context.Context, queue string, most int) (n in
 	return min(n, most), err
 }
 
-// QueuedRun implements store.QueueStore.
-func (s *database) QueuedRun(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
+// QueuePlaceOfRun implements store.QueueStore.
+func (s *database) QueuePlaceOfRun(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read a place", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.queuePlaceOfRun, store.ShardOf(run), pgUUID(run), int32(store.MaxBefore))
 	}, func(res statementResults) error {
@@ -150,7 +150,7 @@ func (s *database) QueuedRun(ctx context.Context, run uuid.UUID) (place *store.Q
 			var admission pgtype.Int2
 			err := rows.Scan(&place.Queue, &place.Key, &place.Weight, &place.Priority, (*int16)(&place.State), &place.Root, &place.HasBegun, &place.Turn,
 				(*timeValue)(&place.ArrivedAt), (*timeValue)(&place.StartBy), &admission, (*intValue)(&place.Before))
-			place.Admission = store.Admission(admission.Int16)
+			place.Admission = store.AdmissionState(admission.Int16)
 			return err
 		})
 	})
@@ -160,10 +160,10 @@ func (s *database) QueuedRun(ctx context.Context, run uuid.UUID) (place *store.Q
 	return place, err
 }
 
-// ClearStartBy implements store.QueueStore.
-func (s *database) ClearStartBy(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
-	err = s.readDurably(s.roundTripOnEnginePool(ctx), "begin a run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.startByDeadlineMarkClear, store.ShardOf(run), pgUUID(run), epoch.Number())
+// ClearStartByDeadline implements store.QueueStore.
+func (s *database) ClearStartByDeadline(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
+	err = s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), "begin a run", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.startByDeadlineMarkClear, store.ShardOf(run), pgUUID(run), epoch.EncodeInt64())
 	}, func(res statementResults) error {
 		kept = false // discard the row of a failed try
 		return eachRow(res, func(pgx.Rows) error {

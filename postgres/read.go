@@ -12,13 +12,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Get implements store.Store.
-func (s *database) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
-	return s.Find(ctx, refs, store.AllPayloads)
+// GetRuns implements store.Store.
+func (s *database) GetRuns(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
+	return s.GetRunsSelectingPayloads(ctx, refs, store.AllPayloads)
 }
 
-// Find implements store.Store.
-func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
+// GetRunsSelectingPayloads implements store.Store.
+func (s *database) GetRunsSelectingPayloads(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	}
 	statuses := make([]store.Status, len(runs))
 	err := s.roundTripOnEnginePool(ctx)("read statuses", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.runStatuses, lockArgs(runs)...)
+		batch.Queue(s.statements.runStatuses, runIDArgs(runs)...)
 	}, func(res statementResults) error {
 		clear(statuses) // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -51,11 +51,11 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	return statuses, nil
 }
 
-// ChangeMarks implements store.Store.
-func (s *database) ChangeMarks(ctx context.Context, runs []uuid.UUID, limit int) ([]string, error) {
+// RunFingerprints implements store.Store.
+func (s *database) RunFingerprints(ctx context.Context, runs []uuid.UUID, limit int) ([]string, error) {
 	marks := make([]string, len(runs))
 	err := s.roundTripOnEnginePool(ctx)("read marks of changes", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.changeMarks, append(lockArgs(runs), int32(min(limit, math.MaxInt32)))...)
+		batch.Queue(s.statements.runFingerprints, append(runIDArgs(runs), int32(min(limit, math.MaxInt32)))...)
 	}, func(res statementResults) error {
 		clear(marks) // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -81,7 +81,7 @@ func (s *database) findRuns(ask roundTripFunc, refs []store.RunRef, with store.P
 	err := ask("get", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runByID,
 			int2Array{n, func(i int) int16 { return refs[i].Shard() }},
-			uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&known[i]) }},
+			uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&known[i]) }},
 			textArray{n, func(i int) *string { return &refs[i].UUIDOrName }},
 			with&store.WithInput != 0, with&store.WithOutputAndError != 0)
 	}, func(res statementResults) error {
@@ -122,7 +122,7 @@ func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.
 // HistoryOutline implements store.Store.
 func (s *database) HistoryOutline(ctx context.Context, run uuid.UUID) (history []store.Step, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read the outline of a history", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.historyOutline, store.ShardOf(run), pgUUID(run))
+		batch.Queue(s.statements.historyWithoutPayloads, store.ShardOf(run), pgUUID(run))
 	}, func(res statementResults) error {
 		history = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -138,7 +138,7 @@ func (s *database) HistoryOutline(ctx context.Context, run uuid.UUID) (history [
 // Checkpoints implements store.Store.
 func (s *database) Checkpoints(ctx context.Context, run uuid.UUID, names []string, maxOutput int) (steps []store.SizedStep, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read checkpoints", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.checkpoints, store.ShardOf(run), pgUUID(run), textArray{len(names), func(i int) *string { return &names[i] }}, int32(min(maxOutput, math.MaxInt32)))
+		batch.Queue(s.statements.checkpointsByName, store.ShardOf(run), pgUUID(run), textArray{len(names), func(i int) *string { return &names[i] }}, int32(min(maxOutput, math.MaxInt32)))
 	}, func(res statementResults) error {
 		steps = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

@@ -13,8 +13,8 @@ import (
 // them. The commit of a read-only transaction waits for nothing. Therefore each transaction that
 // acknowledges what it has read also executes wait_for_standbys.sql.
 
-// readDurably calls ask with the statements and wait_for_standbys.sql, so that the commit waits like that of a write.
-func (s *database) readDurably(ask roundTripFunc, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+// runAndAwaitStandbys calls ask with the statements and wait_for_standbys.sql, so that the commit waits like that of a write.
+func (s *database) runAndAwaitStandbys(ask roundTripFunc, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	return ask(what, func(batch *pgx.Batch) {
 		fill(batch)
 		batch.Queue(s.statements.waitForStandbys)
@@ -27,16 +27,16 @@ func (s *database) readDurably(ask roundTripFunc, what string, fill func(*pgx.Ba
 	})
 }
 
-// durableRoundTrip returns a roundTripFunc that executes statements as readDurably does, in a transaction of its own.
-func (s *database) durableRoundTrip(ctx context.Context) roundTripFunc {
+// roundTripAwaitingStandbys returns a roundTripFunc that executes statements as runAndAwaitStandbys does, in a transaction of its own.
+func (s *database) roundTripAwaitingStandbys(ctx context.Context) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-		return s.readDurably(s.roundTripOnEnginePool(ctx), what, fill, read)
+		return s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), what, fill, read)
 	}
 }
 
 // awaitStandbys waits until everything that was visible before is on disk and on the synchronous standbys.
 func (s *database) awaitStandbys(ctx context.Context) error {
-	return s.readDurably(s.roundTripOnEnginePool(ctx), "confirm", func(*pgx.Batch) {}, func(statementResults) error { return nil })
+	return s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), "confirm", func(*pgx.Batch) {}, func(statementResults) error { return nil })
 }
 
 // unreplicatedCommitKey is the key under which a connection records that its last commit did not wait for the standbys.
@@ -57,9 +57,9 @@ func noteCancelledSyncWaits(cfg *pgconn.Config) {
 	}
 }
 
-// takeUnreplicatedCommit reports whether the last commit of the connection did not wait for the standbys. It
+// wasCommitUnreplicated reports whether the last commit of the connection did not wait for the standbys. It
 // reports that once.
-func takeUnreplicatedCommit(conn *pgconn.PgConn) bool {
+func wasCommitUnreplicated(conn *pgconn.PgConn) bool {
 	data := conn.CustomData()
 	if data[unreplicatedCommitKey] == nil {
 		return false

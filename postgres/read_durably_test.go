@@ -140,14 +140,14 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 	var taken *store.ReceiveWrite
 	var sent *store.SignalWrite
 	var end *store.OwnershipEnd
-	ordered := func(verb store.Verb) func(l *lonely) func(context.Context) error {
+	ordered := func(verb store.ControlVerb) func(l *lonely) func(context.Context) error {
 		return func(l *lonely) func(context.Context) error {
 			r := l.run()
 			if verb == store.VerbResume {
 				order(l, l.s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}})
 			}
 			return func(ctx context.Context) error {
-				return l.s.Control(ctx, &store.ControlRequest{Verb: verb, Runs: []uuid.UUID{r.UUID}, Now: l.at})
+				return l.s.ControlRuns(ctx, &store.ControlRequest{Verb: verb, Runs: []uuid.UUID{r.UUID}, Now: l.at})
 			}
 		}
 	}
@@ -208,17 +208,17 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		{"tag", func(l *lonely) func(context.Context) error {
 			r := l.run()
 			return func(ctx context.Context) error {
-				_, err := l.s.SetTags(ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.Act{})
+				_, err := l.s.SetTags(ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.ActorAndReason{})
 				return err
 			}
 		}},
 		{"tag removed", func(l *lonely) func(context.Context) error {
 			r := l.run()
-			if _, err := l.s.SetTags(l.Context(), r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.Act{}); err != nil {
+			if _, err := l.s.SetTags(l.Context(), r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.ActorAndReason{}); err != nil {
 				l.Fatal(err)
 			}
 			return func(ctx context.Context) error {
-				_, err := l.s.SetTags(ctx, r.UUID, []store.Tag{{Key: "team"}}, store.Epoch{}, store.Act{})
+				_, err := l.s.SetTags(ctx, r.UUID, []store.Tag{{Key: "team"}}, store.Epoch{}, store.ActorAndReason{})
 				return err
 			}
 		}},
@@ -241,13 +241,13 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			r.WakeAt = l.at.Add(-time.Second)
 			begin(l, l.s, &store.StartWrite{Run: r})
 			claims := []store.ClaimedRun{{Run: r}}
-			return func(ctx context.Context) error { return l.s.readTakenOver(ctx, claims, []int{0}, 1<<20) }
+			return func(ctx context.Context) error { return l.s.readTakenOverHistories(ctx, claims, []int{0}, 1<<20) }
 		}},
 		{"start in the caller's transaction", func(l *lonely) func(context.Context) error {
 			r := pending(l.at)
 			return func(ctx context.Context) error {
 				return pgx.BeginFunc(ctx, l.s.userPool, func(tx pgx.Tx) error {
-					return l.s.startIn(ctx, tx, []*store.StartWrite{{Run: r}})
+					return l.s.startRunsInTx(ctx, tx, []*store.StartWrite{{Run: r}})
 				})
 			}
 		}},
@@ -256,7 +256,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			word := signal(r.UUID, "paid", "1", l.at)
 			return func(ctx context.Context) error {
 				return pgx.BeginFunc(ctx, l.s.userPool, func(tx pgx.Tx) error {
-					return l.s.signalIn(ctx, tx, store.RunRef{UUIDOrName: r.UUID.String()}, word)
+					return l.s.signalInTx(ctx, tx, store.RunRef{UUIDOrName: r.UUID.String()}, word)
 				})
 			}
 		}},
@@ -300,7 +300,7 @@ func TestACancelledWaitAcknowledgesNothing(t *testing.T) {
 			r := l.run()
 			return func(ctx context.Context) error {
 				return l.s.tryTransaction(ctx, "order", controlLockTimeout, func(ask roundTripFunc) error {
-					return l.s.tryControl(ask, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: l.at})
+					return l.s.tryControlRuns(ask, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: l.at})
 				})
 			}
 		},

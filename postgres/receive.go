@@ -25,9 +25,9 @@ func readReceiveResult(res statementResults, item *store.ReceiveWrite) error {
 	})
 }
 
-// resolveReceives sets the outcomes of receives that changed no row. Either the step has ended, by another
+// setReceiveOutcomes sets the outcomes of receives that changed no row. Either the step has ended, by another
 // write or by this one, whose result was lost; or the writer no longer owns the run.
-func (s *database) resolveReceives(ask roundTripFunc, items []*store.ReceiveWrite) error {
+func (s *database) setReceiveOutcomes(ask roundTripFunc, items []*store.ReceiveWrite) error {
 	var open []*store.ReceiveWrite
 	var steps []*store.StepWrite
 	for _, item := range items {

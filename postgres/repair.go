@@ -14,10 +14,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Fence implements store.RepairStore.
-func (s *database) Fence(ctx context.Context, f *store.FenceRequest) error {
+// FenceRun implements store.RepairStore.
+func (s *database) FenceRun(ctx context.Context, f *store.FenceRequest) error {
 	err := retryUnavailable(ctx, func() error {
-		return s.tryTransaction(ctx, "fence a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryFence(ask, f) })
+		return s.tryTransaction(ctx, "fence a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryFenceRun(ask, f) })
 	})
 	if err == nil && f.Outcome == store.Written {
 		err = s.awaitWriters(ctx)
@@ -25,11 +25,11 @@ func (s *database) Fence(ctx context.Context, f *store.FenceRequest) error {
 	return err
 }
 
-func (s *database) tryFence(ask roundTripFunc, f *store.FenceRequest) error {
+func (s *database) tryFenceRun(ask roundTripFunc, f *store.FenceRequest) error {
 	f.Outcome = store.Fenced
 	err := ask("fence a run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.repairFence, store.ShardOf(f.Run), pgUUID(f.Run), int16(f.Before.Status), f.Before.Epoch.Number(), int16(f.Before.Control),
-			f.EpochAfterFence().Number(), pgTime(f.Now), nullText(&f.Reason), nullText(&f.Actor))
+		batch.Queue(s.statements.repairFence, store.ShardOf(f.Run), pgUUID(f.Run), int16(f.Before.Status), f.Before.Epoch.EncodeInt64(), int16(f.Before.Control),
+			f.EpochAfterFence().EncodeInt64(), pgTime(f.Now), textOrNull(&f.Reason), textOrNull(&f.Actor))
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			f.Outcome = store.Written
@@ -45,18 +45,18 @@ func (s *database) tryFence(ask roundTripFunc, f *store.FenceRequest) error {
 	return err
 }
 
-// Repair implements store.RepairStore. It locks the runs and their ancestors first, so a child that is repaired cannot
+// ApplyRepair implements store.RepairStore. It locks the runs and their ancestors first, so a child that is repaired cannot
 // escape a control request for a run above it. A run that continues is live, so such a request finds it without that.
-func (s *database) Repair(ctx context.Context, r *store.RepairRequest) error {
+func (s *database) ApplyRepair(ctx context.Context, r *store.RepairRequest) error {
 	var gone []store.Lease
 	err := retryUnavailable(ctx, func() error {
 		era := s.rewindDetector.rewindCount.Load()
 		err := s.tryTransaction(ctx, "repair runs", controlLockTimeout, func(ask roundTripFunc) (err error) {
-			gone, err = s.tryRepair(ask, r)
+			gone, err = s.tryApplyRepair(ask, r)
 			return err
 		})
 		if err == nil {
-			err = s.rewindDetector.recordRepaired(era, r)
+			err = s.rewindDetector.recordRepairedRuns(era, r)
 		}
 		return err
 	})
@@ -67,11 +67,11 @@ func (s *database) Repair(ctx context.Context, r *store.RepairRequest) error {
 	return err
 }
 
-// tryRepair repairs the runs in one transaction. If they are not as the repair says, it returns the ownerships among them that are over.
-func (s *database) tryRepair(ask roundTripFunc, r *store.RepairRequest) (gone []store.Lease, err error) {
-	runs := r.UUIDs()
+// tryApplyRepair repairs the runs in one transaction. If they are not as the repair says, it returns the ownerships among them that are over.
+func (s *database) tryApplyRepair(ask roundTripFunc, r *store.RepairRequest) (gone []store.Lease, err error) {
+	runs := r.RunsInLockOrder()
 	err = ask("lock runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.repairLock, append(lockArgs(runs), !r.Runs[0].ContinuesAsNew)...)
+		batch.Queue(s.statements.repairRunsLock, append(runIDArgs(runs), !r.Runs[0].ContinuesAsNew)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 	})
@@ -86,7 +86,7 @@ func (s *database) tryRepair(ask roundTripFunc, r *store.RepairRequest) (gone []
 		return lostOwnerships(r, states), nil
 	}
 	if r.Cancel != nil {
-		if err := s.tryControl(ask, r.Cancel); err != nil {
+		if err := s.tryControlRuns(ask, r.Cancel); err != nil {
 			return nil, err
 		}
 	}
@@ -96,7 +96,7 @@ func (s *database) tryRepair(ask roundTripFunc, r *store.RepairRequest) (gone []
 		}
 	}
 	if r.Resume != nil {
-		if err := s.tryControl(ask, r.Resume); err != nil {
+		if err := s.tryControlRuns(ask, r.Resume); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +125,7 @@ func (s *database) readRunsToRepair(ask roundTripFunc, runs []uuid.UUID, r *stor
 	}
 	states = make(map[uuid.UUID]store.RunState, len(runs))
 	err = ask("read runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.repairStates, append(lockArgs(runs), pgUUID(request), number)...)
+		batch.Queue(s.statements.repairRunStates, append(runIDArgs(runs), pgUUID(request), number)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
@@ -143,32 +143,32 @@ func (s *database) readRunsToRepair(ask roundTripFunc, runs []uuid.UUID, r *stor
 // repairRun writes the next generation of one run, which is locked. It returns ErrRepairOutdated if a row is not as the
 // repair says.
 func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *store.RunRepair) error {
-	shard, id, archive := store.ShardOf(run.Run), pgUUID(run.Run), pgUUID(run.Archive())
+	shard, id, archive := store.ShardOf(run.Run), pgUUID(run.Run), pgUUID(run.ArchiveID())
 	return ask("repair a run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.repairGenerationInsert, shard, id, run.Number, archive, pgUUID(r.Request), pgTime(r.Now), r.Verb, nullText(&r.Actor), nullText(&r.Reason),
-			nullText(&run.From), run.Detail)
+		batch.Queue(s.statements.repairOldGenerationInsert, shard, id, run.Number, archive, pgUUID(r.Request), pgTime(r.Now), r.Verb, textOrNull(&r.Actor), textOrNull(&r.Reason),
+			textOrNull(&run.From), run.Detail)
 		batch.Queue(s.statements.repairStepsArchive, shard, id, archive)
 		if len(run.KeptSteps) > 0 {
-			batch.Queue(s.statements.repairStepsKeep, shard, id, archive, run.Epoch.Number(), textArray{len(run.KeptSteps), func(i int) *string { return &run.KeptSteps[i] }}, run.FirstChange)
+			batch.Queue(s.statements.repairKeptStepsCopy, shard, id, archive, run.Epoch.EncodeInt64(), textArray{len(run.KeptSteps), func(i int) *string { return &run.KeptSteps[i] }}, run.FirstChange)
 		}
 		if len(run.NewSteps) > 0 {
-			batch.Queue(s.statements.repairStepsWrite, append([]any{shard, id, run.Epoch.Number()}, repairedStepArgs(run.NewSteps)...)...)
+			batch.Queue(s.statements.repairNewStepsInsert, append([]any{shard, id, run.Epoch.EncodeInt64()}, repairedStepArgs(run.NewSteps)...)...)
 		}
 		switch {
 		case run.ContinuesAsNew:
-			batch.Queue(s.statements.repairChildrenDetach, shard, id, archive, nil)
+			batch.Queue(s.statements.repairChildrenMoveToGeneration, shard, id, archive, nil)
 		case len(run.DetachedChildren) > 0:
-			batch.Queue(s.statements.repairChildrenDetach, shard, id, archive, newUUIDArray(run.DetachedChildren))
+			batch.Queue(s.statements.repairChildrenMoveToGeneration, shard, id, archive, newUUIDArray(run.DetachedChildren))
 		}
 		if len(run.ReleasedReceivers) > 0 {
-			batch.Queue(s.statements.repairSignalsRelease, shard, id, textArray{len(run.ReleasedReceivers), func(i int) *string { return &run.ReleasedReceivers[i] }})
+			batch.Queue(s.statements.repairSignalsMarkUnreceived, shard, id, textArray{len(run.ReleasedReceivers), func(i int) *string { return &run.ReleasedReceivers[i] }})
 		}
-		batch.Queue(s.statements.repairRun, shard, id, int16(run.Before.Status), run.Before.Epoch.Number(), int16(run.Before.Control),
-			run.Epoch.Number(), int16(run.Status), int16(run.Control), pgTime(run.WakeAt), pgTime(run.Deadline), int32(run.TerminalSteps),
-			pgTime(r.Now), nullText(&r.Actor), nullText(&r.Reason), strconv.Itoa(int(run.Number)), strconv.Itoa(int(run.Number)+1),
+		batch.Queue(s.statements.repairBeginNextGeneration, shard, id, int16(run.Before.Status), run.Before.Epoch.EncodeInt64(), int16(run.Before.Control),
+			run.Epoch.EncodeInt64(), int16(run.Status), int16(run.Control), pgTime(run.WakeAt), pgTime(run.Deadline), int32(run.TerminalSteps),
+			pgTime(r.Now), textOrNull(&r.Actor), textOrNull(&r.Reason), strconv.Itoa(int(run.Number)), strconv.Itoa(int(run.Number)+1),
 			pgNullUUID(run.Owner), run.ContinuesAsNew, run.Input, int16(r.EventType()))
 	}, func(res statementResults) error {
-		outdated := expectReturned(res, "generations", 1)
+		outdated := expectReturnedRows(res, "generations", 1)
 		if outdated == nil && run.ContinuesAsNew {
 			outdated = readRowCount(res, 1, nil)
 		}
@@ -193,9 +193,9 @@ func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *sto
 			outdated = readRowCount(res, len(run.ReleasedReceivers), nil)
 		}
 		if outdated == nil {
-			outdated = expectReturned(res, "runs", 1)
+			outdated = expectReturnedRows(res, "runs", 1)
 		}
-		var refused *countError
+		var refused *rowCountError
 		if errors.As(outdated, &refused) {
 			return fmt.Errorf("%w: run %s: %w", store.ErrRepairOutdated, run.Run, outdated)
 		}
@@ -203,7 +203,7 @@ func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *sto
 	})
 }
 
-// repairedStepArgs returns the parameters of repair_steps_write.sql about the steps.
+// repairedStepArgs returns the parameters of repair_new_steps_insert.sql about the steps.
 func repairedStepArgs(items []store.Step) []any {
 	n := len(items)
 	return []any{
@@ -221,11 +221,11 @@ func repairedStepArgs(items []store.Step) []any {
 	}
 }
 
-// Generations implements store.RepairStore.
-func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
-	before, limit, maxBytes := q.Bounds()
+// SupersededGenerations implements store.RepairStore.
+func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
+	before, limit, maxBytes := q.BoundsOrMax()
 	err = s.roundTripOnEnginePool(ctx)("read generations", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.generations, store.ShardOf(run), pgUUID(run), q.With&store.WithInput != 0, q.With&store.WithOutputAndError != 0, before, limit, maxBytes)
+		batch.Queue(s.statements.supersededGenerations, store.ShardOf(run), pgUUID(run), q.With&store.WithInput != 0, q.With&store.WithOutputAndError != 0, before, limit, maxBytes)
 	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

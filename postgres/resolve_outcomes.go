@@ -31,15 +31,15 @@ func (s *database) roundTripInTx(ctx context.Context, tx pgx.Tx) roundTripFunc {
 	}
 }
 
-// resolveStarts sets the outcomes of starts, some of which created no run. It returns the starts that have to
+// setStartOutcomes sets the outcomes of starts, some of which created no run. It returns the starts that have to
 // be retried, because nothing prevents them any more: the parent was resumed since, or the run of that name
 // was removed.
-func (s *database) resolveStarts(ask roundTripFunc, items []*store.StartWrite) (left []*store.StartWrite, err error) {
+func (s *database) setStartOutcomes(ask roundTripFunc, items []*store.StartWrite) (left []*store.StartWrite, err error) {
 	parents := make([]store.RunState, len(items))
 	existing := make([]*store.Run, len(items))
-	err = s.readDurably(ask, "read back starts", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.statesOfParents, parentKeys(items)...) // first: a run that is created after this is still found by name
-		batch.Queue(s.statements.runByName, startKeys(items)...)
+	err = s.runAndAwaitStandbys(ask, "read back starts", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.statesOfParents, parentIDArgs(items)...) // first: a run that is created after this is still found by name
+		batch.Queue(s.statements.runByName, startNameArgs(items)...)
 	}, func(res statementResults) error {
 		var ordinal int64
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -87,9 +87,9 @@ type existingStep struct {
 	row      *store.Step // nil: no row
 }
 
-// resolveSteps sets the outcomes of step writes, some of which changed no row. It writes those once more
+// setStepOutcomesOrRetry sets the outcomes of step writes, some of which changed no row. It writes those once more
 // that need a second try.
-func (s *database) resolveSteps(ask roundTripFunc, items []*store.StepWrite) error {
+func (s *database) setStepOutcomesOrRetry(ask roundTripFunc, items []*store.StepWrite) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -137,8 +137,8 @@ func (s *database) setStepOutcomes(ask roundTripFunc, items []*store.StepWrite) 
 
 func (s *database) readBackStepWrites(ask roundTripFunc, items []*store.StepWrite) ([]existingStep, error) {
 	states := make([]existingStep, len(items))
-	err := s.readDurably(ask, "read back steps", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.stepNotWrittenReasons, stepKeys(items)...)
+	err := s.runAndAwaitStandbys(ask, "read back steps", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.stepNotWrittenReasons, stepKeyArgs(items)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
@@ -152,11 +152,11 @@ func (s *database) readBackStepWrites(ask roundTripFunc, items []*store.StepWrit
 				return err
 			}
 			f := &states[ordinal-1]
-			f.runState = runState(status, epoch, control)
+			f.runState = runStateFromColumns(status, epoch, control)
 			if stepStatus.Valid {
 				item := &items[ordinal-1].Step
 				step.Run, step.Name = item.Run, item.Name
-				step.Kind, step.Status = store.Kind(kind.Int16), store.StepStatus(stepStatus.Int16)
+				step.Kind, step.Status = store.StepKind(kind.Int16), store.StepStatus(stepStatus.Int16)
 				step.Attempt, step.Epoch, step.Seq = attempt.Int32, stepEpoch, seq.Int32
 				f.row = &step
 			}
@@ -166,8 +166,8 @@ func (s *database) readBackStepWrites(ask roundTripFunc, items []*store.StepWrit
 	return states, err
 }
 
-// resolveOwnershipEnds sets the outcomes of run writes, some of which changed no row.
-func (s *database) resolveOwnershipEnds(ask roundTripFunc, items []*store.OwnershipEnd) error {
+// setOwnershipEndOutcomes sets the outcomes of run writes, some of which changed no row.
+func (s *database) setOwnershipEndOutcomes(ask roundTripFunc, items []*store.OwnershipEnd) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -175,8 +175,8 @@ func (s *database) resolveOwnershipEnds(ask roundTripFunc, items []*store.Owners
 		item.Outcome, item.RunState = store.Fenced, store.RunState{} // no row is found
 	}
 	var undecided *store.OwnershipEnd
-	err := s.readDurably(ask, "read back runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.runState, ownershipEndKeys(items)...)
+	err := s.runAndAwaitStandbys(ask, "read back runs", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.runState, ownershipEndIDArgs(items)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64

@@ -19,7 +19,7 @@ const deletedPerStatement = 1000
 // TreeToDelete implements store.RetentionStore.
 func (s *database) TreeToDelete(ctx context.Context, root uuid.UUID) (nodes []store.TreeNode, err error) {
 	err = s.roundTripOnEnginePool(ctx)("read a tree", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.retentionTreeRead, lockArgs([]uuid.UUID{root})...)
+		batch.Queue(s.statements.retentionTreeRead, runIDArgs([]uuid.UUID{root})...)
 	}, func(res statementResults) error {
 		nodes = nil // discard the rows of a failed try
 		return scanTreeNodes(res, &nodes)
@@ -61,8 +61,8 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.DeleteTreesRequest
 	locked := make(map[uuid.UUID]bool, len(roots))
 	var nodes []store.TreeNode
 	err := ask("lock trees", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.retentionTreeLock, lockArgs(roots)...)
-		batch.Queue(s.statements.retentionTreeRead, lockArgs(roots)...) // with a snapshot that is newer than the locks
+		batch.Queue(s.statements.retentionTreeLock, runIDArgs(roots)...)
+		batch.Queue(s.statements.retentionTreeRead, runIDArgs(roots)...) // with a snapshot that is newer than the locks
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
@@ -95,7 +95,7 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.DeleteTreesRequest
 	for rest := all; len(rest) > 0; {
 		n := min(len(rest), deletedPerStatement)
 		err := ask("delete runs", func(batch *pgx.Batch) {
-			batch.Queue(s.statements.retentionDelete, lockArgs(rest[:n])...)
+			batch.Queue(s.statements.retentionRunsDelete, runIDArgs(rest[:n])...)
 		}, func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
 				deleted++
@@ -116,7 +116,7 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.DeleteTreesRequest
 	}
 	return ask("write events", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.eventInsert, deletionEventArgs(d, withEvents)...)
-	}, func(res statementResults) error { return expectReturned(res, "events", len(withEvents)) })
+	}, func(res statementResults) error { return expectReturnedRows(res, "events", len(withEvents)) })
 }
 
 // deletionEventArgs returns the parameters of event_insert.sql.
@@ -125,5 +125,5 @@ func deletionEventArgs(d *store.DeleteTreesRequest, withEvents []*store.DeleteTr
 	for i, t := range withEvents {
 		events[i] = store.Event{Type: store.EventDeleted, Run: t.Root, Old: t.Name, New: strconv.Itoa(t.Deleted)}
 	}
-	return eventInsertArgs(store.Act{Actor: d.Actor, Reason: d.Reason, At: d.Now}, events)
+	return eventInsertArgs(store.ActorAndReason{Actor: d.Actor, Reason: d.Reason, At: d.Now}, events)
 }

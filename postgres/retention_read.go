@@ -15,7 +15,7 @@ const eventsPerShard = 64
 // EndedTrees implements store.RetentionStore.
 func (s *database) EndedTrees(ctx context.Context, q store.EndedTreesQuery) (page store.EndedTrees, err error) {
 	err = s.roundTripOnEnginePool(ctx)("read runs that ended", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.retentionPage, q.Shard, pgUUID(q.After), pgUUID(store.FirstUUIDAt(q.CreatedBefore)), pgTime(q.EndedBefore), int32(q.Limit))
+		batch.Queue(s.statements.retentionEndedRootsPage, q.Shard, pgUUID(q.After), pgUUID(store.FirstUUIDAt(q.CreatedBefore)), pgTime(q.EndedBefore), int32(q.Limit))
 	}, func(res statementResults) error {
 		page = store.EndedTrees{} // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -38,7 +38,7 @@ func (s *database) EndedTrees(ctx context.Context, q store.EndedTreesQuery) (pag
 // OldGenerations implements store.RetentionStore.
 func (s *database) OldGenerations(ctx context.Context, q store.OldGenerationsQuery) (page store.OldGenerations, err error) {
 	err = s.roundTripOnEnginePool(ctx)("read old generations", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.retentionGenerations, q.Shard, pgUUID(q.AfterRun), q.AfterNumber, pgTime(q.SupersededBefore), int32(q.Limit))
+		batch.Queue(s.statements.retentionGenerationsToDelete, q.Shard, pgUUID(q.AfterRun), q.AfterNumber, pgTime(q.SupersededBefore), int32(q.Limit))
 	}, func(res statementResults) error {
 		page = store.OldGenerations{} // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

@@ -93,7 +93,7 @@ func TestADeletionKnowsAllTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := files.ReadFile("sql/retention_delete.sql")
+	text, err := files.ReadFile("sql/retention_runs_delete.sql")
 	if err != nil {
 		t.Fatal(err)
 	}

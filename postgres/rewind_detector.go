@@ -71,7 +71,7 @@ type rewindDetector struct {
 	position      logPosition
 	heldRuns      map[uuid.UUID]*ownedRunHistory
 	spareHeldRuns []*ownedRunHistory // see maxSpareRuns
-	rewinds       []store.Rewind
+	rewinds       []store.DatabaseRewind
 	eraCtx        context.Context // ends when the database goes back
 	endEra        context.CancelFunc
 }
@@ -81,8 +81,8 @@ func (l *rewindDetector) init() {
 	l.eraCtx, l.endEra = context.WithCancel(context.Background())
 }
 
-// timelineContext returns a context that ends with ctx, or when the database goes back.
-func (l *rewindDetector) timelineContext(ctx context.Context) (context.Context, context.CancelFunc) {
+// contextUntilRewind returns a context that ends with ctx, or when the database goes back.
+func (l *rewindDetector) contextUntilRewind(ctx context.Context) (context.Context, context.CancelFunc) {
 	l.mu.Lock()
 	era := l.eraCtx
 	l.mu.Unlock()
@@ -114,9 +114,9 @@ func (l *rewindDetector) noteReply() {
 // isLogPositionUnavailable reports whether the database does not report its position, at least not to this role.
 func isLogPositionUnavailable(err error) bool { return hasSQLState(err, "42883", "0A000", "42501") }
 
-// probeTimeline finds out whether the database reports its position. If not, a heartbeat that reads it
+// probeLogPosition finds out whether the database reports its position. If not, a heartbeat that reads it
 // would fail.
-func (s *database) probeTimeline(ctx context.Context) {
+func (s *database) probeLogPosition(ctx context.Context) {
 	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {
 		return // the next call returns the error
@@ -127,16 +127,16 @@ func (s *database) probeTimeline(ctx context.Context) {
 	s.rewindDetector.disabled = isLogPositionUnavailable(err)
 }
 
-// readPosition reads the result of wal_position.sql.
-func readPosition(res statementResults, at *logPosition) error {
+// readLogPosition reads the result of wal_position.sql.
+func readLogPosition(res statementResults, at *logPosition) error {
 	return eachRow(res, func(rows pgx.Rows) (err error) {
-		*at, err = scanPosition(rows)
+		*at, err = scanLogPosition(rows)
 		return err
 	})
 }
 
-// scanPosition scans a row of wal_position.sql. The first eight digits of a WAL file's name are the timeline.
-func scanPosition(row pgx.Row) (logPosition, error) {
+// scanLogPosition scans a row of wal_position.sql. The first eight digits of a WAL file's name are the timeline.
+func scanLogPosition(row pgx.Row) (logPosition, error) {
 	var name pgtype.Text
 	var position pgtype.Int8
 	if err := row.Scan(&name, &position); err != nil || len(name.String) < 8 {
@@ -156,14 +156,14 @@ func (s *database) detectRewindOnConn(ctx context.Context, conn *pgx.Conn) (era 
 	defer cancel()
 	for {
 		floor := l.lastPosition()
-		at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
+		at, err := scanLogPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
 		if isLogPositionUnavailable(err) {
 			return l.rewindCount.Load(), nil
 		}
 		if err != nil {
 			return 0, err
 		}
-		err = s.checkPosition(ctx, at, floor, func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
+		err = s.checkForRewind(ctx, at, floor, func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 			var batch pgx.Batch
 			fill(&batch)
 			return readAndClose(conn.SendBatch(ctx, &batch), read)
@@ -177,11 +177,11 @@ func (s *database) detectRewindOnConn(ctx context.Context, conn *pgx.Conn) (era 
 // eraKey is the key under which a connection of the user's pool keeps the era in which it was admitted.
 const eraKey = "durable.era"
 
-// checkUserConn reports whether a connection of the user's pool leads to the same timeline as the store's
+// checkUserConnTimeline reports whether a connection of the user's pool leads to the same timeline as the store's
 // own connections. It checks that when the connection is used for the first time. If the timelines
 // differ, the store opens a connection of its own, whose settings are known, and searches for
 // acknowledged checkpoints there.
-func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present bool, err error) {
+func (s *database) checkUserConnTimeline(ctx context.Context, conn *pgx.Conn) (present bool, err error) {
 	l := &s.rewindDetector
 	if l.disabled || !l.withoutPooler.Load() {
 		return true, nil
@@ -190,11 +190,11 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 	if era, known := data[s.userEraKey].(uint64); known {
 		return era == l.rewindCount.Load(), nil
 	}
-	if err := s.checkUserConnAtHome(ctx, conn); err != nil {
+	if err := s.checkUserConnOnHomeNode(ctx, conn); err != nil {
 		return false, err
 	}
 	for try := 1; ; try++ {
-		at, err := scanPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
+		at, err := scanLogPosition(conn.QueryRow(ctx, s.statements.walPosition, pgx.QueryExecModeExec))
 		if err != nil {
 			return false, s.wrapError(ctx, "look where the database is", err)
 		}
@@ -213,14 +213,14 @@ func (s *database) checkUserConn(ctx context.Context, conn *pgx.Conn) (present b
 	}
 }
 
-// isInCurrentEra reports whether the connection belongs to the current era. It returns true if that is unknown.
-func (s *database) isInCurrentEra(conn *pgx.Conn) bool {
+// wasOpenedSinceRewind reports whether the connection belongs to the current era. It returns true if that is unknown.
+func (s *database) wasOpenedSinceRewind(conn *pgx.Conn) bool {
 	own := connStateOf(conn)
 	return own == nil || own.eras[&s.rewindDetector] == s.rewindDetector.rewindCount.Load()
 }
 
-// admitConn checks where a connection leads that another store has opened, before this store uses it for the first time.
-func (s *database) admitConn(ctx context.Context, conn *pgx.Conn) error {
+// checkConnOnFirstUse checks where a connection leads that another store has opened, before this store uses it for the first time.
+func (s *database) checkConnOnFirstUse(ctx context.Context, conn *pgx.Conn) error {
 	own := connStateOf(conn)
 	if own == nil {
 		return nil
@@ -247,7 +247,7 @@ func (s *database) acquireUserConn(ctx context.Context) (*pgxpool.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		present, err := s.checkUserConn(ctx, conn.Conn())
+		present, err := s.checkUserConnTimeline(ctx, conn.Conn())
 		if err == nil && present {
 			return conn, nil
 		}
@@ -287,10 +287,10 @@ func (l *rewindDetector) advancePosition(at logPosition, floor seenPosition) {
 	}
 }
 
-// checkPosition evaluates a position that was read after floor was returned. If the database has gone back, checkPosition uses
-// ask to search for the acknowledged checkpoints. Nothing is acknowledged meanwhile, because recordAcknowledged takes l.mu. It returns
+// checkForRewind evaluates a position that was read after floor was returned. If the database has gone back, checkForRewind uses
+// ask to search for the acknowledged checkpoints. Nothing is acknowledged meanwhile, because recordAcknowledgedBatch takes l.mu. It returns
 // errRewound if the database has gone back since floor was returned: the position may be from before that, and has to be read again.
-func (s *database) checkPosition(ctx context.Context, at logPosition, floor seenPosition, ask roundTripFunc) error {
+func (s *database) checkForRewind(ctx context.Context, at logPosition, floor seenPosition, ask roundTripFunc) error {
 	l := &s.rewindDetector
 	if at.timeline == 0 {
 		return nil
@@ -306,8 +306,8 @@ func (s *database) checkPosition(ctx context.Context, at logPosition, floor seen
 	case at.timeline < was.timeline && time.Since(time.Unix(0, l.lastReplyAt.Load())) < refuseOldPrimaryFor:
 		return fmt.Errorf("%w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errOldPrimary, at, was)
 	case at.timeline != was.timeline || at.timeline == floor.timeline && at.position < floor.position:
-		rewind := store.Rewind{PositionBefore: was.String(), PositionAfter: at.String(), OwnedRuns: len(l.heldRuns)}
-		lost, err := s.findLostRuns(ctx, ask)
+		rewind := store.DatabaseRewind{PositionBefore: was.String(), PositionAfter: at.String(), OwnedRuns: len(l.heldRuns)}
+		lost, err := s.findRunsLostInRewind(ctx, ask)
 		if err != nil {
 			return err
 		}
@@ -329,7 +329,7 @@ func (s *database) checkPosition(ctx context.Context, at logPosition, floor seen
 }
 
 // takeRewinds returns the rewinds since its last call.
-func (l *rewindDetector) takeRewinds() []store.Rewind {
+func (l *rewindDetector) takeRewinds() []store.DatabaseRewind {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := l.rewinds

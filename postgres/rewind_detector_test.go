@@ -18,7 +18,7 @@ func goneBack(t *testing.T, s *database, move func(logPosition) logPosition) err
 	if was.timeline == 0 || was.position == 0 {
 		t.Fatalf("the database is at %v", was.logPosition)
 	}
-	return s.checkPositionWith(t.Context(), s.heartbeatPool, move(was.logPosition), was) // a pool without a connection
+	return s.checkForRewindOnPool(t.Context(), s.heartbeatPool, move(was.logPosition), was) // a pool without a connection
 }
 
 func earlier(p logPosition) logPosition { return logPosition{p.timeline, p.position - 1} }
@@ -26,9 +26,9 @@ func earlier(p logPosition) logPosition { return logPosition{p.timeline, p.posit
 func promoted(p logPosition) logPosition { return logPosition{p.timeline + 1, p.position + 1} }
 
 // heartbeat returns the rewinds that the next heartbeat reports.
-func heartbeat(t *testing.T, s *database) []store.Rewind {
+func heartbeat(t *testing.T, s *database) []store.DatabaseRewind {
 	t.Helper()
-	pulse, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New(), StartedAt: time.Now()}, LeaseUntil: time.Now()})
+	pulse, err := s.RenewLeases(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New(), StartedAt: time.Now()}, LeaseUntil: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 		t.Errorf("outcomes %d and %d", old.Outcome, fine.Outcome)
 	}
 	late := &store.Batch{Steps: []*store.StepWrite{fine}} // its result is from before the rewind
-	if err := s.rewindDetector.recordAcknowledged(era, late); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
+	if err := s.rewindDetector.recordAcknowledgedBatch(era, late); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
 		t.Errorf("a reply from before was used: %v", err)
 	}
 }
@@ -132,10 +132,10 @@ func TestARewindIsToldOnce(t *testing.T) {
 	s := open(t, "cache_statement")
 	floor := s.rewindDetector.lastPosition()
 	back := logPosition{floor.timeline, floor.position / 2} // before all that the test itself writes
-	if err := s.checkPositionWith(t.Context(), s.heartbeatPool, back, floor); err != nil {
+	if err := s.checkForRewindOnPool(t.Context(), s.heartbeatPool, back, floor); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.checkPositionWith(t.Context(), s.heartbeatPool, back, floor); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
+	if err := s.checkForRewindOnPool(t.Context(), s.heartbeatPool, back, floor); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
 		t.Errorf("a position that was compared with one of a former era: %v", err)
 	}
 	ahead := logPosition{floor.timeline, 2 * floor.position}
@@ -160,7 +160,7 @@ func TestARewindIsToldAfterAHeartbeatThatFails(t *testing.T) {
 		Worker: store.Worker{ID: uuid.New(), StartedAt: time.Now()}, LeaseUntil: time.Now(),
 		Leases: []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}}, // no such run
 	}
-	if _, err := s.Renew(t.Context(), h); err == nil {
+	if _, err := s.RenewLeases(t.Context(), h); err == nil {
 		t.Fatal("a heartbeat that cannot read its lost leases succeeds")
 	}
 	s.statements.leasesLost = readLost

@@ -35,7 +35,7 @@ func nextGeneration(r store.Run, continues bool, now time.Time) *store.RepairReq
 
 func repairRuns(t *testing.T, s *database, r *store.RepairRequest) {
 	t.Helper()
-	if err := s.Repair(t.Context(), r); err != nil || r.Outcome != store.Written {
+	if err := s.ApplyRepair(t.Context(), r); err != nil || r.Outcome != store.Written {
 		t.Fatalf("the repair: outcome %d, %v", r.Outcome, err)
 	}
 }
@@ -140,10 +140,10 @@ func TestANextGenerationOfAFormerEraIsNotAcknowledged(t *testing.T) {
 	if err := goneBack(t, s, earlier); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.rewindDetector.recordRepaired(era, next); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
+	if err := s.rewindDetector.recordRepairedRuns(era, next); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
 		t.Errorf("a reply from before was used: %v", err)
 	}
-	if err := s.rewindDetector.recordRepaired(era+1, next); err != nil {
+	if err := s.rewindDetector.recordRepairedRuns(era+1, next); err != nil {
 		t.Error(err)
 	}
 }
@@ -173,7 +173,7 @@ func TestATerminatedRunIsHeldNoLonger(t *testing.T) {
 		t.Fatalf("the outcomes: %d, %d, %d", b.Steps[0].Outcome, b.Receives[0].Outcome, b.Starts[0].Outcome)
 	}
 	next := nextGeneration(runs[4], true, at)
-	if err := s.Repair(t.Context(), next); err != nil || next.Outcome != store.Fenced {
+	if err := s.ApplyRepair(t.Context(), next); err != nil || next.Outcome != store.Fenced {
 		t.Fatalf("the next generation: %d, %v", next.Outcome, err)
 	}
 	if n := heldRuns(s); n != 1 {

@@ -63,13 +63,15 @@ func (s *database) Schedules(ctx context.Context, after string, limit int) (all 
 
 // ScheduleByName implements store.ScheduleStore.
 func (s *database) ScheduleByName(ctx context.Context, name string) (row *store.Schedule, err error) {
-	err = s.runBatch(ctx, s.enginePool, "read a schedule", func(batch *pgx.Batch) { batch.Queue(s.statements.scheduleByName, scheduleKey(name)...) },
+	err = s.runBatch(ctx, s.enginePool, "read a schedule", func(batch *pgx.Batch) { batch.Queue(s.statements.scheduleByName, scheduleKeyArgs(name)...) },
 		readSchedule(&row))
 	return row, err
 }
 
-// scheduleKey returns the first parameters of the statements about one schedule.
-func scheduleKey(name string) []any { return append(make([]any, 0, 10), store.ShardOfName(name), name) }
+// scheduleKeyArgs returns the first parameters of the statements about one schedule.
+func scheduleKeyArgs(name string) []any {
+	return append(make([]any, 0, 10), store.ShardOfName(name), name)
+}
 
 func scanSchedule(rows pgx.Rows) (row store.Schedule, err error) {
 	var last pgtype.UUID
@@ -106,7 +108,7 @@ func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequ
 	if u.SkipLocked {
 		lock = s.statements.scheduleTryLock
 	}
-	err := ask("lock a schedule", func(batch *pgx.Batch) { batch.Queue(lock, scheduleKey(u.Name)...) }, readSchedule(&state.Row))
+	err := ask("lock a schedule", func(batch *pgx.Batch) { batch.Queue(lock, scheduleKeyArgs(u.Name)...) }, readSchedule(&state.Row))
 	if err != nil || state.Row == nil && u.SkipLocked {
 		return err
 	}
@@ -116,21 +118,21 @@ func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequ
 		}
 	}
 	var w *store.ScheduleWrite
-	for again := true; again; again = state.AddTakenID(w) {
+	for again := true; again; again = state.NeedsReplanForTakenID(w) {
 		if w = u.Plan(state); w == nil {
 			return nil
 		}
-		if err := s.startFires(ask, w); err != nil {
+		if err := s.startScheduledRuns(ask, w); err != nil {
 			return err
 		}
-		w.PrepareForWrite(state.Row)
+		w.SetOutcomesFromStarts(state.Row)
 	}
 	if err := s.writeSchedule(ask, u, w); err != nil {
 		return err
 	}
 	if events := u.Events(w); len(events) > 0 {
 		err := ask("write events", func(batch *pgx.Batch) { batch.Queue(s.statements.eventInsert, eventInsertArgs(u.Act, events)...) },
-			func(res statementResults) error { return expectReturned(res, "events", len(events)) })
+			func(res statementResults) error { return expectReturnedRows(res, "events", len(events)) })
 		if err != nil {
 			return err
 		}
@@ -157,8 +159,8 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChangeR
 	state.FiredTimes = make(map[time.Time]bool)
 	return ask("read a schedule", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.scheduleLastRunState, store.ShardOf(row.LastRun.UUID), pgUUID(row.LastRun.UUID))
-		batch.Queue(s.statements.scheduleFiresByTime, append(scheduleKey(row.Name), newTimeArray(times))...)
-		batch.Queue(s.statements.scheduleFireBitmapsRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
+		batch.Queue(s.statements.scheduleFiresByTime, append(scheduleKeyArgs(row.Name), newTimeArray(times))...)
+		batch.Queue(s.statements.scheduleFireBitmapsRead, append(scheduleKeyArgs(row.Name), newTimeArray(hours))...)
 	}, func(res statementResults) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			return rows.Scan((*int16)(&state.LastStatus), (*int16)(&state.LastControl))
@@ -175,7 +177,7 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChangeR
 		if err != nil {
 			return err
 		}
-		folded, err := readCompactedFires(res)
+		folded, err := readCompactedScheduleFires(res)
 		for _, at := range times {
 			if hour, bit := store.BitOfFireTime(at); store.HasBit(folded[hour], bit) {
 				state.FiredTimes[at.UTC()] = true
@@ -187,7 +189,7 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChangeR
 
 // writeSchedule writes the fires and the row, and folds old fires.
 func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequest, w *store.ScheduleWrite) error {
-	key, row := scheduleKey(u.Name), &w.Row
+	key, row := scheduleKeyArgs(u.Name), &w.Row
 	if w.Delete {
 		return ask("delete a schedule", func(batch *pgx.Batch) {
 			batch.Queue(s.statements.scheduleDelete, key...)
@@ -202,7 +204,7 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChangeReque
 	}
 	queueFires := func(batch *pgx.Batch) {
 		if len(w.Fires) > 0 {
-			batch.Queue(s.statements.scheduleFireUpsert, append(key, fireArgs(w.Fires)...)...)
+			batch.Queue(s.statements.scheduleFireUpsert, append(key, scheduleFireArgs(w.Fires)...)...)
 		}
 	}
 	readFires := func(res statementResults) error {
@@ -217,7 +219,7 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChangeReque
 				return err
 			}
 		}
-		if err := s.compactFires(ask, row); err != nil {
+		if err := s.compactScheduleFires(ask, row); err != nil {
 			return err
 		}
 		queueFires, readFires = func(*pgx.Batch) {}, func(statementResults) error { return nil } // they are recorded
@@ -233,7 +235,7 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChangeReque
 	}
 	return ask("write a schedule", func(batch *pgx.Batch) {
 		queueFires(batch)
-		batch.Queue(write, append(scheduleKey(u.Name), row.State, pgTime(row.NextAt), pgTime(row.WaitingAt), lastShard,
+		batch.Queue(write, append(scheduleKeyArgs(u.Name), row.State, pgTime(row.NextAt), pgTime(row.WaitingAt), lastShard,
 			pgtype.UUID{Bytes: row.LastRun.UUID, Valid: row.LastRun.Valid}, row.Paused, row.CancelsLastRun, int32(row.FireCount))...)
 		if hints {
 			batch.Queue(s.statements.notify, notifyChannel(s.schema), "")

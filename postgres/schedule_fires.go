@@ -12,12 +12,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// ScheduleFires implements store.ScheduleStore.
-func (s *database) ScheduleFires(ctx context.Context, schedule string, before time.Time, limit int) (fires []store.ScheduleFire, err error) {
+// LatestScheduleFires implements store.ScheduleStore.
+func (s *database) LatestScheduleFires(ctx context.Context, schedule string, before time.Time, limit int) (fires []store.ScheduleFire, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read fires", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.scheduleFiresLatest, append(scheduleKey(schedule), int32(limit), pgTime(before))...)
+		batch.Queue(s.statements.scheduleFiresLatest, append(scheduleKeyArgs(schedule), int32(limit), pgTime(before))...)
 	},
-		readFires(schedule, &fires))
+		readScheduleFires(schedule, &fires))
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s *database) ScheduleFires(ctx context.Context, schedule string, before ti
 	return fires, err
 }
 
-func readFires(schedule string, fires *[]store.ScheduleFire) func(statementResults) error {
+func readScheduleFires(schedule string, fires *[]store.ScheduleFire) func(statementResults) error {
 	return func(res statementResults) error {
 		*fires = nil
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -50,8 +50,8 @@ func readFires(schedule string, fires *[]store.ScheduleFire) func(statementResul
 	}
 }
 
-// startFires inserts the runs of the fires, and sets the outcomes of their starts.
-func (s *database) startFires(ask roundTripFunc, w *store.ScheduleWrite) error {
+// startScheduledRuns inserts the runs of the fires, and sets the outcomes of their starts.
+func (s *database) startScheduledRuns(ask roundTripFunc, w *store.ScheduleWrite) error {
 	starts := w.Starts()
 	if len(starts) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (s *database) startFires(ask roundTripFunc, w *store.ScheduleWrite) error {
 		item.Outcome, item.Existing = store.Written, nil
 	}
 	if took < int64(len(starts)) {
-		left, err := s.resolveStarts(ask, b.starts)
+		left, err := s.setStartOutcomes(ask, b.starts)
 		if err == nil && len(left) > 0 {
 			err = startConflictGoneError(left[0])
 		}
@@ -83,13 +83,13 @@ func (s *database) startFires(ask roundTripFunc, w *store.ScheduleWrite) error {
 	return nil
 }
 
-// compactFires folds the fires that are not among the latest.
-func (s *database) compactFires(ask roundTripFunc, row *store.Schedule) error {
-	key := scheduleKey(row.Name)
+// compactScheduleFires folds the fires that are not among the latest.
+func (s *database) compactScheduleFires(ask roundTripFunc, row *store.Schedule) error {
+	key := scheduleKeyArgs(row.Name)
 	var old []store.ScheduleFire
 	err := ask("read old fires", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.scheduleFiresOldest, append(key, int32(store.KeptFires), int32(store.KeptFires))...)
-	}, readFires(row.Name, &old))
+		batch.Queue(s.statements.scheduleFiresToCompact, append(key, int32(store.KeptFires), int32(store.KeptFires))...)
+	}, readScheduleFires(row.Name, &old))
 	if err != nil {
 		return err
 	}
@@ -109,10 +109,10 @@ func (s *database) compactFires(ask roundTripFunc, row *store.Schedule) error {
 	}
 	var folded map[time.Time][]byte
 	err = ask("read bitmaps of past fires", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.scheduleFireBitmapsRead, append(scheduleKey(row.Name), newTimeArray(hours))...)
+		batch.Queue(s.statements.scheduleFireBitmapsRead, append(scheduleKeyArgs(row.Name), newTimeArray(hours))...)
 	},
 		func(res statementResults) (err error) {
-			folded, err = readCompactedFires(res)
+			folded, err = readCompactedScheduleFires(res)
 			return err
 		})
 	if err != nil {
@@ -128,8 +128,8 @@ func (s *database) compactFires(ask roundTripFunc, row *store.Schedule) error {
 		bits[i] = folded[hour]
 	}
 	return ask("fold fires", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.scheduleFireBitmapsUpsert, append(scheduleKey(row.Name), newTimeArray(hours), byteaArray{len(bits), func(i int) *[]byte { return &bits[i] }})...)
-		batch.Queue(s.statements.scheduleFireDelete, append(scheduleKey(row.Name), newTimeArray(times))...)
+		batch.Queue(s.statements.scheduleFireBitmapsUpsert, append(scheduleKeyArgs(row.Name), newTimeArray(hours), byteaArray{len(bits), func(i int) *[]byte { return &bits[i] }})...)
+		batch.Queue(s.statements.scheduleFireDeleteCompacted, append(scheduleKeyArgs(row.Name), newTimeArray(times))...)
 	}, func(res statementResults) error {
 		if err := eachRow(res, func(pgx.Rows) error { return nil }); err != nil {
 			return err
@@ -138,7 +138,7 @@ func (s *database) compactFires(ask roundTripFunc, row *store.Schedule) error {
 	})
 }
 
-func readCompactedFires(res statementResults) (map[time.Time][]byte, error) {
+func readCompactedScheduleFires(res statementResults) (map[time.Time][]byte, error) {
 	folded := make(map[time.Time][]byte)
 	return folded, eachRow(res, func(rows pgx.Rows) error {
 		var hour time.Time
@@ -153,14 +153,14 @@ func newTimeArray(list []time.Time) timeArray {
 	return timeArray{len(list), func(i int) *time.Time { return &list[i] }}
 }
 
-// fireArgs returns the last parameters of schedule_fire_upsert.sql.
-func fireArgs(fires []store.ScheduleFire) []any {
+// scheduleFireArgs returns the last parameters of schedule_fire_upsert.sql.
+func scheduleFireArgs(fires []store.ScheduleFire) []any {
 	n := len(fires)
 	return []any{
 		timeArray{n, func(i int) *time.Time { return &fires[i].At }},
 		timeArray{n, func(i int) *time.Time { return &fires[i].FiredAt }},
 		int2Array{n, func(i int) int16 { return int16(fires[i].Kind) }},
 		int2Array{n, func(i int) int16 { return int16(fires[i].Outcome) }},
-		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&fires[i].Run) }},
+		uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&fires[i].Run) }},
 	}
 }

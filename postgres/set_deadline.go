@@ -18,7 +18,7 @@ func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChangeReque
 	err := s.runBatch(ctx, s.enginePool, "set a deadline", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runDeadlineSet, append(append([]any{
 			store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), notifyChannel(s.schema), d.Timeout.Microseconds(),
-		}, actArgs(&d.Act)...), nullText(new(store.TimeText(d.At))))...)
+		}, actorReasonArgs(&d.Act)...), textOrNull(new(store.TimeText(d.At))))...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			d.Outcome = store.Written
@@ -31,7 +31,7 @@ func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChangeReque
 	d.Outcome = store.Fenced
 	keys := []*store.OwnershipEnd{{UUID: d.Run}}
 	return s.runBatch(ctx, s.enginePool, "read back a run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.runState, ownershipEndKeys(keys)...)
+		batch.Queue(s.statements.runState, ownershipEndIDArgs(keys)...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			d.RunState.Found = true

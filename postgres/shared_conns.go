@@ -25,14 +25,14 @@ type sharedConns struct {
 
 	userConfig    *pgxpool.Config // with which Open created the user's pool
 	parent        *sharedConns    // whose user's pool this one uses; nil: none but its own
-	noConnections connWarning
+	noConnections tooManyConnsWarning
 
 	mu        sync.Mutex
 	stores    int    // that are open
 	rewoundTo uint32 // the timeline for which the pools were last reset
 
 	heartbeats   sharedHeartbeats
-	session      sharedSession
+	session      sharedListenSession
 	presenceView sharedPresenceView // of the stores of OpenSchema
 }
 
@@ -84,7 +84,7 @@ func (sv *sharedConns) reconnectAfterRewind(was, at logPosition) {
 // the runs of many schemas, for example one for each tenant. A worker on a further schema opens no connection, and polls less
 // often while notifications arrive. OpenSchema applies the missing migrations. The stores may be closed in any order; the last one
 // closes the connections. On Citus, where schemas are on different nodes, each store has connections of its own. A pool that was
-// given to New cannot follow them, so Tx steps return an [*AwayFromHomeError] there if their schema is on another node than the
+// given to New cannot follow them, so Tx steps return an [*WrongCitusNodeError] there if their schema is on another node than the
 // one to which that pool leads.
 //
 // Of the options, WithoutMigrations and OwnedBy are allowed. Errors are those of [Open].
@@ -134,7 +134,7 @@ func (s *database) openCitusSchema(ctx context.Context, o openOptions) (*databas
 		defer s.sharedConns.release()
 		return openFromConfig(ctx, s.userConfig.Copy(), o)
 	}
-	other, err := newDatabaseWithPool(ctx, s.userPool, hostsOrNil(s.userPool.Config()), false, o)
+	other, err := newDatabaseWithPool(ctx, s.userPool, hostSelectorIfSeveral(s.userPool.Config()), false, o)
 	if err != nil {
 		s.sharedConns.release()
 		return nil, err

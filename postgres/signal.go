@@ -18,7 +18,7 @@ func signalArgs(items []*store.SignalWrite) []any {
 	return append(signalRunIDArgs(items),
 		uuidArray{n, func(i int) *uuid.UUID { return &items[i].ID }},
 		textArray{n, func(i int) *string { return &items[i].Name }},
-		textArray{n, func(i int) *string { return nullText(&items[i].Key) }},
+		textArray{n, func(i int) *string { return textOrNull(&items[i].Key) }},
 		byteaArray{n, func(i int) *[]byte { return &items[i].Payload }},
 		timeArray{n, func(i int) *time.Time { return &items[i].CreatedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].ArrivedAt }},
@@ -29,16 +29,16 @@ func signalArgs(items []*store.SignalWrite) []any {
 func (w *sortedBatch) addSignals(signals []*store.SignalWrite) {
 	w.signals = append(w.signals, signals...)
 	for _, item := range signals {
-		if item.Act.IsRecorded() {
+		if item.Act.HasActorOrReason() {
 			w.signalsByPerson++
 		}
 	}
 	if w.signalsByPerson > 0 {
 		slices.SortStableFunc(w.signals, func(l, r *store.SignalWrite) int {
 			switch {
-			case l.Act.IsRecorded() == r.Act.IsRecorded():
+			case l.Act.HasActorOrReason() == r.Act.HasActorOrReason():
 				return 0
-			case l.Act.IsRecorded():
+			case l.Act.HasActorOrReason():
 				return 1
 			}
 			return -1
@@ -68,12 +68,12 @@ func (w *sortedBatch) readInsertedSignalCount(res statementResults, took *change
 	return nil
 }
 
-// signalKeys returns the parameters of signal_not_stored_reasons.sql.
-func signalKeys(items []*store.SignalWrite) []any {
+// signalKeyArgs returns the parameters of signal_not_stored_reasons.sql.
+func signalKeyArgs(items []*store.SignalWrite) []any {
 	n := len(items)
 	return append(signalRunIDArgs(items),
 		uuidArray{n, func(i int) *uuid.UUID { return &items[i].ID }},
-		textArray{n, func(i int) *string { return nullText(&items[i].Key) }},
+		textArray{n, func(i int) *string { return textOrNull(&items[i].Key) }},
 	)
 }
 
@@ -86,12 +86,12 @@ func signalRunIDArgs(items []*store.SignalWrite) []any {
 	)
 }
 
-// resolveSignals sets the outcomes of signals, some of which were not new.
-func (s *database) resolveSignals(ask roundTripFunc, items []*store.SignalWrite) error {
-	err := s.readDurably(ask, "read back signals", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.signalNotStoredReasons, signalKeys(items)...)
+// setSignalOutcomes sets the outcomes of signals, some of which were not new.
+func (s *database) setSignalOutcomes(ask roundTripFunc, items []*store.SignalWrite) error {
+	err := s.runAndAwaitStandbys(ask, "read back signals", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.signalNotStoredReasons, signalKeyArgs(items)...)
 	}, func(res statementResults) error {
-		return eachRow(res, func(rows pgx.Rows) error { return resolveSignal(rows, items) })
+		return eachRow(res, func(rows pgx.Rows) error { return setSignalOutcome(rows, items) })
 	})
 	if err != nil {
 		return err
@@ -104,8 +104,8 @@ func (s *database) resolveSignals(ask roundTripFunc, items []*store.SignalWrite)
 	return nil
 }
 
-// resolveSignal sets the outcome of one signal according to its row of signal_not_stored_reasons.sql.
-func resolveSignal(rows pgx.Rows, items []*store.SignalWrite) error {
+// setSignalOutcome sets the outcome of one signal according to its row of signal_not_stored_reasons.sql.
+func setSignalOutcome(rows pgx.Rows, items []*store.SignalWrite) error {
 	var ordinal int64
 	var status, control pgtype.Int2
 	var epoch store.Epoch
@@ -119,7 +119,7 @@ func resolveSignal(rows pgx.Rows, items []*store.SignalWrite) error {
 	}
 	item := items[ordinal-1]
 	item.Outcome, item.Existing = 0, nil
-	item.RunState = runState(status, epoch, control)
+	item.RunState = runStateFromColumns(status, epoch, control)
 	switch {
 	case own:
 		item.Outcome = store.Written

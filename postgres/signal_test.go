@@ -221,14 +221,14 @@ func TestSignalInTx(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // the second is a repeated call
-				if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: run.Name}, sent); err != nil {
+				if err := s.signalInTx(t.Context(), tx, store.RunRef{UUIDOrName: run.Name}, sent); err != nil {
 					t.Fatal(err)
 				}
 				if sent.Outcome != store.Written || sent.Run != run.UUID {
 					t.Errorf("outcome %d", sent.Outcome)
 				}
 			}
-			if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: "nobody"}, lost); err != nil || lost.Outcome != store.Fenced || lost.RunState.Found {
+			if err := s.signalInTx(t.Context(), tx, store.RunRef{UUIDOrName: "nobody"}, lost); err != nil || lost.Outcome != store.Fenced || lost.RunState.Found {
 				t.Errorf("to nobody: outcome %d, %v", lost.Outcome, err)
 			}
 			if keep {
@@ -258,7 +258,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
-	if err := s.signalIn(t.Context(), tx, store.RunRef{UUIDOrName: run.Name}, signal(uuid.Nil, "go", "1", at)); err != nil {
+	if err := s.signalInTx(t.Context(), tx, store.RunRef{UUIDOrName: run.Name}, signal(uuid.Nil, "go", "1", at)); err != nil {
 		t.Fatal(err)
 	}
 	waits, neighbour := receive(run.UUID, "wait", "go", at), signal(other.UUID, "go", "2", at)
@@ -272,7 +272,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 	park := &store.OwnershipEnd{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}
 	for name, c := range map[string]struct {
 		batch   *store.Batch
-		outcome *store.Outcome
+		outcome *store.WriteOutcome
 	}{
 		"receive": {&store.Batch{Receives: []*store.ReceiveWrite{waits}}, &waits.Outcome},
 		"child":   {&store.Batch{Starts: []*store.StartWrite{child}, Steps: []*store.StepWrite{mark}}, &child.Outcome},

@@ -71,11 +71,11 @@ func (w *sortedBatch) addBatch(b *store.Batch) {
 		w.allFinish = w.allFinish && item.Status.IsTerminal() && !item.HasFailed() && !item.EndedAt.IsZero()
 	}
 	w.collectWakes()
-	w.collectLocks()
+	w.collectRunsToLock()
 }
 
-// collectLocks sets the runs to lock first. There are none if the batch changes only its own rows.
-func (w *sortedBatch) collectLocks() {
+// collectRunsToLock sets the runs to lock first. There are none if the batch changes only its own rows.
+func (w *sortedBatch) collectRunsToLock() {
 	for _, item := range w.starts {
 		if item.Run.Parent.Valid {
 			w.runsToLock = append(w.runsToLock, item.Run.Parent.UUID)

@@ -21,12 +21,12 @@ func TestATransactionThatStandsStillLosesItsLocks(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() {
 		stopped <- s.tryTransaction(t.Context(), "order", controlLockTimeout, func(ask roundTripFunc) error {
-			if _, err := s.lockTree(ask, []uuid.UUID{run.UUID}); err != nil {
+			if _, err := s.lockRunTree(ask, []uuid.UUID{run.UUID}); err != nil {
 				return err
 			}
 			close(locked)
 			<-over // as after SIGSTOP
-			_, err := s.lockTree(ask, []uuid.UUID{run.UUID})
+			_, err := s.lockRunTree(ask, []uuid.UUID{run.UUID})
 			return err
 		})
 	}()
@@ -35,7 +35,7 @@ func TestATransactionThatStandsStillLosesItsLocks(t *testing.T) {
 	defer cancel()
 	err := store.ErrLocked
 	for errors.Is(err, store.ErrLocked) && ctx.Err() == nil { // each try waits for a lock timeout
-		err = s.Control(ctx, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: now(t, s)})
+		err = s.ControlRuns(ctx, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: now(t, s)})
 	}
 	close(over)
 	if err != nil {

@@ -20,36 +20,36 @@ func startArgs(items []*store.StartWrite) []any {
 		textArray{n, func(i int) *string { return &items[i].Run.Queue }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Run.Status) }},
 		epochArray{n, func(i int) store.Epoch { return items[i].Run.Epoch }},
-		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Owner) }},
+		uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&items[i].Run.Owner) }},
 		byteaArray{n, func(i int) *[]byte { return &items[i].Run.Input }},
 		textArray{n, func(i int) *string { return &items[i].Run.Trace }},
 		timeArray{n, func(i int) *time.Time { return &items[i].Run.CreatedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].Run.StartedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].Run.WakeAt }},
-		timeArray{n, func(i int) *time.Time { return &items[i].Run.Deadline }}.orNull(),
+		timeArray{n, func(i int) *time.Time { return &items[i].Run.Deadline }}.nullIfAllZero(),
 		boolArray{n, func(i int) bool { return items[i].Run.Detached }},
 		int8Array{n, func(i int) int64 { return int64(items[i].Run.ClaimLane()) }},
 		int2Array{n, func(i int) int16 { return items[i].Run.Priority }},
-		int8Array{n, func(i int) int64 { return items[i].Timeout.Microseconds() }}.orNull(),
+		int8Array{n, func(i int) int64 { return items[i].Timeout.Microseconds() }}.nullIfAllZero(),
 	)
 }
 
-// startValues returns the parameters of run_insert_one.sql, in the order of startArgs.
-func startValues(w *store.StartWrite) []any {
+// runInsertOneArgs returns the parameters of run_insert_one.sql, in the order of startArgs.
+func runInsertOneArgs(w *store.StartWrite) []any {
 	r := &w.Run
 	return []any{
 		store.ShardOf(r.UUID), (*uuidValue)(&r.UUID), (*nullableText)(&r.Name), (*nullableText)(&r.Workflow), (*nullableText)(&r.Version),
-		(*nullableText)(&r.Queue), int16(r.Status), r.Epoch.Number(), pgNullUUID(r.Owner), payloadOrNull(&r.Input), (*nullableText)(&r.Trace),
+		(*nullableText)(&r.Queue), int16(r.Status), r.Epoch.EncodeInt64(), pgNullUUID(r.Owner), payloadOrNull(&r.Input), (*nullableText)(&r.Trace),
 		timeOrNull(&r.CreatedAt), timeOrNull(&r.StartedAt), timeOrNull(&r.WakeAt), timeOrNull(&r.Deadline),
 		r.Detached, int64(r.ClaimLane()), r.Priority, timeoutOrNull(w.Timeout),
 	}
 }
 
-// startAnyArgs returns the parameters of run_insert_any.sql.
-func startAnyArgs(items []*store.StartWrite, tags []runTag) []any {
+// runInsertAnyArgs returns the parameters of run_insert_any.sql.
+func runInsertAnyArgs(items []*store.StartWrite, tags []runTag) []any {
 	n := len(items)
 	return append(append(startArgs(items),
-		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+		uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&items[i].Run.Parent) }},
 		epochArray{n, func(i int) store.Epoch { return items[i].ParentEpoch }},
 	), tagArgs(tags)...)
 }
@@ -58,7 +58,7 @@ func startAnyArgs(items []*store.StartWrite, tags []runTag) []any {
 func startWithPlaceArgs(items []*store.StartWrite, tags []runTag, placed []*store.StartWrite) []any {
 	n := len(placed)
 	args := append(append(startArgs(items),
-		uuidArray{len(items), func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+		uuidArray{len(items), func(i int) *uuid.UUID { return uuidOrNull(&items[i].Run.Parent) }},
 		epochArray{len(items), func(i int) store.Epoch { return items[i].ParentEpoch }},
 		int2Array{len(items), func(i int) int16 { return int16(items[i].Run.Control) }},
 	), tagArgs(tags)...)
@@ -74,22 +74,22 @@ func startWithPlaceArgs(items []*store.StartWrite, tags []runTag, placed []*stor
 	)
 }
 
-// startKeys returns the parameters of run_by_name.sql.
-func startKeys(items []*store.StartWrite) []any {
+// startNameArgs returns the parameters of run_by_name.sql.
+func startNameArgs(items []*store.StartWrite) []any {
 	n := len(items)
 	return []any{
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
-		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+		uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&items[i].Run.Parent) }},
 		textArray{n, func(i int) *string { return &items[i].Run.Name }},
 	}
 }
 
-// parentKeys returns the parameters of states_of_parents.sql. The parent of a root is NULL.
-func parentKeys(items []*store.StartWrite) []any {
+// parentIDArgs returns the parameters of states_of_parents.sql. The parent of a root is NULL.
+func parentIDArgs(items []*store.StartWrite) []any {
 	n := len(items)
 	return []any{
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
-		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+		uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&items[i].Run.Parent) }},
 	}
 }
 
@@ -97,34 +97,34 @@ func parentKeys(items []*store.StartWrite) []any {
 // write, a request to pause or cancel its run prevents the write.
 func stepArgs(items []*store.StepWrite, anyway func(*store.StepWrite) bool) []any {
 	n := len(items)
-	return append(stepKeys(items),
+	return append(stepKeyArgs(items),
 		int2Array{n, func(i int) int16 { return int16(items[i].Step.Kind) }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Step.Status) }},
 		int4Array{n, func(i int) int32 { return items[i].Step.Attempt }},
 		epochArray{n, func(i int) store.Epoch { return items[i].Step.Epoch }},
 		byteaArray{n, func(i int) *[]byte { return &items[i].Step.Output }},
-		byteaArray{n, func(i int) *[]byte { return &items[i].Step.Error }}.orNull(),
+		byteaArray{n, func(i int) *[]byte { return &items[i].Step.Error }}.nullIfAllZero(),
 		timeArray{n, func(i int) *time.Time { return &items[i].Step.StartedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].Step.EndedAt }},
-		timeArray{n, func(i int) *time.Time { return &items[i].Step.NextAt }}.orNull(),
-		boolArray{n, func(i int) bool { return anyway(items[i]) }}.orNull(),
+		timeArray{n, func(i int) *time.Time { return &items[i].Step.NextAt }}.nullIfAllZero(),
+		boolArray{n, func(i int) bool { return anyway(items[i]) }}.nullIfAllZero(),
 		int4Array{n, func(i int) int32 { return items[i].Step.Seq }},
-		byteaArray{n, func(i int) *[]byte { return &items[i].Step.Failures }}.orNull(),
+		byteaArray{n, func(i int) *[]byte { return &items[i].Step.Failures }}.nullIfAllZero(),
 	)
 }
 
-// stepValues returns the parameters of step_insert_one.sql, in the order of stepArgs.
-func stepValues(w *store.StepWrite, anyway bool) []any {
+// stepInsertOneArgs returns the parameters of step_insert_one.sql, in the order of stepArgs.
+func stepInsertOneArgs(w *store.StepWrite, anyway bool) []any {
 	s := &w.Step
 	return []any{
-		store.ShardOf(s.Run), (*uuidValue)(&s.Run), (*nullableText)(&s.Name), int16(s.Kind), int16(s.Status), s.Attempt, s.Epoch.Number(),
+		store.ShardOf(s.Run), (*uuidValue)(&s.Run), (*nullableText)(&s.Name), int16(s.Kind), int16(s.Status), s.Attempt, s.Epoch.EncodeInt64(),
 		payloadOrNull(&s.Output), payloadOrNull(&s.Error), timeOrNull(&s.StartedAt), timeOrNull(&s.EndedAt), timeOrNull(&s.NextAt),
 		anyway, s.Seq, payloadOrNull(&s.Failures),
 	}
 }
 
-// stepKeys returns the parameters of step_not_written_reasons.sql.
-func stepKeys(items []*store.StepWrite) []any {
+// stepKeyArgs returns the parameters of step_not_written_reasons.sql.
+func stepKeyArgs(items []*store.StepWrite) []any {
 	n := len(items)
 	return append(make([]any, 0, 15),
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Step.Run) }},
@@ -136,7 +136,7 @@ func stepKeys(items []*store.StepWrite) []any {
 // singleStepArgs returns the first parameters of tx_step_checkpoint.sql and signal_receive.sql.
 func singleStepArgs(w *store.Step) []any {
 	return []any{
-		store.ShardOf(w.Run), pgUUID(w.Run), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch.Number(),
+		store.ShardOf(w.Run), pgUUID(w.Run), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch.EncodeInt64(),
 		w.Output, w.Error, pgTime(w.StartedAt), pgTime(w.EndedAt), pgTime(w.NextAt), w.Seq,
 	}
 }
@@ -144,22 +144,22 @@ func singleStepArgs(w *store.Step) []any {
 // runFinishArgs returns the parameters of run_finish.sql, which are the first ones of run_end_ownership.sql.
 func runFinishArgs(items []*store.OwnershipEnd) []any {
 	n := len(items)
-	return append(ownershipEndKeys(items),
+	return append(ownershipEndIDArgs(items),
 		epochArray{n, func(i int) store.Epoch { return items[i].Epoch }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Status) }},
 		byteaArray{n, func(i int) *[]byte { return &items[i].Output }},
 		byteaArray{n, func(i int) *[]byte { return &items[i].Error }},
-		textArray{n, func(i int) *string { return nullText(&items[i].Reason) }},
-		textArray{n, func(i int) *string { return nullText(&items[i].Trace) }},
+		textArray{n, func(i int) *string { return textOrNull(&items[i].Reason) }},
+		textArray{n, func(i int) *string { return textOrNull(&items[i].Trace) }},
 		timeArray{n, func(i int) *time.Time { return &items[i].EndedAt }},
 	)
 }
 
-// runFinishValues returns the parameters of run_finish_one.sql, in the order of runFinishArgs.
-func runFinishValues(w *store.OwnershipEnd) []any {
+// runFinishOneArgs returns the parameters of run_finish_one.sql, in the order of runFinishArgs.
+func runFinishOneArgs(w *store.OwnershipEnd) []any {
 	return []any{
-		store.ShardOf(w.UUID), (*uuidValue)(&w.UUID), w.Epoch.Number(), int16(w.Status), payloadOrNull(&w.Output), payloadOrNull(&w.Error),
-		nullText(&w.Reason), nullText(&w.Trace), timeOrNull(&w.EndedAt),
+		store.ShardOf(w.UUID), (*uuidValue)(&w.UUID), w.Epoch.EncodeInt64(), int16(w.Status), payloadOrNull(&w.Output), payloadOrNull(&w.Error),
+		textOrNull(&w.Reason), textOrNull(&w.Trace), timeOrNull(&w.EndedAt),
 	}
 }
 
@@ -169,13 +169,13 @@ func ownershipEndArgs(items []*store.OwnershipEnd) []any {
 	return append(runFinishArgs(items),
 		timeArray{n, func(i int) *time.Time { return &items[i].WakeAt }},
 		timeArray{n, func(i int) *time.Time { return ownershipEndTime(items[i]) }},
-		textArray{n, func(i int) *string { return failureText(items[i], &items[i].FailedStep) }},
-		textArray{n, func(i int) *string { return failureText(items[i], &items[i].FailedType) }},
+		textArray{n, func(i int) *string { return textIfFailed(items[i], &items[i].FailedStep) }},
+		textArray{n, func(i int) *string { return textIfFailed(items[i], &items[i].FailedType) }},
 	)
 }
 
-// failureText returns a text of a run's failure, and nil if the run has not failed.
-func failureText(w *store.OwnershipEnd, text *string) *string {
+// textIfFailed returns a text of a run's failure, and nil if the run has not failed.
+func textIfFailed(w *store.OwnershipEnd, text *string) *string {
 	if w.HasFailed() {
 		return text
 	}
@@ -193,8 +193,8 @@ func ownershipEndTime(w *store.OwnershipEnd) *time.Time {
 	return &now
 }
 
-// ownershipEndKeys returns the parameters of run_state.sql.
-func ownershipEndKeys(items []*store.OwnershipEnd) []any {
+// ownershipEndIDArgs returns the parameters of run_state.sql.
+func ownershipEndIDArgs(items []*store.OwnershipEnd) []any {
 	n := len(items)
 	return append(make([]any, 0, 12),
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].UUID) }},

@@ -38,7 +38,7 @@ func tagArgs(items []runTag) []any {
 }
 
 // SetTags implements store.Store.
-func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch, by store.Act) (bool, error) {
+func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch, by store.ActorAndReason) (bool, error) {
 	found := false
 	last := make(map[string]string, len(tags))
 	for _, tag := range tags {
@@ -55,13 +55,13 @@ func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag,
 	}
 	n := len(keys)
 	// The commit must wait even if nothing was written, because the tags to remove were removed before.
-	err := s.readDurably(s.roundTripOnEnginePool(ctx), "tag", func(batch *pgx.Batch) {
+	err := s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), "tag", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.tagSet, append(append([]any{
 			store.ShardOf(run), pgUUID(run),
 			textArray{n, func(i int) *string { return &keys[i] }},
 			textArray{n, func(i int) *string { return &values[i] }},
-			epoch.Number(),
-		}, actArgs(&by)...), store.TagsText(tags))...)
+			epoch.EncodeInt64(),
+		}, actorReasonArgs(&by)...), store.TagsText(tags))...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&found) })
 	})

@@ -108,10 +108,10 @@ func (s *database) transact(ctx context.Context, what string, opts transactionOp
 	if !committed {
 		err = checkCommitted(conn.Exec(ctx, commitSQL))
 	}
-	if err == nil && takeUnreplicatedCommit(pg) {
+	if err == nil && wasCommitUnreplicated(pg) {
 		err = errUnreplicated
 	}
-	if err == nil && !s.isInCurrentEra(conn.Conn()) {
+	if err == nil && !s.wasOpenedSinceRewind(conn.Conn()) {
 		err = errRewound
 	}
 	return s.wrapError(ctx, what, err)

@@ -47,17 +47,17 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pg
 // durable.ErrInvalidConfig if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.StartWrite) error {
-		own, err := checkedDatabaseOf(s, tx)
+		own, err := databaseForTx(s, tx)
 		if err != nil {
 			return err
 		}
-		return endedTxError(own.startIn(ctx, tx, starts))
-	}, func(ctx context.Context, s store.Store, c *store.FoldChangeRequest) error {
-		own, err := checkedDatabaseOf(s, tx)
+		return endedTxError(own.startRunsInTx(ctx, tx, starts))
+	}, func(ctx context.Context, s store.Store, c *store.StartKeyChangeRequest) error {
+		own, err := databaseForTx(s, tx)
 		if err != nil {
 			return err
 		}
-		return endedTxError(own.foldIn(ctx, tx, c))
+		return endedTxError(own.changeStartKeyInTx(ctx, tx, c))
 	})
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
@@ -68,11 +68,11 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 // ended.
 func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {
-		own, err := checkedDatabaseOf(s, tx)
+		own, err := databaseForTx(s, tx)
 		if err != nil {
 			return err
 		}
-		return endedTxError(own.signalIn(ctx, tx, to, signal))
+		return endedTxError(own.signalInTx(ctx, tx, to, signal))
 	})
 	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
 }
@@ -89,8 +89,8 @@ func endedTxError(err error) error {
 	return err
 }
 
-// checkedDatabaseOf returns the database for a call in the caller's transaction tx.
-func checkedDatabaseOf(s store.Store, tx pgx.Tx) (*database, error) {
+// databaseForTx returns the database for a call in the caller's transaction tx.
+func databaseForTx(s store.Store, tx pgx.Tx) (*database, error) {
 	own, err := databaseOf(s)
 	if err == nil && tx == nil {
 		return nil, errNoTransaction
@@ -146,7 +146,7 @@ func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(
 			return err
 		}, before)
 		if err == nil {
-			err = s.rewindDetector.recordAcknowledged(era, &store.Batch{Steps: []*store.StepWrite{w}})
+			err = s.rewindDetector.recordAcknowledgedBatch(era, &store.Batch{Steps: []*store.StepWrite{w}})
 			sent = sent || err != nil
 		} else if reply, ok := errors.AsType[*ambiguousCommitError](err); ok {
 			sent, err = true, reply.error
@@ -154,7 +154,7 @@ func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(
 		if err == nil || its || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) || ctx.Err() != nil {
 			return sent, err
 		}
-		if mayFailEachTime(err) {
+		if mayFailOnEveryRetry(err) {
 			doubts++
 		}
 		if before = err; doubts >= maxAmbiguousTries || !sleepJittered(ctx, wait) {
@@ -169,9 +169,9 @@ type ambiguousCommitError struct{ error }
 // Unwrap returns the error of the COMMIT.
 func (e *ambiguousCommitError) Unwrap() error { return e.error }
 
-// commitStep commits a transaction that has written its checkpoint. It waits for the reply even if ctx
+// commitTxStep commits a transaction that has written its checkpoint. It waits for the reply even if ctx
 // ends, because a COMMIT that was sent cannot be withdrawn.
-func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
+func (s *database) commitTxStep(ctx context.Context, tx pgx.Tx) error {
 	if ctx.Err() != nil {
 		return s.wrapError(ctx, "commit", ctx.Err())
 	}
@@ -181,13 +181,13 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 	err := tx.Commit(tracked)
 	left := landed()
 	if err == nil {
-		if takeUnreplicatedCommit(tx.Conn().PgConn()) {
+		if wasCommitUnreplicated(tx.Conn().PgConn()) {
 			return &ambiguousCommitError{s.wrapError(lasting, "commit", errUnreplicated)}
 		}
 		return nil
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.SeverityUnlocalized == "ERROR" {
-		if !mayPassOnRetry(pg) { // a deferred constraint or trigger of the user
+		if !maySucceedOnRetry(pg) { // a deferred constraint or trigger of the user
 			return fmt.Errorf("postgres: commit: %w: %w", store.ErrBadData, err)
 		}
 		return s.wrapError(lasting, "commit", err)
@@ -210,7 +210,7 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 		era := s.rewindDetector.rewindCount.Load()
 		failed := s.executeTxStepOnce(lasting, w, nil, err)
 		if failed == nil {
-			failed = s.rewindDetector.recordAcknowledged(era, &store.Batch{Steps: []*store.StepWrite{w}})
+			failed = s.rewindDetector.recordAcknowledgedBatch(era, &store.Batch{Steps: []*store.StepWrite{w}})
 		}
 		switch {
 		case failed == nil:
@@ -231,9 +231,9 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 // errCommitWithoutEffect rolls back the transaction of resolveLostCommit: the checkpoint did not exist.
 var errCommitWithoutEffect = errors.New("the COMMIT did not take effect")
 
-// mayFailEachTime reports whether a transaction may end with this error each time: by a timeout of the user, a
+// mayFailOnEveryRetry reports whether a transaction may end with this error each time: by a timeout of the user, a
 // lock of another transaction, or a statement that the server has forgotten.
-func mayFailEachTime(err error) bool {
+func mayFailOnEveryRetry(err error) bool {
 	return hasSQLState(err, "57014", "55P03", "26000", "0A000") || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
@@ -253,13 +253,13 @@ func sleepJittered(ctx context.Context, wait time.Duration) bool {
 // was lost. Any other error is the function's own.
 func wasRolledBack(ctx context.Context, tx pgx.Tx, err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && mayPassOnRetry(pg) || ctx.Err() == nil && tx.Conn().IsClosed() || errors.Is(context.Cause(ctx), errHostChanged)
+	return errors.As(err, &pg) && maySucceedOnRetry(pg) || ctx.Err() == nil && tx.Conn().IsClosed() || errors.Is(context.Cause(ctx), errHostChanged)
 }
 
-// mayPassOnRetry reports whether the error of a user's statement may disappear when the transaction is retried.
+// maySucceedOnRetry reports whether the error of a user's statement may disappear when the transaction is retried.
 // storeErrorOfState judges the engine's own statements; there, for example, an existing key only means that the
 // first copy of a start is still committing.
-func mayPassOnRetry(err *pgconn.PgError) bool {
+func maySucceedOnRetry(err *pgconn.PgError) bool {
 	switch err.Code {
 	case "23505", stateAbortedTx, stateReadOnly: // stateReadOnly: the function made its transaction read-only
 		return false
@@ -271,8 +271,8 @@ func mayPassOnRetry(err *pgconn.PgError) bool {
 	return storeErrorOfState(err.Code) == store.ErrUnavailable && !strings.HasPrefix(err.Code, "55")
 }
 
-// misuseError returns the error for a function that misused its transaction, or nil if err has another cause.
-func misuseError(err error) error {
+// txMisuseError returns the error for a function that misused its transaction, or nil if err has another cause.
+func txMisuseError(err error) error {
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed):
 		return errEndedItself
@@ -330,7 +330,7 @@ func (s *database) executeTxStepOnce(ctx context.Context, w *store.StepWrite, wo
 	if hasSQLState(before, "40001") {
 		// At REPEATABLE READ and above, a renewal of the lease after the first statement makes each try
 		// of a long function fail. If the first statement locks the run, the lease is not renewed.
-		if _, err := tx.Exec(ctx, s.statements.txStepRunLock, store.ShardOf(w.Step.Run), pgUUID(w.Step.Run), w.Step.Epoch.Number()); err != nil {
+		if _, err := tx.Exec(ctx, s.statements.txStepRunLock, store.ShardOf(w.Step.Run), pgUUID(w.Step.Run), w.Step.Epoch.EncodeInt64()); err != nil {
 			return s.wrapError(ctx, "hold the run", err)
 		}
 	}
@@ -343,7 +343,7 @@ func (s *database) executeTxStepOnce(ctx context.Context, w *store.StepWrite, wo
 		}
 	}
 	if err := s.writeStepInTx(ctx, tx, w, true); err != nil {
-		if misuse := misuseError(err); misuse != nil {
+		if misuse := txMisuseError(err); misuse != nil {
 			return misuse
 		}
 		return err
@@ -357,5 +357,5 @@ func (s *database) executeTxStepOnce(ctx context.Context, w *store.StepWrite, wo
 	if work == nil {
 		return errCommitWithoutEffect
 	}
-	return s.commitStep(ctx, tx)
+	return s.commitTxStep(ctx, tx)
 }

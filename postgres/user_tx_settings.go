@@ -8,17 +8,17 @@ import (
 
 // roundTripInUserTx returns a roundTripFunc that uses a transaction of the user. The session's settings stay as they are for the
 // user's own statements. The statements of durable qualify all names, so they do not depend on the search_path. If the session
-// would send text or values in another form than durable uses, they are executed between user_tx_settings.sql and
+// would send text or values in another form than durable uses, they are executed between user_tx_set_settings.sql and
 // user_tx_restore_settings.sql.
 func (s *database) roundTripInUserTx(ctx context.Context, tx pgx.Tx) roundTripFunc {
-	registerColumns(tx.Conn().TypeMap())
+	registerParameterTypes(tx.Conn().TypeMap())
 	ask := s.roundTripInTx(ctx, tx)
 	if sendsBinaryUTF8(tx.Conn()) {
 		return ask
 	}
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return ask(what, func(batch *pgx.Batch) {
-			batch.Queue(s.statements.userTxSettings)
+			batch.Queue(s.statements.userTxSetSettings)
 			fill(batch)
 			batch.Queue(s.statements.userTxRestoreSettings)
 		}, func(res statementResults) error {

@@ -68,26 +68,28 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 	placed := pending(at)
 	placed.Admission = store.AdmissionPending
 	for range 2 { // the second time everything exists
-		in(func(tx pgx.Tx) error { return s.startIn(ctx, tx, []*store.StartWrite{{Run: plain}}) })
-		in(func(tx pgx.Tx) error { return s.startIn(ctx, tx, []*store.StartWrite{{Run: first}, {Run: second}}) })
+		in(func(tx pgx.Tx) error { return s.startRunsInTx(ctx, tx, []*store.StartWrite{{Run: plain}}) })
 		in(func(tx pgx.Tx) error {
-			return s.startIn(ctx, tx, []*store.StartWrite{{Run: tagged, Tags: []store.Tag{{Key: "shop.kind", Value: "book"}}}})
+			return s.startRunsInTx(ctx, tx, []*store.StartWrite{{Run: first}, {Run: second}})
+		})
+		in(func(tx pgx.Tx) error {
+			return s.startRunsInTx(ctx, tx, []*store.StartWrite{{Run: tagged, Tags: []store.Tag{{Key: "shop.kind", Value: "book"}}}})
 		})
 		in(func(tx pgx.Tx) error {
 			place := &store.QueuePlace{Run: placed.UUID, Queue: placed.Queue, Weight: 1, Root: true, State: store.PlaceNotArrived}
-			return s.startIn(ctx, tx, []*store.StartWrite{{Run: placed, Place: place}})
+			return s.startRunsInTx(ctx, tx, []*store.StartWrite{{Run: placed, Place: place}})
 		})
 		in(func(tx pgx.Tx) error {
 			sent := signal(owned.UUID, "go", "1", at)
 			sent.Key = "once"
-			return s.signalIn(ctx, tx, store.RunRef{UUIDOrName: owned.Name}, sent)
+			return s.signalInTx(ctx, tx, store.RunRef{UUIDOrName: owned.Name}, sent)
 		})
 		in(func(tx pgx.Tx) error {
-			return s.foldIn(ctx, tx, &store.FoldChangeRequest{
-				Key: store.FoldKey{Workflow: "w", Key: "k", Kind: store.FoldSingleton}, Name: plain.Name,
-				RunsToRead: func(*store.Fold) []uuid.UUID { return []uuid.UUID{owned.UUID} },
-				Plan: func(store.FoldSnapshot) *store.FoldWrite {
-					return &store.FoldWrite{Row: store.Fold{CheckAt: at, State: []byte("{}")}, Start: &store.StartWrite{Run: pending(at)}}
+			return s.changeStartKeyInTx(ctx, tx, &store.StartKeyChangeRequest{
+				Key: store.StartKey{Workflow: "w", Key: "k", Kind: store.StartKeySingleton}, Name: plain.Name,
+				RunsToRead: func(*store.StartKeyRow) []uuid.UUID { return []uuid.UUID{owned.UUID} },
+				Plan: func(store.StartKeySnapshot) *store.StartKeyWrite {
+					return &store.StartKeyWrite{Row: store.StartKeyRow{CheckAt: at, State: []byte("{}")}, Start: &store.StartWrite{Run: pending(at)}}
 				},
 			})
 		})
@@ -117,7 +119,7 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 		if runs && !says {
 			t.Errorf("%s runs in users' transactions: say so in its head, and qualify every name", e.Name())
 		}
-		if says && !runs && e.Name() != "engine_settings.sql" {
+		if says && !runs && e.Name() != "set_engine_session_settings.sql" {
 			t.Errorf("%s does not run in users' transactions here, and says so", e.Name())
 		}
 	}

@@ -35,13 +35,13 @@ func (w *sortedBatch) collectWakes() {
 	}
 }
 
-// countArgs returns the parameters of run_count_child_ends.sql, except the channel.
-func countArgs(items []wakeReason) []any {
+// childEndCountArgs returns the parameters of child_ends_count_and_wake_parents.sql, except the channel.
+func childEndCountArgs(items []wakeReason) []any {
 	n := len(items)
 	return append(make([]any, 0, 6),
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
 		uuidArray{n, func(i int) *uuid.UUID { return &items[i].run }},
-		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].child) }},
+		uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&items[i].child) }},
 		textArray{n, func(i int) *string { return &items[i].countedBy }},
 		timeArray{n, func(i int) *time.Time { return &items[i].at }},
 	)
@@ -53,15 +53,15 @@ func wakeArgs(items []wakeReason) []any {
 	return append(make([]any, 0, 6),
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
 		uuidArray{n, func(i int) *uuid.UUID { return &items[i].run }},
-		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].child) }},
-		uuidArray{n, func(i int) *uuid.UUID { return nullUUID(&items[i].signal) }},
+		uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&items[i].child) }},
+		uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&items[i].signal) }},
 		timeArray{n, func(i int) *time.Time { return &items[i].at }},
 	)
 }
 
-// lockArgs returns the parameters of runs_lock_for_batch.sql, and the first ones of other statements for several
+// runIDArgs returns the parameters of runs_lock_for_batch.sql, and the first ones of other statements for several
 // runs.
-func lockArgs(runs []uuid.UUID) []any {
+func runIDArgs(runs []uuid.UUID) []any {
 	return append(make([]any, 0, 3),
 		int2Array{len(runs), func(i int) int16 { return store.ShardOf(runs[i]) }},
 		newUUIDArray(runs),

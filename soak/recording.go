@@ -39,7 +39,7 @@ func (s *recordingStore) Commit(ctx context.Context, b *store.Batch) error {
 
 // writes returns the writes of a batch that an epoch guards.
 func writes(b *store.Batch) (all []write) {
-	step := func(s *store.Step, o store.Outcome) {
+	step := func(s *store.Step, o store.WriteOutcome) {
 		all = append(all, write{
 			Run: s.Run.String(), Epoch: s.Epoch.Count, Nonce: s.Epoch.Nonce, What: fmt.Sprintf("%s %v %d", naming.Display(s.Name), s.Status, s.Attempt), Outcome: outcomes[o],
 		})
@@ -61,11 +61,11 @@ const (
 	fenced  = "fenced"
 )
 
-var outcomes = map[store.Outcome]string{store.Written: written, store.Adopted: "adopted", store.Fenced: fenced, store.Locked: "locked"}
+var outcomes = map[store.WriteOutcome]string{store.Written: written, store.Adopted: "adopted", store.Fenced: fenced, store.Locked: "locked"}
 
-// Permits implements store.Store.
-func (s *recordingStore) Permits(ctx context.Context, b *store.PermitBatch) error {
-	if err := s.Store.Permits(ctx, b); err != nil {
+// GrantAndReturnPermits implements store.Store.
+func (s *recordingStore) GrantAndReturnPermits(ctx context.Context, b *store.PermitBatch) error {
+	if err := s.Store.GrantAndReturnPermits(ctx, b); err != nil {
 		return err
 	}
 	for _, a := range b.Requests {
@@ -76,18 +76,18 @@ func (s *recordingStore) Permits(ctx context.Context, b *store.PermitBatch) erro
 	return nil
 }
 
-// Admit implements store.Store.
-func (s *recordingStore) Admit(ctx context.Context, a *store.AdmissionRequest) error {
-	err := s.Store.Admit(ctx, a)
+// AdmitRuns implements store.Store.
+func (s *recordingStore) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
+	err := s.Store.AdmitRuns(ctx, a)
 	if err == nil && a.Admitted > 0 {
 		s.ledger.add(entry{Kind: kindAdmitted, Step: a.Queue, Attempt: a.Admitted, Value: a.AdmittedAt.Format(time.RFC3339Nano)})
 	}
 	return err
 }
 
-// Renew implements store.Store.
-func (s *recordingStore) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
-	r, err := s.Store.Renew(ctx, h)
+// RenewLeases implements store.Store.
+func (s *recordingStore) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+	r, err := s.Store.RenewLeases(ctx, h)
 	if err != nil {
 		return r, err
 	}
@@ -130,8 +130,8 @@ func (s *recordingStore) WrappedStore() store.Store { return s.Store }
 // silent is a probe that changes nothing.
 type silent struct{}
 
-// Attach implements engine.TestProbe.
-func (silent) Attach(*engine.Engine) {}
+// AttachEngine implements engine.TestProbe.
+func (silent) AttachEngine(*engine.Engine) {}
 
 // Clock implements engine.TestProbe.
 func (silent) Clock() engine.ManualClock { return nil }
@@ -139,8 +139,8 @@ func (silent) Clock() engine.ManualClock { return nil }
 // OnCall implements engine.TestProbe.
 func (silent) OnCall(engine.ProbedCall) {}
 
-// Attempt implements engine.TestProbe.
-func (silent) Attempt(_ context.Context, _ engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
+// ExecuteAttempt implements engine.TestProbe.
+func (silent) ExecuteAttempt(_ context.Context, _ engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 	return next()
 }
 

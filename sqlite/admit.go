@@ -10,9 +10,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Admit implements store.QueueAdmitter. It first looks for something to do on a reading connection, so that polling idle queues
+// AdmitRuns implements store.QueueAdmitter. It first looks for something to do on a reading connection, so that polling idle queues
 // never takes the write lock, which is the lock of every queue.
-func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
+func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
 	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
 	idle := false
 	err := s.withReadConn(ctx, "look at a queue", func(x executor) error {
@@ -38,7 +38,7 @@ func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 		if err != nil {
 			return err
 		}
-		if err := readAdmission(ctx, x, q, strays); err != nil {
+		if err := readAdmissionState(ctx, x, q, strays); err != nil {
 			return err
 		}
 		plan := q.Plan("", a.CloseAfterRewind)
@@ -50,7 +50,7 @@ func (s *database) Admit(ctx context.Context, a *store.AdmissionRequest) error {
 				return err
 			}
 		}
-		a.CopyResults(&plan)
+		a.SetResultsFromPlan(&plan)
 		if plan.Admitted > 0 || q.Deleted {
 			x.addHint(store.HintAdmitted)
 		}
@@ -113,15 +113,15 @@ func readNextCheckTime(x executor, q *store.QueueState) error {
 	}, q.Name, bindTime(q.Now))
 }
 
-// readAdmission reads the runs and keys that a pass decides about.
-func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays []store.ClaimLane) error {
+// readAdmissionState reads the runs and keys that a pass decides about.
+func readAdmissionState(ctx context.Context, x executor, q *store.QueueState, strays []store.ClaimLane) error {
 	now := bindTime(q.Now)
 	kinds := []func() ([]store.AdmissionRun, error){
 		func() ([]store.AdmissionRun, error) {
 			return readAdmissionRuns(x, q, qAdmitRunsLosingPlace, q.Name, int64(store.MaxRunsRead))
 		},
 		func() ([]store.AdmissionRun, error) {
-			return readAdmissionRuns(x, q, qAdmitDueRuns, q.Name, now, int64(store.MaxRunsRead))
+			return readAdmissionRuns(x, q, qAdmitSelectDueRuns, q.Name, now, int64(store.MaxRunsRead))
 		},
 	}
 	takesBack, unclaimedSince := q.MayTakeRunsBack(), q.Now.Add(-store.UnclaimedAfter)
@@ -138,7 +138,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	} else {
 		for _, l := range strays {
 			kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-				return readAdmissionRuns(x, q, qAdmitUnseenRuns, int64(l), int64(store.MaxRunsRead))
+				return readAdmissionRuns(x, q, qAdmitSelectUnseenRuns, int64(l), int64(store.MaxRunsRead))
 			})
 		}
 	}
@@ -162,12 +162,12 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 		}
 	}
 	var err error
-	if q.AdmittedNotClaimed, err = queryInt(x, qAdmitUnclaimedCount, q.Name, now, int64(store.MaxAdmittedNotClaimed)); err != nil {
+	if q.AdmittedNotClaimed, err = queryInt(x, qAdmitUnclaimedRunsCount, q.Name, now, int64(store.MaxAdmittedNotClaimed)); err != nil {
 		return err
 	}
 	if q.HasRate() {
 		q.UnclaimedByKey = make(map[string]int)
-		err := x.query(qAdmitUnclaimedByKey, func(v []driver.Value) error {
+		err := x.query(qAdmitUnclaimedRunsByGroupKey, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			q.UnclaimedByKey[c.text()]++
 			return c.err
@@ -195,7 +195,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 
 func readQueueKeys(x executor, q *store.QueueState) error {
 	var look []string
-	err := x.query(qAdmitKeysToCheck, func(v []driver.Value) error {
+	err := x.query(qAdmitGroupKeysDueForCheck, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		look = append(look, c.text())
 		return c.err
@@ -217,7 +217,7 @@ func readQueueKeys(x executor, q *store.QueueState) error {
 			if k.Behind == 0 {
 				break
 			}
-			runs, err := readAdmissionRuns(x, q, qAdmitRunsBehindKeyLock, q.Name, key, bindBool(part.HasBegun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxRunsReadBehindKey))
+			runs, err := readAdmissionRuns(x, q, qAdmitRunsBehindGroupKeyLock, q.Name, key, bindBool(part.HasBegun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxRunsReadBehindKey))
 			if err != nil {
 				return err
 			}
@@ -231,7 +231,7 @@ func readQueueKeys(x executor, q *store.QueueState) error {
 func readAdmissionRuns(x executor, q *store.QueueState, what queryID, args ...driver.Value) (runs []store.AdmissionRun, err error) {
 	err = x.query(what, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		r := c.seenRun()
+		r := c.admissionRun()
 		r.Queue = q.Name
 		runs = append(runs, r)
 		return c.err
@@ -239,11 +239,11 @@ func readAdmissionRuns(x executor, q *store.QueueState, what queryID, args ...dr
 	return runs, err
 }
 
-// seenRun reads a run and its place.
-func (c *columnReader) seenRun() store.AdmissionRun {
+// admissionRun reads a run and its place.
+func (c *columnReader) admissionRun() store.AdmissionRun {
 	r := store.AdmissionRun{
 		QueuePlace: store.QueuePlace{Run: c.uuid()},
-		Admission:  store.Admission(c.int()), WasExecuted: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),
+		Admission:  store.AdmissionState(c.int()), WasExecuted: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),
 		WakeAt: c.time(), Deadline: c.time(),
 	}
 	r.Weight, r.Root, r.Priority = 1, c.int() != 0, int16(c.int())
@@ -258,7 +258,7 @@ func (c *columnReader) seenRun() store.AdmissionRun {
 
 // readQueueKey reads the row of a key. It returns nil if there is none.
 func readQueueKey(x executor, queue, key string) (k *store.QueueKeyState, err error) {
-	err = x.query(qAdmitKeyRead, func(v []driver.Value) error {
+	err = x.query(qAdmitGroupKeyRead, func(v []driver.Value) error {
 		k = &store.QueueKeyState{}
 		c := columnReader{values: v}
 		k.Key, k.RateUsedUntil, k.CheckAt = c.text(), c.time(), c.time()
@@ -314,12 +314,12 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 		}
 	}
 	for _, key := range plan.DeleteKeys {
-		if _, err := x.exec(qAdmitKeyDelete, q.Name, key); err != nil { // it may never have had a row
+		if _, err := x.exec(qAdmitGroupKeyDelete, q.Name, key); err != nil { // it may never have had a row
 			return err
 		}
 	}
 	if plan.CheckAllKeys {
-		if _, err := x.exec(qAdmitKeysMarkAllToCheck, bindTime(q.Now), q.Name); err != nil {
+		if _, err := x.exec(qAdmitGroupKeysMarkAllForCheck, bindTime(q.Now), q.Name); err != nil {
 			return err
 		}
 	}
@@ -329,28 +329,28 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 	if !q.Deleted || plan.HasMoreWork {
 		return nil
 	}
-	n, err := x.exec(qAdmitQueueDelete, q.Name, int64(store.UnreleasedLane))
+	n, err := x.exec(qAdmitQueueDeleteIfEmpty, q.Name, int64(store.UnreleasedLane))
 	if err == nil && n == 1 {
-		_, err = x.exec(qAdmitKeysDelete, q.Name)
+		_, err = x.exec(qAdmitGroupKeysDeleteAll, q.Name)
 	}
 	return err
 }
 
 // writeQueueKey writes the counts of a key.
 func writeQueueKey(x executor, queue string, k *store.QueueKeyState) error {
-	n, err := x.exec(qAdmitKeyUpsert, queue, k.Key, bindTime(k.RateUsedUntil), bindTime(k.CheckAt), priorityText(k.LatestTurns), priorityText(k.InLineByPriority),
+	n, err := x.exec(qAdmitGroupKeyCountsUpsert, queue, k.Key, bindTime(k.RateUsedUntil), bindTime(k.CheckAt), encodePerPriority(k.LatestTurns), encodePerPriority(k.InLineByPriority),
 		int64(k.Use.Executing), int64(k.Use.Open), int64(k.InLine[0]+k.InLine[1]+k.InLine[2]), int64(k.InLine[0]), int64(k.InLine[1]), int64(k.Behind))
 	return checkOneQueueRow("writing a key", queue, n, err)
 }
 
 // writeQueueCounts writes the counts of a queue.
 func writeQueueCounts(x executor, q *store.QueueState) error {
-	n, err := x.exec(qAdmitQueueUpdate, bindText(q.AppliedSettings), bindTime(q.Clock), bindTime(q.RateUsedUntil), bindTime(q.ClosedUntil), priorityText(q.LatestTurns),
+	n, err := x.exec(qAdmitQueueCountsUpdate, bindText(q.AppliedSettings), bindTime(q.Clock), bindTime(q.RateUsedUntil), bindTime(q.ClosedUntil), encodePerPriority(q.LatestTurns),
 		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.Open), q.Name)
 	return checkOneQueueRow("writing the row", q.Name, n, err)
 }
 
-func priorityText(t store.PerPriority) string {
+func encodePerPriority(t store.PerPriority) string {
 	b, err := json.Marshal(t)
 	if err != nil {
 		panic("sqlite: numbers do not encode: " + err.Error())

@@ -59,8 +59,8 @@ func hasNewVersions(x executor, q *store.ClaimQuery, lanes []liveLane) (bool, er
 	if !slices.ContainsFunc(lanes, func(l liveLane) bool { return q.Versions.IsForeign(l.version) }) {
 		return false, nil
 	}
-	latest, err := latestArrival(x)
-	return latest.After(q.Versions.LatestArrival()), err
+	latest, err := latestVersionArrival(x)
+	return latest.After(q.Versions.LatestVersionArrival()), err
 }
 
 // LeasesOfClaim implements store.Store.
@@ -69,7 +69,7 @@ func (s *database) LeasesOfClaim(ctx context.Context, q store.ClaimQuery) (lease
 		leases = nil // drops what a failed attempt read
 		return x.query(qLeasesOfClaim, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			l := store.Lease{Run: c.uuid(), Epoch: store.EpochFromNumber(c.int())}
+			l := store.Lease{Run: c.uuid(), Epoch: store.DecodeEpoch(c.int())}
 			leases = append(leases, l)
 			return c.err
 		}, bindUUID(q.Worker), bindTime(q.LeaseUntil), int64(q.Nonce))
@@ -78,16 +78,16 @@ func (s *database) LeasesOfClaim(ctx context.Context, q store.ClaimQuery) (lease
 }
 
 func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []liveLane) ([]store.ClaimedRun, error) {
-	suspects, err := dueRuns(x, q, lanes, qClaimDueRunsCrashedTwice, min(q.MaxSuspects, q.Limit))
+	suspects, err := dueRuns(x, q, lanes, qClaimSelectDueRunsCrashedTwice, min(q.MaxSuspects, q.Limit))
 	if err != nil {
 		return nil, err
 	}
-	due, err := dueRuns(x, q, lanes, qClaimDueRuns, q.Limit-len(suspects))
+	due, err := dueRuns(x, q, lanes, qClaimSelectDueRuns, q.Limit-len(suspects))
 	if err != nil {
 		return nil, err
 	}
 	due = append(due, suspects...)
-	claimed, owners := make([]store.ClaimedRun, 0, len(due)), q.RunOwners()
+	claimed, owners := make([]store.ClaimedRun, 0, len(due)), q.OwnersOfClaimedRuns()
 	for i, d := range due {
 		d.owner = owners[i%len(owners)]
 		if err := ctx.Err(); err != nil {
@@ -121,10 +121,10 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, li
 		}
 		lane, version := q.Versions.LaneAfterClaim(l.lane, l.queue, l.workflow, l.version, l.diverged, l.priority)
 		leastBegun, mostHistory := int64(0), int64(1)
-		if q.QueueRules.OnlyStartedRuns(l.lane, l.queue) {
+		if q.QueueRules.ClaimsOnlyStartedRuns(l.lane, l.queue) {
 			leastBegun = 1
 		}
-		if q.QueueRules.OnlyUnstartedRuns() {
+		if q.QueueRules.ClaimsOnlyUnstartedRuns() {
 			mostHistory = 0
 		}
 		err := x.query(kind, func(v []driver.Value) error {
@@ -176,11 +176,11 @@ func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, b
 		err = writeEvent(x, id, store.EventLeaseLost, q.Now)
 	}
 	if err == nil && run.Status == store.Paused {
-		pause := store.Act{At: q.Now}
+		pause := store.ActorAndReason{At: q.Now}
 		if halted {
 			pause.Actor, pause.Reason = row.PausedBy, row.Reason
 		}
-		err = writeActEvent(x, &pause, &store.Event{Type: store.EventPaused, Run: id})
+		err = writeEventWithActor(x, &pause, &store.Event{Type: store.EventPaused, Run: id})
 	}
 	if err != nil {
 		return store.ClaimedRun{}, false, err
@@ -224,7 +224,7 @@ func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, p
 
 // writeVersionEvent records that a worker of another version executes a run than before.
 func writeVersionEvent(x executor, run *store.Run, version string, at time.Time) error {
-	return writeActEvent(x, &store.Act{At: at}, &store.Event{Type: store.EventVersionChanged, Run: run.UUID, Old: run.Version, New: version})
+	return writeEventWithActor(x, &store.ActorAndReason{At: at}, &store.Event{Type: store.EventVersionChanged, Run: run.UUID, Old: run.Version, New: version})
 }
 
 // pauseCrashedRun pauses a run that has crashed MaxCrashes times without progress.
@@ -233,7 +233,7 @@ func pauseCrashedRun(x executor, q *store.ClaimQuery, run *store.Run, progress i
 	run.Control, run.PausedAt = run.Control|store.PausedItself, truncateTime(q.Now)
 	run.Reason = store.CrashedTooOftenReason(run.Crashes)
 	n, err := x.exec(
-		qClaimPauseCrashed, run.Reason, bindTime(q.Now), int64(run.Crashes), progress, bindTime(q.Now),
+		qClaimPauseCrashedTooOften, run.Reason, bindTime(q.Now), int64(run.Crashes), progress, bindTime(q.Now),
 		bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now),
 	)
 	return checkOneRow("pausing run", run.UUID, n, err)

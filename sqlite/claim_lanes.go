@@ -59,7 +59,7 @@ func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []liveL
 		switch {
 		case err != nil:
 			return nil, time.Time{}, err
-		case !q.QueueRules.AllowsClaim(l.lane, l.queue) || !q.Filter.Includes(l.queue, l.workflow) || !q.Versions.Allows(l.queue, l.workflow, l.version, l.diverged):
+		case !q.QueueRules.AllowsClaim(l.lane, l.queue) || !q.Filter.Includes(l.queue, l.workflow) || !q.Versions.AllowsClaim(l.queue, l.workflow, l.version, l.diverged):
 		case l.earliestWake.After(q.Now):
 			next = earlierTime(next, l.earliestWake)
 		default:

@@ -49,7 +49,7 @@ func TestClaimOrder(t *testing.T) {
 		}
 		for _, c := range claims.Runs {
 			order[c.Run.Workflow] += c.Run.Name
-			got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: c.Run.UUID.String()}})
+			got, err := s.GetRuns(t.Context(), []store.RunRef{{UUIDOrName: c.Run.UUID.String()}})
 			if err != nil || got[0].Epoch != epochAt(1) || got[0].Owner != c.Run.Owner || !got[0].WakeAt.Equal(c.Run.WakeAt) ||
 				!got[0].StartedAt.Equal(c.Run.StartedAt) || got[0].Status != c.Run.Status {
 				t.Fatalf("claimed %+v, stored %+v, %v", c.Run, got[0], err)
@@ -99,7 +99,7 @@ func TestCrashesPause(t *testing.T) {
 	if c.Run.Status != store.Paused || c.Run.Crashes != 5 || c.History != nil || c.Run.Owner.Valid || c.Run.Reason == "" {
 		t.Fatalf("%+v", c)
 	}
-	got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: run.String()}})
+	got, err := s.GetRuns(t.Context(), []store.RunRef{{UUIDOrName: run.String()}})
 	if err != nil || got[0].Status != store.Paused || got[0].Reason != c.Run.Reason || !got[0].WakeAt.IsZero() || got[0].Owner.Valid {
 		t.Fatalf("%+v %v", got[0], err)
 	}
@@ -147,12 +147,12 @@ func TestRenewAndExpire(t *testing.T) {
 		},
 		LeaseUntil: at.Add(time.Hour),
 	}
-	pulse, err := s.Renew(t.Context(), beat)
+	pulse, err := s.RenewLeases(t.Context(), beat)
 	if err != nil || len(pulse.Lost) != 2 || pulse.Now.Before(at) {
 		t.Fatal(pulse, err)
 	}
 	beat.Worker.Active = 7
-	if pulse, err = s.Renew(t.Context(), beat); err != nil {
+	if pulse, err = s.RenewLeases(t.Context(), beat); err != nil {
 		t.Fatal(err)
 	}
 	workers, err := s.Workers(t.Context())

@@ -19,26 +19,26 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	if written, err := s.commitOneStatement(ctx, b); written || err != nil {
+	if written, err := s.commitWithOneStatement(ctx, b); written || err != nil {
 		return err
 	}
 	return s.writeAndNotify(ctx, "commit", func(x *writeTx) error { return writeBatch(ctx, x, b) })
 }
 
-// commitOneStatement writes a batch of one item that needs only one statement. Without BEGIN and COMMIT that statement is a
-// transaction of its own. commitOneStatement reports whether it wrote the item; if not, it changed nothing.
-func (s *database) commitOneStatement(ctx context.Context, b *store.Batch) (written bool, err error) {
+// commitWithOneStatement writes a batch of one item that needs only one statement. Without BEGIN and COMMIT that statement is a
+// transaction of its own. commitWithOneStatement reports whether it wrote the item; if not, it changed nothing.
+func (s *database) commitWithOneStatement(ctx context.Context, b *store.Batch) (written bool, err error) {
 	switch {
 	case b.Len() != 1:
 		return false, nil
 	case len(b.Steps) == 1:
 		w := b.Steps[0]
-		if written, err = s.writeOneStatement(ctx, "commit", func(x executor) (int64, error) { return upsertStep(x, &w.Step, w.RowExists, allControlBits) }); written {
+		if written, err = s.writeWithoutTx(ctx, "commit", func(x executor) (int64, error) { return upsertStep(x, &w.Step, w.RowExists, allControlBits) }); written {
 			w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
 		}
 	case len(b.Starts) == 1 && b.Starts[0].Run.Status == store.Running && len(b.Starts[0].Tags) == 0 && b.Starts[0].Place == nil:
 		w := b.Starts[0]
-		if written, err = s.writeOneStatement(ctx, "commit", func(x executor) (int64, error) { return insertRun(x, w) }); written {
+		if written, err = s.writeWithoutTx(ctx, "commit", func(x executor) (int64, error) { return insertRun(x, w) }); written {
 			w.Outcome, w.Existing, w.RunState = store.Written, nil, store.RunState{}
 		}
 	}

@@ -20,7 +20,7 @@ func commit(t *testing.T, s *database, b *store.Batch) {
 	}
 }
 
-func commitStep(t *testing.T, s *database, w *store.StepWrite) store.Outcome {
+func commitStep(t *testing.T, s *database, w *store.StepWrite) store.WriteOutcome {
 	t.Helper()
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{w}})
 	return w.Outcome
@@ -60,7 +60,7 @@ func TestStepRules(t *testing.T) {
 	}
 	for i, c := range []struct {
 		write *store.StepWrite
-		want  store.Outcome
+		want  store.WriteOutcome
 	}{
 		{state(store.StepStarted, 1, 2, false), store.Fenced},
 		{state(store.StepStarted, 1, 1, false), store.Written},
@@ -158,7 +158,7 @@ func TestBytesAreKept(t *testing.T) {
 	}
 	commit(t, s, batch)
 	for _, w := range batch.Starts {
-		got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: w.Run.Name}, {UUIDOrName: w.Run.UUID.String()}, {UUIDOrName: w.Run.Name + "\x00"}})
+		got, err := s.GetRuns(t.Context(), []store.RunRef{{UUIDOrName: w.Run.Name}, {UUIDOrName: w.Run.UUID.String()}, {UUIDOrName: w.Run.Name + "\x00"}})
 		if err != nil || got[0] == nil || got[1] == nil {
 			t.Fatalf("%q: %v %v", w.Run.Name, got, err)
 		}
@@ -308,9 +308,9 @@ func TestClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errNow := s.Now(t.Context())
-	_, errGet := s.Get(t.Context(), []store.RunRef{{UUIDOrName: "x"}})
+	_, errGet := s.GetRuns(t.Context(), []store.RunRef{{UUIDOrName: "x"}})
 	_, errClaim := s.Claim(t.Context(), store.ClaimQuery{Filter: served(), Limit: 1})
-	_, errRenew := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New()}})
+	_, errRenew := s.RenewLeases(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New()}})
 	errCommit := s.Commit(t.Context(), &store.Batch{Starts: []*store.StartWrite{newStart("x")}})
 	errAttend := s.Listen(t.Context(), uuid.New(), func(store.WakeHint) {})
 	for i, err := range []error{errNow, errGet, errClaim, errRenew, errCommit, errAttend} {

@@ -10,15 +10,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Control implements store.Store. It holds the write lock while it reads the trees of the runs, so that no child can be
+// ControlRuns implements store.Store. It holds the write lock while it reads the trees of the runs, so that no child can be
 // added meanwhile.
-func (s *database) Control(ctx context.Context, o *store.ControlRequest) error {
+func (s *database) ControlRuns(ctx context.Context, o *store.ControlRequest) error {
 	return s.writeAndNotify(ctx, "control", func(x *writeTx) error { return applyControl(ctx, x, o) })
 }
 
 // applyControl plans and writes the changes of a control request.
 func applyControl(ctx context.Context, x *writeTx, o *store.ControlRequest) error {
-	nodes, paused, err := loadTree(ctx, x, o.Runs)
+	nodes, paused, err := loadRunTree(ctx, x, o.Runs)
 	if err != nil {
 		return err
 	}
@@ -27,13 +27,13 @@ func applyControl(ctx context.Context, x *writeTx, o *store.ControlRequest) erro
 		if i%contextCheckInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := applyChange(x, o, &changes[i], paused[changes[i].Before.UUID]); err != nil {
+		if err := applyControlChange(x, o, &changes[i], paused[changes[i].Before.UUID]); err != nil {
 			return err
 		}
 	}
-	act := o.Act()
-	for _, e := range o.Events(changes) {
-		if err := writeActEvent(x, &act, &e); err != nil {
+	act := o.ActorAndReason()
+	for _, e := range o.ResumeEvents(changes) {
+		if err := writeEventWithActor(x, &act, &e); err != nil {
 			return err
 		}
 	}
@@ -45,9 +45,9 @@ func applyControl(ctx context.Context, x *writeTx, o *store.ControlRequest) erro
 	return nil
 }
 
-// loadTree returns the runs, their descendants and their ancestors, each once. It also returns the times at which the
+// loadRunTree returns the runs, their descendants and their ancestors, each once. It also returns the times at which the
 // paused ones were paused.
-func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.RunToControl, paused map[uuid.UUID]time.Time, err error) {
+func loadRunTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.RunToControl, paused map[uuid.UUID]time.Time, err error) {
 	paused = make(map[uuid.UUID]time.Time)
 	seen := make(map[uuid.UUID]uuid.NullUUID) // the parents of the runs read so far
 	look := func(q queryID, run uuid.UUID) error {
@@ -57,7 +57,7 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 		return x.query(q, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			n := store.RunToControl{
-				UUID: c.uuid(), Parent: c.nullUUID(), Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int()),
+				UUID: c.uuid(), Parent: c.nullUUID(), Status: store.Status(c.int()), Epoch: store.DecodeEpoch(c.int()), Control: store.ControlBits(c.int()),
 				Owner: c.nullUUID(), Detached: c.int() != 0,
 			}
 			since := c.time()
@@ -92,8 +92,8 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 	return nodes, paused, nil
 }
 
-// applyChange writes one change of a control request. The time since is when the run was paused, or zero.
-func applyChange(x *writeTx, o *store.ControlRequest, c *store.ControlChange, since time.Time) error {
+// applyControlChange writes one change of a control request. The time since is when the run was paused, or zero.
+func applyControlChange(x *writeTx, o *store.ControlRequest, c *store.ControlChange, since time.Time) error {
 	run := c.Before.UUID
 	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && since.Before(o.Now) && !since.IsZero() {
 		if err := shiftTimers(x, run, since, o.Now); err != nil {
@@ -107,14 +107,14 @@ func applyChange(x *writeTx, o *store.ControlRequest, c *store.ControlChange, si
 			n, lane = n+1, store.ClaimLane(c.int())
 			return c.err
 		}, bindTime(o.Now), bindText(o.Reason), bindText(o.Actor), bindShard(run), bindUUID(run),
-		int64(c.Before.Status), c.Before.Epoch.Number(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Audit),
+		int64(c.Before.Status), c.Before.Epoch.EncodeInt64(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Audit),
 		bindBytes(o.Error), int64(c.Before.Control), bindBool(c.Detached), int64(store.UnreleasedLane),
 	)
 	if err != nil || n != 1 {
 		return checkOneRow("an order for run", run, n, err)
 	}
-	unreleased := c.Ends() && lane == store.UnreleasedLane.WithAdmission(store.AdmissionNotNeeded) // it waited for its start key
-	if unreleased || c.Before.Control&^c.Control&store.HasStartBy != 0 {                           // its place holds the time by which it had to begin
+	unreleased := c.EndsRun() && lane == store.UnreleasedLane.WithAdmission(store.AdmissionNotNeeded) // it waited for its start key
+	if unreleased || c.Before.Control&^c.Control&store.HasStartBy != 0 {                              // its place holds the time by which it had to begin
 		if _, err := x.exec(qQueuePlaceDeleteUnneeded, bindShard(run), bindUUID(run), int64(store.UnreleasedLane)); err != nil {
 			return err
 		}
@@ -125,9 +125,9 @@ func applyChange(x *writeTx, o *store.ControlRequest, c *store.ControlChange, si
 	case c.Status == store.Pending:
 		x.addHint(store.HintClaim)
 	}
-	if c.Ends() && c.Before.Status == store.Running { // the request ends the owner's lease
+	if c.EndsRun() && c.Before.Status == store.Running { // the request ends the owner's lease
 		if c.Before.Owner.Valid {
-			if _, err := x.exec(qTerminationNoticeInsert, bindUUID(c.Before.Owner.UUID), bindUUID(run), c.Before.Epoch.Number(), bindTime(o.Now)); err != nil {
+			if _, err := x.exec(qTerminationNoticeInsert, bindUUID(c.Before.Owner.UUID), bindUUID(run), c.Before.Epoch.EncodeInt64(), bindTime(o.Now)); err != nil {
 				return err
 			}
 		}
@@ -137,13 +137,13 @@ func applyChange(x *writeTx, o *store.ControlRequest, c *store.ControlChange, si
 	}
 	switch {
 	case c.Status == store.Cancelled && c.Status != c.Before.Status:
-		return writeCancelled(x, run, o.Now)
+		return writeCancelledEvent(x, run, o.Now)
 	case c.Status >= store.Paused && c.Status != c.Before.Status:
-		act := store.Act{At: o.Now}
+		act := store.ActorAndReason{At: o.Now}
 		if c.Status == store.Paused {
-			act = o.Act()
+			act = o.ActorAndReason()
 		}
-		return writeActEvent(x, &act, &store.Event{Type: store.EndEventOf(c.Status), Run: run})
+		return writeEventWithActor(x, &act, &store.Event{Type: store.EventTypeOfStatus(c.Status), Run: run})
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func TestFreeze(t *testing.T) {
 	w.Run.Deadline = at.Add(time.Hour)
 	s.mustCommit(t, w)
 	run := w.Run.UUID
-	step := func(name string, kind store.Kind, status store.StepStatus, next time.Time) {
+	step := func(name string, kind store.StepKind, status store.StepStatus, next time.Time) {
 		w := newStep(run, name)
 		w.Step.Kind, w.Step.Status, w.Step.NextAt = kind, status, next
 		commitStep(t, s, w)
@@ -183,7 +183,7 @@ func TestFreeze(t *testing.T) {
 		{Verb: store.VerbPause, Runs: []uuid.UUID{run}, Now: at},
 		{Verb: store.VerbResume, Runs: []uuid.UUID{run}, Now: at.Add(24 * time.Hour), ShiftTimers: true},
 	} {
-		if err := s.Control(t.Context(), o); err != nil {
+		if err := s.ControlRuns(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}

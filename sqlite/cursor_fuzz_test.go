@@ -54,7 +54,7 @@ func FuzzCursor(f *testing.F) {
 		}
 		var id uuid.UUID
 		copy(id[:], before)
-		runs, err := s.List(t.Context(), store.Filter{NamePrefix: prefix}, id, limit)
+		runs, err := s.ListRuns(t.Context(), store.Filter{NamePrefix: prefix}, id, limit)
 		if err != nil || len(runs) > max(limit, 0) {
 			t.Errorf("runs below %s: %d, %v", id, len(runs), err)
 		}

@@ -17,7 +17,7 @@ func TestIdleLooksMakeNoQuery(t *testing.T) {
 	worker, self := uuid.New(), uuid.New()
 	register := func(id uuid.UUID) {
 		t.Helper()
-		if _, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: id}}); err != nil {
+		if _, err := s.RenewLeases(t.Context(), store.Heartbeat{Worker: store.Worker{ID: id}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// holdForDrift pauses a run whose code does not fit its history, and records the divergence.
-func holdForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
-	n, err := x.exec(qRunHoldForDrift, bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), bindTime(ownershipEndTime(w)), w.Reason, bindText(w.Trace))
+// holdRunForDrift pauses a run whose code does not fit its history, and records the divergence.
+func holdRunForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
+	n, err := x.exec(qRunHoldForDrift, bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.EncodeInt64(), bindTime(ownershipEndTime(w)), w.Reason, bindText(w.Trace))
 	if err != nil || n != 1 {
 		return checkOneRow("holding run", w.UUID, n, err)
 	}
@@ -21,14 +21,14 @@ func holdForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
 		return err
 	}
 	w.RunState = store.RunState{Found: true, Status: store.Paused, Epoch: w.Epoch, Control: row.Control | store.HeldForDrift}
-	return announceOwnershipEnd(x, w, store.Paused, w.ActOfPause(row.Control, row.PausedBy, row.Reason))
+	return announceOwnershipEnd(x, w, store.Paused, w.PauseActorAndReason(row.Control, row.PausedBy, row.Reason))
 }
 
-// HeldRuns implements store.DivergenceStore.
-func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
+// RunsHeldForDrift implements store.DivergenceStore.
+func (s *database) RunsHeldForDrift(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
 	err = s.withReadConn(ctx, "read held runs", func(x executor) error {
 		runs = nil // drops what a failed attempt read
-		return x.query(qDriftHeldRuns, func(v []driver.Value) error {
+		return x.query(qRunsHeldForDrift, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			id, queue, workflow := c.uuid(), c.text(), c.text()
 			if len(runs) < limit && f.Includes(queue, workflow) {
@@ -40,17 +40,17 @@ func (s *database) HeldRuns(ctx context.Context, version string, f *store.ClaimF
 	return runs, err
 }
 
-// ClaimHeld implements store.DivergenceStore.
-func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (claimed *store.Run, err error) {
+// ClaimRunHeldForDrift implements store.DivergenceStore.
+func (s *database) ClaimRunHeldForDrift(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (claimed *store.Run, err error) {
 	lane, version := q.Versions.LaneOfHeldRun(run, diverged)
 	err = s.writeAndNotify(ctx, "claim a held run", func(x *writeTx) error {
 		claimed = nil
-		n, err := x.exec(qHeldRunClaim, bindShard(run.UUID), bindUUID(run.UUID), int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now),
+		n, err := x.exec(qClaimRunHeldForDrift, bindShard(run.UUID), bindUUID(run.UUID), int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now),
 			int64(lane), version, run.Queue, int64(run.Priority), run.Version, bindText(string(diverged)))
 		if err != nil || n == 0 {
 			return err
 		}
-		if _, err := x.exec(qDivergencesContinued, version, bindUUID(run.UUID)); err != nil {
+		if _, err := x.exec(qDivergencesMarkContinued, version, bindUUID(run.UUID)); err != nil {
 			return err
 		}
 		if version != run.Version {
@@ -75,7 +75,7 @@ func (s *database) ClaimHeld(ctx context.Context, run *store.Run, diverged store
 func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.Divergence, err error) {
 	err = s.withReadConn(ctx, "read divergences", func(x executor) error {
 		all = nil // drops what a failed attempt read
-		return x.query(qDivergences, func(v []driver.Value) error {
+		return x.query(qDivergencesOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			all = append(all, store.Divergence{Version: c.text(), At: c.time(), Call: c.text(), Detail: c.text(), ContinuedBy: c.text()})
 			return c.err
@@ -87,7 +87,7 @@ func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.
 // DeleteDivergences implements store.DivergenceStore.
 func (s *database) DeleteDivergences(ctx context.Context) error {
 	return s.withWriteTx(ctx, "delete divergences", func(x executor) error {
-		_, err := x.exec(qDivergencesDelete)
+		_, err := x.exec(qDivergencesDeleteObsolete)
 		return err
 	})
 }

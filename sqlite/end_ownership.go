@@ -16,32 +16,32 @@ import (
 func writeOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 	w.Outcome, w.RunState = store.Written, store.RunState{}
 	if w.HoldsRun {
-		return holdRun(x, w)
+		return holdRejectedRun(x, w)
 	}
-	control, woken := bitsBlockingEnd(w)
+	control, woken := controlBitsBlockingEnd(w)
 	n, err := endOwnership(x, w, control, woken)
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return resolveOwnershipEnd(x, w)
+		return resolveUnwrittenOwnershipEnd(x, w)
 	}
 	if w.Status == store.Paused { // paused without a control request
 		if err := markPaused(x, w); err != nil {
 			return err
 		}
 	}
-	return announceOwnershipEnd(x, w, w.Status, store.Act{})
+	return announceOwnershipEnd(x, w, w.Status, store.ActorAndReason{})
 }
 
 // markPaused marks a run that was paused without a control request, so that it can be resumed.
 func markPaused(x *writeTx, w *store.OwnershipEnd) error {
-	n, err := x.exec(qRunMarkPaused, bindTime(ownershipEndTime(w)), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number())
+	n, err := x.exec(qRunMarkPaused, bindTime(ownershipEndTime(w)), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.EncodeInt64())
 	return checkOneRow("setting aside run", w.UUID, n, err)
 }
 
-// bitsBlockingEnd returns the control bits and the mark of a wake which change this end of an ownership.
-func bitsBlockingEnd(w *store.OwnershipEnd) (control, woken int64) {
+// controlBitsBlockingEnd returns the control bits and the mark of a wake which change this end of an ownership.
+func controlBitsBlockingEnd(w *store.OwnershipEnd) (control, woken int64) {
 	switch {
 	case w.CancelForbidsEnd(store.CancelRequested):
 		return int64(store.CancelRequested), noControlBits
@@ -61,22 +61,22 @@ func endOwnership(x executor, w *store.OwnershipEnd, control, woken int64) (int6
 		failedStep, failedType = w.FailedStep, w.FailedType
 	}
 	return x.exec(
-		qRunFinish, int64(w.Status), bindBytes(w.Output), bindBytes(w.Error), bindText(w.Reason), int64(w.Status), bindText(w.Trace),
-		bindTime(w.WakeAt), bindTime(w.EndedAt), failedStep, failedType, bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), control, woken,
+		qRunEndOwnership, int64(w.Status), bindBytes(w.Output), bindBytes(w.Error), bindText(w.Reason), int64(w.Status), bindText(w.Trace),
+		bindTime(w.WakeAt), bindTime(w.EndedAt), failedStep, failedType, bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.EncodeInt64(), control, woken,
 	)
 }
 
-// resolveOwnershipEnd handles the end of an ownership that changed no row. Either the write has an outcome without another
+// resolveUnwrittenOwnershipEnd handles the end of an ownership that changed no row. Either the write has an outcome without another
 // try, or a control request or a wake came first, and the ownership ends as that demands.
-func resolveOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
-	row, decided, err := decideOwnershipEnd(x, w)
+func resolveUnwrittenOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
+	row, decided, err := decideOwnershipEndOutcome(x, w)
 	if err != nil || decided {
 		return err
 	}
 	if row.Control != 0 {
 		w.RunState = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 	}
-	end := withRequestsApplied(w, &row)
+	end := withControlRequestsApplied(w, &row)
 	if n, err := endOwnership(x, &end, noControlBits, noControlBits); err != nil || n != 1 {
 		return checkOneRow("ending an ownership of run", w.UUID, n, err)
 	}
@@ -85,12 +85,12 @@ func resolveOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 			return err
 		}
 	}
-	return announceOwnershipEnd(x, &end, end.Status, w.ActOfPause(row.Control, row.PausedBy, row.Reason))
+	return announceOwnershipEnd(x, &end, end.Status, w.PauseActorAndReason(row.Control, row.PausedBy, row.Reason))
 }
 
-// decideOwnershipEnd reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
+// decideOwnershipEndOutcome reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
 // the outcome is Written, and the caller still has to write.
-func decideOwnershipEnd(x executor, w *store.OwnershipEnd) (row runRow, decided bool, err error) {
+func decideOwnershipEndOutcome(x executor, w *store.OwnershipEnd) (row runRow, decided bool, err error) {
 	row, found, err := runByUUID(x, w.UUID, store.AllPayloads)
 	if err != nil {
 		return row, false, err
@@ -106,8 +106,8 @@ func decideOwnershipEnd(x executor, w *store.OwnershipEnd) (row runRow, decided 
 	return row, true, nil
 }
 
-// withRequestsApplied returns the write with the changes that the control requests and the wakes of the run demand.
-func withRequestsApplied(w *store.OwnershipEnd, row *runRow) store.OwnershipEnd {
+// withControlRequestsApplied returns the write with the changes that the control requests and the wakes of the run demand.
+func withControlRequestsApplied(w *store.OwnershipEnd, row *runRow) store.OwnershipEnd {
 	end := *w
 	switch {
 	case w.Status.IsTerminal():
@@ -133,26 +133,26 @@ type heldRunUpdate struct {
 	checkpointsAtLastCrash int64
 }
 
-// holdRun releases or pauses a run whose writes the database rejects.
-func holdRun(x *writeTx, w *store.OwnershipEnd) error {
-	row, decided, err := decideOwnershipEnd(x, w)
+// holdRejectedRun releases or pauses a run whose writes the database rejects.
+func holdRejectedRun(x *writeTx, w *store.OwnershipEnd) error {
+	row, decided, err := decideOwnershipEndOutcome(x, w)
 	if err != nil || decided {
 		return err
 	}
 	if w.Divergence != nil {
-		return holdForDrift(x, w, &row)
+		return holdRunForDrift(x, w, &row)
 	}
-	h := holdAsPaused(w, &row)
+	h := holdUpdateForPause(w, &row)
 	if row.Control&store.PausedMask == 0 {
 		reached, err := countTerminalSteps(x, w.UUID)
 		if err != nil {
 			return err
 		}
-		h = holdWithCrash(w, &row, reached)
+		h = holdUpdateForCrash(w, &row, reached)
 	}
 	n, err := x.exec(
 		qRunHoldAfterRejectedWrite, int64(h.status), int64(h.control), bindTime(h.wakeAt), h.reason, bindTime(h.pausedAt),
-		int64(h.crashes), h.checkpointsAtLastCrash, bindText(w.Trace), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(),
+		int64(h.crashes), h.checkpointsAtLastCrash, bindText(w.Trace), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.EncodeInt64(),
 	)
 	if err != nil || n != 1 {
 		return checkOneRow("holding run", w.UUID, n, err)
@@ -160,20 +160,20 @@ func holdRun(x *writeTx, w *store.OwnershipEnd) error {
 	w.RunState = store.RunState{Found: true, Status: h.status, Epoch: w.Epoch, Control: h.control}
 	end := *w
 	end.WakeAt = h.wakeAt
-	return announceOwnershipEnd(x, &end, h.status, w.ActOfPause(row.Control, row.PausedBy, row.Reason))
+	return announceOwnershipEnd(x, &end, h.status, w.PauseActorAndReason(row.Control, row.PausedBy, row.Reason))
 }
 
-// holdAsPaused returns what a run becomes whose pause was requested: it is paused without a crash.
-func holdAsPaused(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
+// holdUpdateForPause returns what a run becomes whose pause was requested: it is paused without a crash.
+func holdUpdateForPause(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
 	return heldRunUpdate{
 		status: store.Paused, control: row.Control, reason: cmp.Or(row.Reason, w.Reason), // the reason of the pause
 		crashes: row.Crashes, checkpointsAtLastCrash: row.checkpointsAtLastCrash,
 	}
 }
 
-// holdWithCrash returns what any other run becomes: it counts a crash, unless the write says otherwise, and is claimable later, or paused at MaxCrashes.
+// holdUpdateForCrash returns what any other run becomes: it counts a crash, unless the write says otherwise, and is claimable later, or paused at MaxCrashes.
 // reached is the number of its terminal checkpoints.
-func holdWithCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpdate {
+func holdUpdateForCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpdate {
 	if w.Uncounted {
 		return heldRunUpdate{
 			status: store.Pending, control: row.Control, reason: w.Reason, wakeAt: store.HoldUntil(w, ownershipEndTime(w), 0, row.Deadline),
@@ -196,22 +196,22 @@ func holdWithCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpd
 }
 
 // writeOwnershipEndEvent writes the event of a run that is paused or has ended.
-func writeOwnershipEndEvent(x executor, w *store.OwnershipEnd, status store.Status, pause store.Act) error {
+func writeOwnershipEndEvent(x executor, w *store.OwnershipEnd, status store.Status, pause store.ActorAndReason) error {
 	switch {
 	case status < store.Paused:
 		return nil
 	case status == store.Cancelled:
-		return writeCancelled(x, w.UUID, ownershipEndTime(w))
+		return writeCancelledEvent(x, w.UUID, ownershipEndTime(w))
 	case status != store.Paused:
-		pause = store.Act{}
+		pause = store.ActorAndReason{}
 	}
 	pause.At = ownershipEndTime(w)
-	return writeActEvent(x, &pause, &store.Event{Type: store.EndEventOf(status), Run: w.UUID})
+	return writeEventWithActor(x, &pause, &store.Event{Type: store.EventTypeOfStatus(status), Run: w.UUID})
 }
 
 // announceOwnershipEnd adds the hint and the event for the end of an ownership, and wakes the parent if the run has ended. pause is who
 // has requested the pause of a run that is paused.
-func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status, pause store.Act) error {
+func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status, pause store.ActorAndReason) error {
 	if status == store.Pending || status == store.Waiting && !w.WakeAt.IsZero() {
 		x.addHint(store.HintClaim)
 	}

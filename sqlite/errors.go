@@ -44,18 +44,18 @@ func resultCode(err error) int {
 	return 0
 }
 
-// primaryCode returns the primary result code of an extended one.
-func primaryCode(code int) int { return code & 0xff }
+// primaryResultCode returns the primary result code of an extended one.
+func primaryResultCode(code int) int { return code & 0xff }
 
 func isBusy(err error) bool {
-	c := primaryCode(resultCode(err))
+	c := primaryResultCode(resultCode(err))
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
 // isNoTransaction reports whether err is SQLite's reply to a ROLLBACK without a transaction. SQLite rolls back by
 // itself, for example when the disk is full. The error has no code of its own.
 func isNoTransaction(err error) bool {
-	return primaryCode(resultCode(err)) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no transaction is active")
+	return primaryResultCode(resultCode(err)) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no transaction is active")
 }
 
 // wrapError converts the error of an operation into the kinds of errors that package store defines. It returns the context's
@@ -103,7 +103,7 @@ func checkOneQueueRow(what, queue string, rows int64, err error) error {
 
 // classifyError wraps an SQLite error with the sentinel of package store for its result code.
 func classifyError(path, what string, err error) error {
-	switch c := resultCode(err); primaryCode(c) {
+	switch c := resultCode(err); primaryResultCode(c) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL,
 		sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_ABORT:

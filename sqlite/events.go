@@ -19,16 +19,16 @@ func writeEvent(x executor, run uuid.UUID, what store.EventType, at time.Time) e
 	return err
 }
 
-// writeCancelled writes the event of a run that was cancelled, with the actor and the reason that the run's row has.
-func writeCancelled(x executor, run uuid.UUID, at time.Time) error {
+// writeCancelledEvent writes the event of a run that was cancelled, with the actor and the reason that the run's row has.
+func writeCancelledEvent(x executor, run uuid.UUID, at time.Time) error {
 	n, err := x.exec(qEventInsertCancelled, int64(store.EventCancelled), bindTime(at), bindShard(run), bindUUID(run))
 	return checkOneRow("the event of run", run, n, err)
 }
 
-// writeActEvent writes an event with the actor and the reason of an act, and the values before and after the change. Any of them may be
+// writeEventWithActor writes an event with the actor and the reason of an act, and the values before and after the change. Any of them may be
 // empty.
-func writeActEvent(x executor, act *store.Act, e *store.Event) error {
-	if !act.IsRecorded() && e.Old == "" && e.New == "" {
+func writeEventWithActor(x executor, act *store.ActorAndReason, e *store.Event) error {
+	if !act.HasActorOrReason() && e.Old == "" && e.New == "" {
 		return writeEvent(x, e.Run, e.Type, act.At)
 	}
 	_, err := x.exec(qEventInsertWithValues, bindUUID(e.Run), int64(e.Type), bindTime(act.At), bindText(act.Actor), bindText(act.Reason), bindText(e.Old), bindText(e.New))
@@ -36,18 +36,18 @@ func writeActEvent(x executor, act *store.Act, e *store.Event) error {
 }
 
 // writeDeletionEvent writes the event that a queue or a limit was deleted, by whom and why. It writes nothing if the request names neither.
-func writeDeletionEvent(x executor, what store.EventType, c *store.OperatorRequest) error {
-	act := c.Act()
-	if !act.IsRecorded() {
+func writeDeletionEvent(x executor, what store.EventType, c *store.DeleteOrResetRequest) error {
+	act := c.ActorAndReason()
+	if !act.HasActorOrReason() {
 		return nil
 	}
-	return writeActEvent(x, &act, &store.Event{Type: what, Run: store.NoRun, Old: c.Name})
+	return writeEventWithActor(x, &act, &store.Event{Type: what, Run: store.NoRun, Old: c.Name})
 }
 
 // Events implements store.Store. SQLite has one writer at a time, so the numbers of the events are in commit order,
 // without gaps that are filled later.
 func (s *database) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {
-	from, at, err := parseCursor(after)
+	from, at, err := parseEventCursor(after)
 	if err != nil {
 		return nil, s.wrapError("events", err)
 	}
@@ -58,13 +58,13 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 		if after == "" {
 			return nil
 		}
-		return checkCursor(x, from, at)
+		return checkEventCursor(x, from, at)
 	}, qEventsPage, from, limit)
 }
 
 // EventsBefore implements store.OverviewStore.
 func (s *database) EventsBefore(ctx context.Context, before string, limit int) ([]store.Event, error) {
-	to, _, err := parseCursor(before)
+	to, _, err := parseEventCursor(before)
 	if err != nil {
 		return nil, s.wrapError("events", err)
 	}
@@ -87,7 +87,7 @@ func (s *database) readEvents(ctx context.Context, check func(executor) error, p
 				id := c.int()
 				e := store.Event{Run: c.uuid(), Type: store.EventType(c.int()), At: c.time()}
 				e.Actor, e.Reason, e.Old, e.New = c.text(), c.text(), c.text(), c.text()
-				e.Cursor = formatCursor(id, e.At.UnixMicro())
+				e.Cursor = formatEventCursor(id, e.At.UnixMicro())
 				events = append(events, e)
 				return c.err
 			}, cursor, int64(limit))
@@ -99,7 +99,7 @@ func (s *database) readEvents(ctx context.Context, check func(executor) error, p
 			if err != nil {
 				return err
 			}
-			err = addRunNames(x, &events[i])
+			err = addRunNameToEvent(x, &events[i])
 		}
 		return err
 	})
@@ -109,9 +109,9 @@ func (s *database) readEvents(ctx context.Context, check func(executor) error, p
 	return events, nil
 }
 
-// checkCursor returns an error if the database was restored to a state before the cursor. The cursor is valid if its
+// checkEventCursor returns an error if the database was restored to a state before the cursor. The cursor is valid if its
 // event exists, or if no older event exists, since old events are deleted in order.
-func checkCursor(x executor, id, at int64) error {
+func checkEventCursor(x executor, id, at int64) error {
 	found, older := false, false
 	err := x.query(qEventCursorValid, func(v []driver.Value) error {
 		c := columnReader{values: v}
@@ -121,14 +121,14 @@ func checkCursor(x executor, id, at int64) error {
 		return c.err
 	}, id)
 	if err == nil && older && !found {
-		err = fmt.Errorf("after %s: %w: %w", formatCursor(id, at), store.ErrBadData, store.ErrRestored)
+		err = fmt.Errorf("after %s: %w: %w", formatEventCursor(id, at), store.ErrBadData, store.ErrRestored)
 	}
 	return err
 }
 
-// addRunNames adds the name and the workflow of the event's run, if the run still exists. It is a statement of its own
+// addRunNameToEvent adds the name and the workflow of the event's run, if the run still exists. It is a statement of its own
 // because the shard is part of the run's UUID, which SQL cannot decode.
-func addRunNames(x executor, e *store.Event) error {
+func addRunNameToEvent(x executor, e *store.Event) error {
 	return x.query(qRunNameAndWorkflow, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		e.Name, e.Workflow, e.Child = c.text(), c.text(), c.int() != 0
@@ -136,19 +136,19 @@ func addRunNames(x executor, e *store.Event) error {
 	}, bindShard(e.Run), bindUUID(e.Run))
 }
 
-// formatCursor returns the cursor of an event. It holds the event's number and its time, because numbers are assigned
+// formatEventCursor returns the cursor of an event. It holds the event's number and its time, because numbers are assigned
 // again after the file was restored from a backup.
-func formatCursor(id, at int64) string { return fmt.Sprintf("%d-%d", id, at) }
+func formatEventCursor(id, at int64) string { return fmt.Sprintf("%d-%d", id, at) }
 
-// parseCursor parses the result of formatCursor. An empty text is the position before the first event.
-func parseCursor(text string) (id, at int64, err error) {
+// parseEventCursor parses the result of formatEventCursor. An empty text is the position before the first event.
+func parseEventCursor(text string) (id, at int64, err error) {
 	if text == "" {
 		return 0, 0, nil
 	}
 	number, rest, _ := strings.Cut(text, "-")
 	id, _ = strconv.ParseInt(number, 10, 64)
 	at, _ = strconv.ParseInt(rest, 10, 64)
-	if id < 0 || formatCursor(id, at) != text {
+	if id < 0 || formatEventCursor(id, at) != text {
 		return 0, 0, fmt.Errorf("%w: %.40q is not a cursor that Events returned", store.ErrBadData, text)
 	}
 	return id, at, nil

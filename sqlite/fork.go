@@ -6,11 +6,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Fork implements store.RepairStore.
-func (s *database) Fork(ctx context.Context, f *store.Fork) error {
+// ForkRun implements store.RepairStore.
+func (s *database) ForkRun(ctx context.Context, f *store.Fork) error {
 	return s.writeAndNotify(ctx, "fork a run", func(x *writeTx) error {
 		run := &f.Start.Run
-		existing, err := runWithName(x, run)
+		existing, err := findRunWithSameName(x, run)
 		if err == nil {
 			err = writeStart(x, f.Start)
 		}
@@ -22,12 +22,12 @@ func (s *database) Fork(ctx context.Context, f *store.Fork) error {
 				return ctx.Err()
 			}
 			p := &f.Steps[i]
-			n, err := x.exec(qRepairStepWrite, bindShard(run.UUID), bindUUID(run.UUID), run.Epoch.Number(), p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt),
+			n, err := x.exec(qRepairNewStepInsert, bindShard(run.UUID), bindUUID(run.UUID), run.Epoch.EncodeInt64(), p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt),
 				bindBytes(p.Output), bindBytes(p.Error), bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), int64(p.Seq), bindBytes(p.Failures))
 			if err := checkOneRow("forking run", run.UUID, n, err); err != nil {
 				return err
 			}
 		}
-		return writeActEvent(x, &store.Act{Actor: f.Actor, Reason: f.Reason, At: run.CreatedAt}, &store.Event{Type: store.EventRepaired, Run: run.UUID, Old: f.Source.String()})
+		return writeEventWithActor(x, &store.ActorAndReason{Actor: f.Actor, Reason: f.Reason, At: run.CreatedAt}, &store.Event{Type: store.EventRepaired, Run: run.UUID, Old: f.Source.String()})
 	})
 }

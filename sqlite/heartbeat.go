@@ -16,8 +16,8 @@ import (
 // worker reads the notices at each heartbeat.
 const terminatedRetention = time.Minute
 
-// Renew implements store.Store.
-func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+// RenewLeases implements store.Store.
+func (s *database) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	var pulse store.RenewResult
 	err := s.withWriteTx(ctx, "renew", func(x executor) error {
 		pulse.Now = now()
@@ -41,7 +41,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 			pulse.LastChange, _ = store.DecodeOperatorChange(c.text()) // leases are renewed also if somebody has damaged the text
 			return c.err
 		}, bindUUID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
-			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues, int64(w.Schema), bindBool(w.Quiet), w.LastChange.TextOrNil(), w.ClockAhead.Microseconds())
+			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues, int64(w.Schema), bindBool(w.Quiet), w.LastChange.EncodeJSONOrNil(), w.ClockAhead.Microseconds())
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			n, err := x.exec(qLeaseExtend, bindTime(h.LeaseUntil), bindShard(l.Run), bindUUID(l.Run), l.Epoch.Number(), bindUUID(w.ID))
+			n, err := x.exec(qLeaseExtend, bindTime(h.LeaseUntil), bindShard(l.Run), bindUUID(l.Run), l.Epoch.EncodeInt64(), bindUUID(w.ID))
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.C
 	freed := 0
 	err := s.withWriteTx(ctx, "expire", func(x executor) error {
 		for _, w := range workers {
-			n, err := x.exec(qLeaseExpire, bindTime(at), bindUUID(w))
+			n, err := x.exec(qLeasesOfDeadWorkerExpire, bindTime(at), bindUUID(w))
 			if err != nil {
 				return err
 			}

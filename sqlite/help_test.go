@@ -106,7 +106,7 @@ func newReceive(run uuid.UUID, name, signal string) *store.ReceiveWrite {
 
 func row(t testing.TB, s *database, run uuid.UUID) store.Run {
 	t.Helper()
-	got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: run.String()}})
+	got, err := s.GetRuns(t.Context(), []store.RunRef{{UUIDOrName: run.String()}})
 	if err != nil || got[0] == nil {
 		t.Fatal(run, got, err)
 	}
@@ -114,10 +114,10 @@ func row(t testing.TB, s *database, run uuid.UUID) store.Run {
 }
 
 // order carries out an order on one run and returns what it did for that.
-func order(t testing.TB, s *database, verb store.Verb, run uuid.UUID) store.ControlResult {
+func order(t testing.TB, s *database, verb store.ControlVerb, run uuid.UUID) store.ControlResult {
 	t.Helper()
 	o := &store.ControlRequest{Verb: verb, Runs: []uuid.UUID{run}, Now: now(), Reason: "because", Actor: "me", Error: []byte(`"over"`)}
-	if err := s.Control(t.Context(), o); err != nil {
+	if err := s.ControlRuns(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	return o.Results[0]

@@ -11,23 +11,23 @@ import (
 // ChangeLimit implements store.LimitStore.
 func (s *database) ChangeLimit(ctx context.Context, c store.LimitChangeRequest) error {
 	return s.withWriteTx(ctx, "change a limit", func(x executor) error {
-		_, err := x.exec(qLimitSet, append(boundArgs(c.Name, c.Settings), bindText(c.Actor), bindText(c.Reason), bindTime(c.Now), c.LastChange().Text())...)
+		_, err := x.exec(qLimitSetBounds, append(limitSettingsArgs(c.Name, c.Settings), bindText(c.Actor), bindText(c.Reason), bindTime(c.Now), c.OperatorChange().EncodeJSON())...)
 		return err
 	})
 }
 
 // declareLimit records a declaration. No row changes if it does not replace the recorded one.
 func declareLimit(x executor, d *store.LimitDeclaration) error {
-	_, err := x.exec(qLimitDeclare, append(boundArgs(d.Name, d.Settings), d.Version, bindTime(d.Now), bindTime(d.WorkerStarted))...)
+	_, err := x.exec(qLimitDeclare, append(limitSettingsArgs(d.Name, d.Settings), d.Version, bindTime(d.Now), bindTime(d.WorkerStarted))...)
 	return err
 }
 
-func boundArgs(name string, s store.LimitSettings) []driver.Value {
-	return append(make([]driver.Value, 0, 10), name, int64(s.Concurrent), int64(s.Rate), s.Period.Microseconds(), int64(s.Burst), s.Text())
+func limitSettingsArgs(name string, s store.LimitSettings) []driver.Value {
+	return append(make([]driver.Value, 0, 10), name, int64(s.Concurrent), int64(s.Rate), s.Period.Microseconds(), int64(s.Burst), s.EncodeJSON())
 }
 
 // DeleteLimit implements store.LimitStore.
-func (s *database) DeleteLimit(ctx context.Context, c store.OperatorRequest) (found bool, err error) {
+func (s *database) DeleteLimit(ctx context.Context, c store.DeleteOrResetRequest) (found bool, err error) {
 	err = s.withWriteTx(ctx, "delete a limit", func(x executor) error {
 		n, err := x.exec(qLimitDelete, c.Name)
 		found = n > 0
@@ -39,9 +39,9 @@ func (s *database) DeleteLimit(ctx context.Context, c store.OperatorRequest) (fo
 	return found, err
 }
 
-// ResetLimit implements store.LimitStore.
-func (s *database) ResetLimit(ctx context.Context, c store.OperatorRequest) (bool, error) {
-	return s.execOnLimitRow(ctx, "reset a limit", qLimitReset, c.Name, c.RecordedChange(store.OperatorReset).Text())
+// ResetLimitSettings implements store.LimitStore.
+func (s *database) ResetLimitSettings(ctx context.Context, c store.DeleteOrResetRequest) (bool, error) {
+	return s.execOnLimitRow(ctx, "reset a limit", qLimitResetToDeclared, c.Name, c.OperatorChange(store.OperatorReset).EncodeJSON())
 }
 
 // execOnLimitRow executes a statement that changes the row of a limit, and reports whether there was one.
@@ -84,7 +84,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 
 func scanLimit(values []driver.Value) (l store.Limit, err error) {
 	c := columnReader{values: values}
-	l.Name, l.LimitSettings = c.text(), scanBounds(&c)
+	l.Name, l.LimitSettings = c.text(), scanLimitSettings(&c)
 	declared, version := c.text(), c.text()
 	l.DeclaredVersion, l.DeclaredAt = version, c.time()
 	chosen := c.text()

@@ -15,8 +15,8 @@ import (
 // scans all runs, newest first, and filters. At the threshold both take about as long.
 const maxSortedRuns = 10_000
 
-// List implements store.Store. It uses the index that fits the filter best.
-func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
+// ListRuns implements store.Store. It uses the index that fits the filter best.
+func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -25,7 +25,7 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	}
 	err = s.withReadConn(ctx, "list", func(x executor) error {
 		if len(f.UUIDs)+len(f.Parents) > 0 {
-			runs, err = listOfRuns(ctx, x, &f, before, limit)
+			runs, err = listRunsByIDOrParent(ctx, x, &f, before, limit)
 			return err
 		}
 		q, sorts, err := chooseListQuery(x, &f)
@@ -36,7 +36,7 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		if sorts {
 			runs, err = listPage(x, q, args, 0, before, limit)
 		} else {
-			runs, err = mergeShards(ctx, x, q, args, before, limit)
+			runs, err = listRunsOfAllShards(ctx, x, q, args, before, limit)
 		}
 		return err
 	})
@@ -63,13 +63,13 @@ func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err er
 		n, err = queryInt(x, qRunsCountByTagKey, f.Tag.Key, int64(maxSortedRuns+1))
 		q = qRunsListByTagKey
 	case f.NamePrefix != "":
-		n, err = queryInt(x, qRunsCountByRunNamePrefix, f.NamePrefix, prefixEnd(f.NamePrefix), int64(maxSortedRuns+1))
+		n, err = queryInt(x, qRunsCountByRunNamePrefix, f.NamePrefix, prefixUpperBound(f.NamePrefix), int64(maxSortedRuns+1))
 		q = qRunsListByRunNamePrefix
 	case f.Owner != (uuid.UUID{}):
 		return qRunsListByOwner, true, nil
-	case f.OnlyStatuses(store.Failed, store.Expired):
+	case f.SelectsOnlyStatuses(store.Failed, store.Expired):
 		return qRunsListFailed, true, nil
-	case f.OnlyStatuses(store.Paused):
+	case f.SelectsOnlyStatuses(store.Paused):
 		return qRunsListPaused, true, nil
 	default:
 		return qRunsList, false, nil
@@ -103,13 +103,13 @@ func filterArgs(f *store.Filter) []driver.Value {
 	}
 	return []driver.Value{
 		nil, nil, nil, f.Workflow, f.Queue, statuses, bindTime(f.CreatedAfter), bindTime(f.CreatedBefore), bindBool(f.Roots),
-		f.NamePrefix, prefixEnd(f.NamePrefix), f.Tag.Key, f.Tag.Value, priorities, f.GroupKey,
+		f.NamePrefix, prefixUpperBound(f.NamePrefix), f.Tag.Key, f.Tag.Value, priorities, f.GroupKey,
 		f.Failure.Workflow, f.Failure.Step, f.Failure.Type, f.Version, owner, bindTime(f.EndedAfter), bindTime(f.EndedBefore),
 	}
 }
 
-// prefixEnd returns the least text that is greater than all texts with the prefix, or NULL if there is none.
-func prefixEnd(prefix string) driver.Value {
+// prefixUpperBound returns the least text that is greater than all texts with the prefix, or NULL if there is none.
+func prefixUpperBound(prefix string) driver.Value {
 	b := []byte(prefix)
 	for len(b) > 0 && b[len(b)-1] == 0xff {
 		b = b[:len(b)-1]
@@ -131,8 +131,8 @@ func listPage(x executor, q queryID, args []driver.Value, shard int16, before uu
 	return runs, err
 }
 
-// listOfRuns returns the newest of the runs with the UUIDs of the filter, or of the children of its parents.
-func listOfRuns(ctx context.Context, x executor, f *store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
+// listRunsByIDOrParent returns the newest of the runs with the UUIDs of the filter, or of the children of its parents.
+func listRunsByIDOrParent(ctx context.Context, x executor, f *store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
 	q, ids := qRunsListByID, f.UUIDs
 	if len(ids) == 0 {
 		q, ids = qRunsListByParent, f.Parents
@@ -156,15 +156,15 @@ func listOfRuns(ctx context.Context, x executor, f *store.Filter, before uuid.UU
 	return runs[:min(limit, len(runs))], nil
 }
 
-// shardPage is the part of one shard's runs that mergeShards has read and not yet returned.
+// shardPage is the part of one shard's runs that listRunsOfAllShards has read and not yet returned.
 type shardPage struct {
 	runs      []*store.Run
 	beforeID  uuid.UUID
 	exhausted bool
 }
 
-// mergeShards returns the newest runs of all shards. The runs of one shard are read in order, page by page, as needed.
-func mergeShards(ctx context.Context, x executor, q queryID, args []driver.Value, before uuid.UUID, limit int) ([]*store.Run, error) {
+// listRunsOfAllShards returns the newest runs of all shards. The runs of one shard are read in order, page by page, as needed.
+func listRunsOfAllShards(ctx context.Context, x executor, q queryID, args []driver.Value, before uuid.UUID, limit int) ([]*store.Run, error) {
 	ahead := min(limit, 4+2*(limit/store.Shards))
 	var lanes [store.Shards]shardPage
 	for shard := range lanes {

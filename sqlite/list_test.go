@@ -60,7 +60,7 @@ func TestListPages(t *testing.T) {
 			var got []uuid.UUID
 			var before uuid.UUID
 			for {
-				page, err := s.List(t.Context(), f, before, size)
+				page, err := s.ListRuns(t.Context(), f, before, size)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -89,12 +89,12 @@ func TestListWalks(t *testing.T) {
 			INSERT INTO durable_run (id, shard, name, workflow, queue, lane, status, epoch, created_at)
 			SELECT CAST(randomblob(15) || char(i %% 64) AS BLOB), i %% 64, 'x' || i, 'test', 'default', 0, 5, 1, 0 FROM n`, maxSortedRuns),
 		"INSERT INTO durable_tag SELECT shard, id, 'any', 'v' FROM durable_run")
-	want, err := s.List(t.Context(), store.Filter{}, uuid.UUID{}, 100)
+	want, err := s.ListRuns(t.Context(), store.Filter{}, uuid.UUID{}, 100)
 	if err != nil || len(want) != 100 {
 		t.Fatal(len(want), err)
 	}
 	for _, f := range []store.Filter{{NamePrefix: "x"}, {Tag: store.Tag{Key: "any"}}, {NamePrefix: "x", Tag: store.Tag{Key: "any", Value: "v"}}} {
-		got, err := s.List(t.Context(), f, uuid.UUID{}, 100)
+		got, err := s.ListRuns(t.Context(), f, uuid.UUID{}, 100)
 		if err != nil || !slices.EqualFunc(got, want, func(l, r *store.Run) bool { return l.UUID == r.UUID }) {
 			t.Errorf("%+v: %d runs, %v", f, len(got), err)
 		}
@@ -109,7 +109,7 @@ func TestTreeAndCounts(t *testing.T) {
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{one, two}})
 	below := newChild(one.Run.UUID, "below")
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{below}})
-	runs, err := s.Tree(t.Context(), root)
+	runs, err := s.RunTree(t.Context(), root)
 	var got []uuid.UUID
 	for _, r := range runs {
 		got = append(got, r.UUID)
@@ -117,11 +117,11 @@ func TestTreeAndCounts(t *testing.T) {
 	if want := []uuid.UUID{root, one.Run.UUID, two.Run.UUID, below.Run.UUID}; err != nil || !slices.Equal(got, want) {
 		t.Fatal(got, want, err)
 	}
-	counts, err := s.TreeCounts(t.Context(), root, time.Now())
+	counts, err := s.RunTreeCounts(t.Context(), root, time.Now())
 	if err != nil || len(counts.RunsByStatus) != 2 || counts.RunsByStatus[store.Running] != 2 || counts.RunsByStatus[store.Pending] != 2 {
 		t.Fatal(counts, err)
 	}
-	if runs, err := s.Tree(t.Context(), store.NewUUID(1)); err != nil || len(runs) > 0 {
+	if runs, err := s.RunTree(t.Context(), store.NewUUID(1)); err != nil || len(runs) > 0 {
 		t.Fatal(runs, err)
 	}
 }
@@ -130,7 +130,7 @@ func TestRunProgress(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
 	at := now()
-	step := func(name string, kind store.Kind, status store.StepStatus) *store.StepWrite {
+	step := func(name string, kind store.StepKind, status store.StepStatus) *store.StepWrite {
 		w := newStep(run, name)
 		w.Step.Kind, w.Step.Status = kind, status
 		return w
@@ -158,14 +158,14 @@ func TestRunProgress(t *testing.T) {
 func TestTag(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
-	if ok, err := s.SetTags(t.Context(), store.NewUUID(1), []store.Tag{{Key: "k", Value: "v"}}, store.Epoch{}, store.Act{}); ok || err != nil {
+	if ok, err := s.SetTags(t.Context(), store.NewUUID(1), []store.Tag{{Key: "k", Value: "v"}}, store.Epoch{}, store.ActorAndReason{}); ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	for _, c := range []struct{ set, want []store.Tag }{
 		{[]store.Tag{{Key: "b", Value: "2"}, {Key: "a", Value: "1"}}, []store.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}},
 		{[]store.Tag{{Key: "b", Value: "3"}, {Key: "a"}, {Key: "c"}}, []store.Tag{{Key: "b", Value: "3"}}},
 	} {
-		if ok, err := s.SetTags(t.Context(), run, c.set, store.Epoch{}, store.Act{}); !ok || err != nil {
+		if ok, err := s.SetTags(t.Context(), run, c.set, store.Epoch{}, store.ActorAndReason{}); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		if o, err := s.RunProgress(t.Context(), run, now()); err != nil || !slices.Equal(o.Tags, c.want) {

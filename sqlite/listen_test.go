@@ -80,7 +80,7 @@ func TestDeadWorkers(t *testing.T) {
 	other := openAt(t, s.path)
 	alive, left, unseen := uuid.New(), uuid.New(), uuid.New()
 	for _, id := range []uuid.UUID{alive, left, unseen} {
-		if _, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: id}}); err != nil {
+		if _, err := s.RenewLeases(t.Context(), store.Heartbeat{Worker: store.Worker{ID: id}}); err != nil {
 			t.Fatal(err)
 		}
 	}

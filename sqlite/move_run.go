@@ -12,7 +12,7 @@ import (
 // MoveRun implements store.QueueMoveStore. The write lock is the lock of every queue.
 func (s *database) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
 	return s.writeAndNotify(ctx, "requeue a run", func(x *writeTx) error {
-		found, err := readQueueMove(x, m.Run)
+		found, err := readRunToMove(x, m.Run)
 		if err != nil || found == nil {
 			m.Outcome, m.Found = store.Fenced, nil
 			return err
@@ -36,12 +36,12 @@ func (s *database) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
 	})
 }
 
-func readQueueMove(x executor, run uuid.UUID) (found *store.QueueMoveRun, err error) {
+func readRunToMove(x executor, run uuid.UUID) (found *store.RunToMove, err error) {
 	err = x.query(qQueueMoveRunRead, func(v []driver.Value) error {
-		found = new(store.QueueMoveRun)
+		found = new(store.RunToMove)
 		c := columnReader{values: v}
-		found.AdmissionRun = c.seenRun()
-		found.Name, found.Workflow, found.Epoch, found.Lane, found.RowPriority = c.text(), c.text(), store.EpochFromNumber(c.int()), store.ClaimLane(c.int()), int16(c.int())
+		found.AdmissionRun = c.admissionRun()
+		found.Name, found.Workflow, found.Epoch, found.Lane, found.RowPriority = c.text(), c.text(), store.DecodeEpoch(c.int()), store.ClaimLane(c.int()), int16(c.int())
 		found.Queue, found.Version = found.Name, c.text()
 		return c.err
 	}, bindShard(run), bindUUID(run))
@@ -72,7 +72,7 @@ func writeQueueMove(x *writeTx, m *store.MoveRunRequest, q *store.QueueState, pl
 	}
 	for _, e := range plan.Events {
 		e.Run = m.Run
-		if err := writeActEvent(x, &store.Act{Actor: m.Actor, Reason: m.Reason, At: m.Now}, &e); err != nil {
+		if err := writeEventWithActor(x, &store.ActorAndReason{Actor: m.Actor, Reason: m.Reason, At: m.Now}, &e); err != nil {
 			return err
 		}
 	}

@@ -44,7 +44,7 @@ type movedFileDetector struct {
 	identities         [fileCount]fileID // zero: it was not there
 	identitiesRecorded atomic.Bool       // identities is filled in, and changes no more
 	recordedMove       atomic.Pointer[MovedError]
-	lastCheck          atomic.Int64 // when, in nanoseconds since the process began; see checkRecently
+	lastCheck          atomic.Int64 // when, in nanoseconds since the process began; see checkPathsThrottled
 }
 
 func newMovedFileDetector(path string) *movedFileDetector {
@@ -119,8 +119,8 @@ const readCheckInterval = 50 * time.Millisecond
 
 var processBegan = time.Now()
 
-// checkRecently is check, executed at most once in readCheckInterval.
-func (f *movedFileDetector) checkRecently() error {
+// checkPathsThrottled is check, executed at most once in readCheckInterval.
+func (f *movedFileDetector) checkPathsThrottled() error {
 	now := int64(time.Since(processBegan))
 	last := f.lastCheck.Load()
 	if now-last < int64(readCheckInterval) && last != 0 || !f.lastCheck.CompareAndSwap(last, now) {

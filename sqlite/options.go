@@ -18,8 +18,8 @@ type openOptions struct {
 	err          error
 }
 
-// addOption records that an option was given, and sets an error if it was given before.
-func (o *openOptions) addOption(option string) {
+// rejectRepeatedOption records that an option was given, and sets an error if it was given before.
+func (o *openOptions) rejectRepeatedOption(option string) {
 	if o.givenOptions[option] && o.err == nil {
 		o.err = fmt.Errorf("sqlite: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
 	}
@@ -47,7 +47,7 @@ const (
 // Synchronous sets the durability of commits. The default is [Full].
 func Synchronous(d Durability) Option {
 	return func(o *openOptions) {
-		o.addOption("Synchronous")
+		o.rejectRepeatedOption("Synchronous")
 		o.synchronous = d
 	}
 }
@@ -57,7 +57,7 @@ func Synchronous(d Durability) Option {
 // calls do not wait. [Open] refuses negative values.
 func BusyTimeout(d time.Duration) Option {
 	return func(o *openOptions) {
-		o.addOption("BusyTimeout")
+		o.rejectRepeatedOption("BusyTimeout")
 		o.busyTimeout = d
 	}
 }
@@ -66,7 +66,7 @@ func BusyTimeout(d time.Duration) Option {
 // one that this version of the code needs.
 func WithoutMigrations() Option {
 	return func(o *openOptions) {
-		o.addOption("WithoutMigrations")
+		o.rejectRepeatedOption("WithoutMigrations")
 		o.migrate = false
 	}
 }

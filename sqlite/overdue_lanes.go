@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// OverdueLanes implements store.Store.
-func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.ClaimLane, limit int) ([]store.OverdueLane, error) {
+// OverdueClaimLanes implements store.Store.
+func (s *database) OverdueClaimLanes(ctx context.Context, at time.Time, after store.ClaimLane, limit int) ([]store.OverdueLane, error) {
 	var all []store.OverdueLane
 	err := s.withReadConn(ctx, "overdue", func(x executor) error {
 		for len(all) < limit {
@@ -44,7 +44,7 @@ func (s *database) HaveLiveWorkers(ctx context.Context, pairs []store.QueueWorkf
 		return executed, nil
 	}
 	err := s.withReadConn(ctx, "executed", func(x executor) error {
-		return x.query(qWorkersLiveWorkflows, func(v []driver.Value) error {
+		return x.query(qLiveWorkersWorkflowsAndQueues, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			var workflows, queues []string
 			err := cmp.Or(decodeTexts(c.text(), &workflows), decodeTexts(c.text(), &queues), c.err)

@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Failures implements store.Store.
-func (s *database) Failures(ctx context.Context, f store.Filter, examine, limit int) (groups []store.FailureGroup, err error) {
+// FailureGroups implements store.Store.
+func (s *database) FailureGroups(ctx context.Context, f store.Filter, examine, limit int) (groups []store.FailureGroup, err error) {
 	err = s.withReadConn(ctx, "failures", func(x executor) error {
 		args := filterArgs(&f)
 		after := store.FailureKey{Workflow: f.Workflow}
@@ -87,7 +87,7 @@ func (s *database) StatusCounts(ctx context.Context, now time.Time, most int) ([
 			}
 		}
 		for _, status := range []store.Status{store.Waiting, store.Paused} {
-			if err := count(qStatusCountIdle, int64(status)); err != nil {
+			if err := count(qStatusCountWithoutWakeTime, int64(status)); err != nil {
 				return err
 			}
 		}
@@ -103,12 +103,12 @@ func (s *database) StatusCounts(ctx context.Context, now time.Time, most int) ([
 	return counts, err
 }
 
-// LastEvent implements store.Store.
-func (s *database) LastEvent(ctx context.Context) (cursor string, err error) {
+// LastEventCursor implements store.Store.
+func (s *database) LastEventCursor(ctx context.Context) (cursor string, err error) {
 	err = s.withReadConn(ctx, "newest event", func(x executor) error {
 		return x.query(qEventNewest, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			cursor = formatCursor(c.int(), c.int())
+			cursor = formatEventCursor(c.int(), c.int())
 			return c.err
 		})
 	})

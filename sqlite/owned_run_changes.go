@@ -22,12 +22,12 @@ func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held [
 	var changes store.OwnedRunChanges
 	var woken []store.Lease
 	err := s.withReadConn(ctx, "read the changes of owned runs", func(x executor) error {
-		if err := addTerminated(x, worker, held, known, &changes); err != nil {
+		if err := addTerminatedRuns(x, worker, held, known, &changes); err != nil {
 			return err
 		}
 		return x.query(qOwnedRunChanges, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			a := store.PendingControl{Run: c.uuid(), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
+			a := store.PendingControl{Run: c.uuid(), Epoch: store.DecodeEpoch(c.int()), Control: store.ControlBits(c.int())}
 			isWoken := c.int() != 0
 			// A run whose claim has not returned to the worker yet stays marked as woken.
 			if l, ok := known[a.Run]; !ok || l.Epoch != a.Epoch {
@@ -58,7 +58,7 @@ func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held [
 					changes.Deadlines = append(changes.Deadlines, l)
 				}
 				return c.err
-			}, bindShard(l.Run), bindUUID(l.Run), l.Epoch.Number(), bindUUID(worker))
+			}, bindShard(l.Run), bindUUID(l.Run), l.Epoch.EncodeInt64(), bindUUID(worker))
 			if err != nil {
 				return err
 			}
@@ -71,12 +71,12 @@ func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held [
 	return changes, nil
 }
 
-// addTerminated adds the held runs that were terminated. They are reported each time until the worker drops them.
-func addTerminated(x executor, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, changes *store.OwnedRunChanges) error {
+// addTerminatedRuns adds the held runs that were terminated. They are reported each time until the worker drops them.
+func addTerminatedRuns(x executor, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, changes *store.OwnedRunChanges) error {
 	ended := make(map[uuid.UUID]bool)
 	err := x.query(qTerminationNoticesRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		run, epoch := c.uuid(), store.EpochFromNumber(c.int())
+		run, epoch := c.uuid(), store.DecodeEpoch(c.int())
 		if l, ok := known[run]; ok && l.Epoch == epoch {
 			ended[run] = true
 		}

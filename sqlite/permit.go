@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Permits implements store.LimitStore. The write lock of the file is the lock of each limit key.
-func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
+// GrantAndReturnPermits implements store.LimitStore. The write lock of the file is the lock of each limit key.
+func (s *database) GrantAndReturnPermits(ctx context.Context, b *store.PermitBatch) error {
 	keys := b.AllLimitKeys()
 	if len(keys) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 				return err
 			}
 			plan := lines[i].Plan(b, asked, "")
-			if err := writePlan(x, &lines[i], &plan, b.Now); err != nil {
+			if err := writePermitPlan(x, &lines[i], &plan, b.Now); err != nil {
 				return err
 			}
 		}
@@ -42,7 +42,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 // returnPermitsAndReadLimitKeys gives permits back, and reads the limit keys as they are then.
 func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []store.LimitKey) ([]store.LimitKeyState, error) {
 	for _, r := range b.Returns {
-		if _, err := x.exec(qPermitReturn, bindShard(r.Run), bindUUID(r.Run), r.Step, r.Epoch.Number(), int64(r.Attempt), r.Limit, r.Key); err != nil {
+		if _, err := x.exec(qPermitReturn, bindShard(r.Run), bindUUID(r.Run), r.Step, r.Epoch.EncodeInt64(), int64(r.Attempt), r.Limit, r.Key); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +61,7 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 		rows := make(map[string]store.LimitRow)
 		err = x.query(qPermitLimitBounds, func(v []driver.Value) (err error) {
 			c := columnReader{values: v}
-			rows[g.Limit] = store.LimitRow{LimitSettings: scanBounds(&c), IsSet: c.int() != 0, Declared: c.text(), DeclaredVersion: c.text(), MayReplaceDeclared: c.int() != 0}
+			rows[g.Limit] = store.LimitRow{LimitSettings: scanLimitSettings(&c), IsSet: c.int() != 0, Declared: c.text(), DeclaredVersion: c.text(), MayReplaceDeclared: c.int() != 0}
 			return c.err
 		}, g.Limit, b.Version, bindTime(b.WorkerStarted), bindTime(b.Now))
 		if err != nil {
@@ -76,7 +76,7 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 			c := columnReader{values: v}
 			p := store.PermitWithRun{Permit: scanPermit(&c)}
 			status := c.int()
-			p.RunState = store.RunState{Found: status != 0, Status: store.Status(status), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
+			p.RunState = store.RunState{Found: status != 0, Status: store.Status(status), Epoch: store.DecodeEpoch(c.int()), Control: store.ControlBits(c.int())}
 			p.LeaseUntil = c.time()
 			l.Permits = append(l.Permits, p)
 			return c.err
@@ -94,8 +94,8 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 }
 
 // readPermitsOfRequests reads the permits that the requesting steps have, and the states of their runs.
-func readPermitsOfRequests(x executor, asks []*store.PermitRequest) (*store.RequestingSteps, error) {
-	asked := &store.RequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.RequestingRun)}
+func readPermitsOfRequests(x executor, asks []*store.PermitRequest) (*store.PermitRequestingSteps, error) {
+	asked := &store.PermitRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.PermitRequestingRun)}
 	for _, a := range asks {
 		err := x.query(qPermitByStep, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -110,8 +110,8 @@ func readPermitsOfRequests(x executor, asks []*store.PermitRequest) (*store.Requ
 		}
 		err = x.query(qPermitRequestingRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			state := store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
-			asked.Runs[a.Run] = store.RequestingRun{RunState: state, LeaseUntil: c.time()}
+			state := store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.DecodeEpoch(c.int()), Control: store.ControlBits(c.int())}
+			asked.Runs[a.Run] = store.PermitRequestingRun{RunState: state, LeaseUntil: c.time()}
 			return c.err
 		}, bindShard(a.Run), bindUUID(a.Run))
 		if err != nil {
@@ -121,8 +121,8 @@ func readPermitsOfRequests(x executor, asks []*store.PermitRequest) (*store.Requ
 	return asked, nil
 }
 
-// writePlan writes what a plan has decided for one limit key.
-func writePlan(x *writeTx, l *store.LimitKeyState, plan *store.PermitPlan, now time.Time) error {
+// writePermitPlan writes what a plan has decided for one limit key.
+func writePermitPlan(x *writeTx, l *store.LimitKeyState, plan *store.PermitPlan, now time.Time) error {
 	for i := range plan.ToDelete {
 		p := &plan.ToDelete[i]
 		if _, err := x.exec(qPermitDelete, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key); err != nil {
@@ -148,20 +148,20 @@ func writePlan(x *writeTx, l *store.LimitKeyState, plan *store.PermitPlan, now t
 }
 
 func writePermit(x executor, p *store.Permit) error {
-	n, err := x.exec(qPermitUpsert, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key, int64(p.Status), p.Epoch.Number(), int64(p.Attempt),
+	n, err := x.exec(qPermitUpsert, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key, int64(p.Status), p.Epoch.EncodeInt64(), int64(p.Attempt),
 		int64(p.Units), int64(p.Priority), bindBool(p.MissedOffer), bindTime(p.ArrivedAt), bindTime(p.GrantedAt), bindTime(p.Until))
 	return checkOneRow("a permit for run", p.Run, n, err)
 }
 
 func scanPermit(c *columnReader) store.Permit {
 	return store.Permit{
-		Limit: c.text(), Key: c.text(), Run: c.uuid(), Step: c.text(), Status: store.PermitStatus(c.int()), Epoch: store.EpochFromNumber(c.int()),
+		Limit: c.text(), Key: c.text(), Run: c.uuid(), Step: c.text(), Status: store.PermitStatus(c.int()), Epoch: store.DecodeEpoch(c.int()),
 		Attempt: int32(c.int()), Units: int(c.int()), Priority: int16(c.int()), MissedOffer: c.int() != 0,
 		ArrivedAt: c.time(), GrantedAt: c.time(), Until: c.time(),
 	}
 }
 
-func scanBounds(c *columnReader) store.LimitSettings {
+func scanLimitSettings(c *columnReader) store.LimitSettings {
 	return store.LimitSettings{
 		Concurrent: int(c.int()), Rate: int(c.int()), Period: time.Duration(c.int()) * time.Microsecond, Burst: int(min(c.int(), math.MaxInt32)),
 	}
@@ -189,9 +189,9 @@ func (s *database) LimitKeysWithWaiters(ctx context.Context, after store.LimitKe
 }
 
 // DeleteUnusedLimitKeys implements store.LimitStore.
-func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.UnusedLimitKeysQuery) (lines store.UnusedLimitKeys, err error) {
+func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.DeleteUnusedLimitKeysRequest) (lines store.DeleteUnusedLimitKeysResult, err error) {
 	err = s.withReadConn(ctx, "read lines", func(x executor) error {
-		lines = store.UnusedLimitKeys{} // drops what a failed attempt read
+		lines = store.DeleteUnusedLimitKeysResult{} // drops what a failed attempt read
 		return x.query(qLimitKeysPage, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			lines.Next = store.LimitKey{Limit: c.text(), Key: c.text()}
@@ -209,8 +209,8 @@ func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.UnusedLimi
 	return lines, err
 }
 
-// RunPermits implements store.LimitStore.
-func (s *database) RunPermits(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
+// PermitsOfRun implements store.LimitStore.
+func (s *database) PermitsOfRun(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
 	err = s.withReadConn(ctx, "read permits", func(x executor) error {
 		permits = nil // drops what a failed attempt read
 		return x.query(qPermitsOfRun, func(v []driver.Value) error {

@@ -68,7 +68,7 @@ func help(task, path string) error {
 		}
 	case "attend":
 		id := uuid.New()
-		if _, err := s.Renew(ctx, store.Heartbeat{Worker: store.Worker{ID: id}}); err != nil {
+		if _, err := s.RenewLeases(ctx, store.Heartbeat{Worker: store.Worker{ID: id}}); err != nil {
 			return err
 		}
 		return s.Listen(ctx, id, func(store.WakeHint) {
@@ -146,7 +146,7 @@ func TestKilledProcesses(t *testing.T) {
 		for i, name := range names {
 			refs[i] = store.RunRef{UUIDOrName: name}
 		}
-		runs, err := again.Get(t.Context(), refs)
+		runs, err := again.GetRuns(t.Context(), refs)
 		if err != nil {
 			t.Fatal(err)
 		}

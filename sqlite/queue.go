@@ -28,14 +28,14 @@ func insertQueuePlace(x executor, w *store.StartWrite) error {
 func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
 	err = s.withReadConn(ctx, "read queues", func(x executor) error {
 		all = nil // drops what a failed attempt read
-		return x.query(qQueueRows, func(v []driver.Value) error {
+		return x.query(qQueuesWithoutCounts, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			q := store.Queue{QueueRow: store.QueueRow{Name: c.text()}}
 			settings := c.text()
 			if q.PausedAt, q.Deleted = c.time(), c.int() != 0; c.err != nil {
 				return c.err
 			}
-			err := q.Decode(settings, "")
+			err := q.DecodeSettings(settings, "")
 			all = append(all, q.QueueRow)
 			return err
 		})
@@ -48,9 +48,9 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChangeRequest) 
 	// A declaration may change nothing, because a newer version has declared the queue.
 	var err error
 	if c.Declare {
-		_, err = s.execOnQueueRow(ctx, "change a queue", qQueueDeclare, c.Name, c.Settings.Text(), c.Version, bindTime(c.Now))
+		_, err = s.execOnQueueRow(ctx, "change a queue", qQueueDeclare, c.Name, c.Settings.EncodeJSON(), c.Version, bindTime(c.Now))
 	} else {
-		_, err = s.execOnQueueRow(ctx, "change a queue", qQueueSet, c.Name, c.Settings.Text(), bindText(c.Actor), bindText(c.Reason), bindTime(c.Now), c.LastChange().Text())
+		_, err = s.execOnQueueRow(ctx, "change a queue", qQueueSetSettings, c.Name, c.Settings.EncodeJSON(), bindText(c.Actor), bindText(c.Reason), bindTime(c.Now), c.OperatorChange().EncodeJSON())
 	}
 	return err
 }
@@ -58,15 +58,15 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChangeRequest) 
 // PauseQueue implements store.QueueStore.
 func (s *database) PauseQueue(ctx context.Context, p store.QueuePauseRequest) (bool, error) {
 	if p.Resume {
-		return s.execOnQueueRow(ctx, "resume a queue", qQueueResume, p.Name, p.LastChange().Text())
+		return s.execOnQueueRow(ctx, "resume a queue", qQueueResume, p.Name, p.OperatorChange().EncodeJSON())
 	}
-	return s.execOnQueueRow(ctx, "pause a queue", qQueuePause, p.Name, bindTime(p.Now), bindText(p.Actor), bindText(p.Reason), p.LastChange().Text())
+	return s.execOnQueueRow(ctx, "pause a queue", qQueuePause, p.Name, bindTime(p.Now), bindText(p.Actor), bindText(p.Reason), p.OperatorChange().EncodeJSON())
 }
 
 // DeleteQueue implements store.QueueStore.
-func (s *database) DeleteQueue(ctx context.Context, c store.OperatorRequest) (deleted bool, err error) {
+func (s *database) DeleteQueue(ctx context.Context, c store.DeleteOrResetRequest) (deleted bool, err error) {
 	err = s.writeAndNotify(ctx, "delete a queue", func(x *writeTx) error {
-		n, err := x.exec(qQueueDelete, c.Name, c.RecordedChange(store.OperatorDelete).Text())
+		n, err := x.exec(qQueueMarkDeleted, c.Name, c.OperatorChange(store.OperatorDelete).EncodeJSON())
 		deleted = n > 0
 		x.addHint(store.HintClaim)
 		if err == nil && deleted {
@@ -77,9 +77,9 @@ func (s *database) DeleteQueue(ctx context.Context, c store.OperatorRequest) (de
 	return deleted, err
 }
 
-// ResetQueue implements store.QueueStore.
-func (s *database) ResetQueue(ctx context.Context, c store.OperatorRequest) (bool, error) {
-	return s.execOnQueueRow(ctx, "reset a queue", qQueueReset, c.Name, c.RecordedChange(store.OperatorReset).Text())
+// ResetQueueSettings implements store.QueueStore.
+func (s *database) ResetQueueSettings(ctx context.Context, c store.DeleteOrResetRequest) (bool, error) {
+	return s.execOnQueueRow(ctx, "reset a queue", qQueueResetToDeclared, c.Name, c.OperatorChange(store.OperatorReset).EncodeJSON())
 }
 
 // execOnQueueRow executes a statement that changes the row of a queue, and reports whether there was one.
@@ -97,7 +97,7 @@ func (s *database) execOnQueueRow(ctx context.Context, what string, q queryID, a
 func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
 	err = s.withReadConn(ctx, "read queues", func(x executor) error {
 		all = nil // drops what a failed attempt read
-		err := x.query(qQueues, func(v []driver.Value) error {
+		err := x.query(qQueuesWithCounts, func(v []driver.Value) error {
 			q, err := scanQueue(v)
 			all = append(all, q)
 			return err
@@ -107,7 +107,7 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 		}
 		for i := range all {
 			q := &all[i]
-			err := x.query(qQueueKeys, func(v []driver.Value) error {
+			err := x.query(qQueueBusiestGroupKeys, func(v []driver.Value) error {
 				c := columnReader{values: v}
 				q.Keys = append(q.Keys, store.QueueKeyUse{
 					Key: c.text(), QueueUse: store.QueueUse{Executing: int(c.int()), Open: int(c.int()), Waiting: int(c.int()), Behind: int(c.int())},
@@ -139,7 +139,7 @@ func scanQueue(values []driver.Value) (q store.Queue, err error) {
 	if q.LastChange, err = store.DecodeOperatorChange(change); err != nil {
 		return q, err
 	}
-	return q, q.Decode(declared, set)
+	return q, q.DecodeSettings(declared, set)
 }
 
 // QueueDepth implements store.QueueStore.
@@ -151,8 +151,8 @@ func (s *database) QueueDepth(ctx context.Context, queue string, most int) (n in
 	return min(n, most), err
 }
 
-// QueuedRun implements store.QueueStore.
-func (s *database) QueuedRun(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
+// QueuePlaceOfRun implements store.QueueStore.
+func (s *database) QueuePlaceOfRun(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
 	err = s.withReadConn(ctx, "read a place", func(x executor) error {
 		place = nil // drops what a failed attempt read
 		return x.query(qQueuePlaceOfRun, func(v []driver.Value) error {
@@ -160,7 +160,7 @@ func (s *database) QueuedRun(ctx context.Context, run uuid.UUID) (place *store.Q
 			place = &store.QueuedRun{QueuePlace: store.QueuePlace{
 				Run: run, Queue: c.text(), Key: c.text(), Weight: int32(c.int()), Priority: int16(c.int()), State: store.PlaceState(c.int()),
 				Root: c.int() != 0, HasBegun: c.int() != 0, Turn: c.int(), ArrivedAt: c.time(), StartBy: c.time(),
-			}, Admission: store.Admission(c.int()), Before: int(c.int())}
+			}, Admission: store.AdmissionState(c.int()), Before: int(c.int())}
 			return c.err
 		}, bindShard(run), bindUUID(run), int64(store.MaxBefore))
 	})
@@ -170,10 +170,10 @@ func (s *database) QueuedRun(ctx context.Context, run uuid.UUID) (place *store.Q
 	return place, err
 }
 
-// ClearStartBy implements store.QueueStore.
-func (s *database) ClearStartBy(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
+// ClearStartByDeadline implements store.QueueStore.
+func (s *database) ClearStartByDeadline(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
 	err = s.withWriteTx(ctx, "begin a run", func(x executor) error {
-		n, err := x.exec(qStartByDeadlineMarkClear, bindShard(run), bindUUID(run), epoch.Number())
+		n, err := x.exec(qStartByDeadlineMarkClear, bindShard(run), bindUUID(run), epoch.EncodeInt64())
 		if kept = n == 1; err != nil || !kept {
 			return err
 		}

@@ -12,13 +12,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Get implements store.Store.
-func (s *database) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
-	return s.Find(ctx, refs, store.AllPayloads)
+// GetRuns implements store.Store.
+func (s *database) GetRuns(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
+	return s.GetRunsSelectingPayloads(ctx, refs, store.AllPayloads)
 }
 
-// Find implements store.Store.
-func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
+// GetRunsSelectingPayloads implements store.Store.
+func (s *database) GetRunsSelectingPayloads(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
 	rows := make([]*store.Run, len(refs))
 	err := s.withReadConn(ctx, "get", func(x executor) error {
 		for i, ref := range refs {
@@ -30,7 +30,7 @@ func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.Pay
 				return err
 			}
 			if ok {
-				if row.Run.Crashes, err = currentCrashes(x, &row); err != nil {
+				if row.Run.Crashes, err = crashesSinceProgress(x, &row); err != nil {
 					return err
 				}
 				rows[i] = &row.Run
@@ -66,15 +66,15 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	return statuses, nil
 }
 
-// ChangeMarks implements store.Store.
-func (s *database) ChangeMarks(ctx context.Context, runs []uuid.UUID, limit int) ([]string, error) {
+// RunFingerprints implements store.Store.
+func (s *database) RunFingerprints(ctx context.Context, runs []uuid.UUID, limit int) ([]string, error) {
 	marks := make([]string, len(runs))
 	err := s.withReadConn(ctx, "read marks of changes", func(x executor) error {
 		for i, id := range runs {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			err := x.query(qChangeMark, func(v []driver.Value) error {
+			err := x.query(qRunFingerprint, func(v []driver.Value) error {
 				c := columnReader{values: v}
 				marks[i] = c.text()
 				return c.err
@@ -98,9 +98,9 @@ func findRun(x executor, ref store.RunRef, with store.PayloadSelection) (runRow,
 	return runByName(x, ref.UUIDOrName, uuid.NullUUID{}, ref.Shard(), with)
 }
 
-// currentCrashes returns the number of crashes since the last new checkpoint. The stored number is corrected only by
+// crashesSinceProgress returns the number of crashes since the last new checkpoint. The stored number is corrected only by
 // the next claim after a crash.
-func currentCrashes(x executor, row *runRow) (int16, error) {
+func crashesSinceProgress(x executor, row *runRow) (int16, error) {
 	if row.Crashes == 0 {
 		return 0, nil
 	}
@@ -125,7 +125,7 @@ func (s *database) History(ctx context.Context, run uuid.UUID) ([]store.Step, er
 func (s *database) HistoryOutline(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
 	var rows []store.Step
 	err := s.withReadConn(ctx, "outline of a history", func(x executor) (err error) {
-		rows, err = querySteps(x, qHistoryOutline, bindShard(run), bindUUID(run))
+		rows, err = querySteps(x, qHistoryWithoutPayloads, bindShard(run), bindUUID(run))
 		store.SortByCallOrder(rows)
 		return err
 	})
@@ -264,7 +264,7 @@ func queryRun(x executor, q queryID, args ...driver.Value) (row runRow, ok bool,
 func readRunState(x executor, id uuid.UUID) (state store.RunState, err error) {
 	err = x.query(qRunState, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), Control: store.ControlBits(c.int())}
+		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.DecodeEpoch(c.int()), Control: store.ControlBits(c.int())}
 		return c.err
 	}, bindShard(id), bindUUID(id))
 	return state, err

@@ -17,7 +17,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 		return err
 	}
 	if had != nil && had.Status.IsTerminal() {
-		_, err := resolveReceive(x, w, had)
+		_, err := setReceiveOutcome(x, w, had)
 		return err
 	}
 	signal, waits, err := nextSignal(x, w, had)
@@ -36,7 +36,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 		return err
 	}
 	if n == 0 {
-		if fenced, err := resolveReceive(x, w, had); err != nil || fenced {
+		if fenced, err := setReceiveOutcome(x, w, had); err != nil || fenced {
 			return err
 		}
 		if n, err = upsertStep(x, &step, had != nil, noControlBits); err != nil {
@@ -87,14 +87,14 @@ func completeWithSignal(step *store.Step, signal *store.SignalWrite) {
 	}
 }
 
-// resolveReceive sets the outcome of a receive that changed no row, and reports whether it has one. had is the step's
+// setReceiveOutcome sets the outcome of a receive that changed no row, and reports whether it has one. had is the step's
 // row, or nil.
-func resolveReceive(x executor, w *store.ReceiveWrite, had *store.Step) (resolved bool, err error) {
+func setReceiveOutcome(x executor, w *store.ReceiveWrite, had *store.Step) (resolved bool, err error) {
 	state, err := readRunState(x, w.Step.Run)
 	if err != nil {
 		return false, err
 	}
-	w.RunState = noticedState(state, w.Step.Epoch)
+	w.RunState = stateIfControlRequested(state, w.Step.Epoch)
 	switch w.Outcome = w.OutcomeFromRows(state, had); w.Outcome {
 	case store.Fenced:
 		w.RunState = state

@@ -17,7 +17,7 @@ func TestSilentWorkerLeavesRegistry(t *testing.T) {
 	s := openTest(t)
 	lost, here := uuid.New(), uuid.New()
 	for _, id := range []uuid.UUID{lost, here} {
-		if _, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: id}}); err != nil {
+		if _, err := s.RenewLeases(t.Context(), store.Heartbeat{Worker: store.Worker{ID: id}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Fence implements store.RepairStore. The write lock excludes writes under way, so there is nothing to wait for.
-func (s *database) Fence(ctx context.Context, f *store.FenceRequest) error {
+// FenceRun implements store.RepairStore. The write lock excludes writes under way, so there is nothing to wait for.
+func (s *database) FenceRun(ctx context.Context, f *store.FenceRequest) error {
 	return s.writeAndNotify(ctx, "fence a run", func(x *writeTx) error {
-		n, err := x.exec(qRepairFence, bindShard(f.Run), bindUUID(f.Run), int64(f.Before.Status), f.Before.Epoch.Number(), int64(f.Before.Control),
-			f.EpochAfterFence().Number(), bindTime(f.Now), bindText(f.Reason), bindText(f.Actor))
+		n, err := x.exec(qRepairFence, bindShard(f.Run), bindUUID(f.Run), int64(f.Before.Status), f.Before.Epoch.EncodeInt64(), int64(f.Before.Control),
+			f.EpochAfterFence().EncodeInt64(), bindTime(f.Now), bindText(f.Reason), bindText(f.Actor))
 		if err != nil {
 			return err
 		}
@@ -38,11 +38,11 @@ func (s *database) Fence(ctx context.Context, f *store.FenceRequest) error {
 	})
 }
 
-// Repair implements store.RepairStore.
-func (s *database) Repair(ctx context.Context, r *store.RepairRequest) error {
+// ApplyRepair implements store.RepairStore.
+func (s *database) ApplyRepair(ctx context.Context, r *store.RepairRequest) error {
 	err := s.writeAndNotify(ctx, "repair runs", func(x *writeTx) error {
 		states := make(map[uuid.UUID]store.RunState, len(r.Runs))
-		for _, run := range r.UUIDs() {
+		for _, run := range r.RunsInLockOrder() {
 			state, err := readRunState(x, run)
 			if err != nil {
 				return err
@@ -87,7 +87,7 @@ func (s *database) Repair(ctx context.Context, r *store.RepairRequest) error {
 
 // repairRun writes the next generation of one run. It returns ErrRepairOutdated if a row is not as the repair says.
 func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *store.RunRepair) error {
-	shard, id, archive, epoch := bindShard(run.Run), bindUUID(run.Run), bindUUID(run.Archive()), run.Epoch.Number()
+	shard, id, archive, epoch := bindShard(run.Run), bindUUID(run.Run), bindUUID(run.ArchiveID()), run.Epoch.EncodeInt64()
 	writes := 0
 	write := func(what string, want int, q queryID, args ...driver.Value) error {
 		if writes++; writes%contextCheckInterval == 0 && ctx.Err() != nil {
@@ -99,58 +99,58 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 		}
 		return err
 	}
-	err := write("generations", 1, qRepairGenerationInsert, shard, id, int64(run.Number), archive, bindUUID(r.Request), bindTime(r.Now), r.Verb, bindText(r.Actor),
+	err := write("generations", 1, qRepairOldGenerationInsert, shard, id, int64(run.Number), archive, bindUUID(r.Request), bindTime(r.Now), r.Verb, bindText(r.Actor),
 		bindText(r.Reason), bindText(run.From), bindBytes(run.Detail))
 	if err == nil {
-		err = write("checkpoints", checkpointsToArchive(run), qRepairStepsArchive, archive, shard, id)
+		err = write("checkpoints", expectedCheckpointCount(run), qRepairStepsArchive, archive, shard, id)
 	}
 	for i := 0; err == nil && i < len(run.KeptSteps); i++ {
-		err = write("kept checkpoints", 1, qRepairStepKeep, id, epoch, shard, archive, run.KeptSteps[i], int64(run.FirstChange))
+		err = write("kept checkpoints", 1, qRepairKeptStepCopy, id, epoch, shard, archive, run.KeptSteps[i], int64(run.FirstChange))
 	}
 	for i := 0; err == nil && i < len(run.NewSteps); i++ {
 		p := &run.NewSteps[i]
-		err = write("further checkpoints", 1, qRepairStepWrite, shard, id, epoch, p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt), bindBytes(p.Output),
+		err = write("further checkpoints", 1, qRepairNewStepInsert, shard, id, epoch, p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt), bindBytes(p.Output),
 			bindBytes(p.Error), bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), int64(p.Seq), bindBytes(p.Failures))
 	}
 	if err == nil && run.ContinuesAsNew {
-		err = write("", -1, qRepairChildrenDetach, archive, shard, id)
+		err = write("", -1, qRepairChildrenMoveToGeneration, archive, shard, id)
 	}
 	for i := 0; err == nil && i < len(run.DetachedChildren); i++ {
-		err = write("children", 1, qRepairChildDetach, archive, shard, bindUUID(run.DetachedChildren[i]), id)
+		err = write("children", 1, qRepairChildMoveToGeneration, archive, shard, bindUUID(run.DetachedChildren[i]), id)
 	}
 	for i := 0; err == nil && i < len(run.ReleasedReceivers); i++ {
-		err = write("", -1, qRepairSignalsRelease, shard, id, run.ReleasedReceivers[i])
+		err = write("", -1, qRepairSignalsMarkUnreceived, shard, id, run.ReleasedReceivers[i])
 	}
 	if err == nil {
-		err = write("runs", 1, qRepairRun, shard, id, int64(run.Before.Status), run.Before.Epoch.Number(), int64(run.Before.Control),
+		err = write("runs", 1, qRepairBeginNextGeneration, shard, id, int64(run.Before.Status), run.Before.Epoch.EncodeInt64(), int64(run.Before.Control),
 			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.TerminalSteps),
 			bindNullUUID(run.Owner), bindBool(run.ContinuesAsNew), bindBytes(run.Input))
 	}
 	if err == nil && !run.ContinuesAsNew {
-		err = write("", -1, qRepairPlacePassed, shard, id)
+		err = write("", -1, qRepairPlaceClearStartByDeadline, shard, id)
 	}
 	if err != nil {
 		return err
 	}
-	return writeActEvent(x, &store.Act{Actor: r.Actor, Reason: r.Reason, At: r.Now},
+	return writeEventWithActor(x, &store.ActorAndReason{Actor: r.Actor, Reason: r.Reason, At: r.Now},
 		&store.Event{Type: r.EventType(), Run: run.Run, Old: strconv.Itoa(int(run.Number)), New: strconv.Itoa(int(run.Number) + 1)})
 }
 
-// checkpointsToArchive returns how many checkpoints the run must have, or -1 if any number is right.
-func checkpointsToArchive(run *store.RunRepair) int {
+// expectedCheckpointCount returns how many checkpoints the run must have, or -1 if any number is right.
+func expectedCheckpointCount(run *store.RunRepair) int {
 	if run.ContinuesAsNew {
 		return -1
 	}
 	return run.Checkpoints
 }
 
-// Generations implements store.RepairStore.
-func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
-	before, limit, maxBytes := q.Bounds()
+// SupersededGenerations implements store.RepairStore.
+func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
+	before, limit, maxBytes := q.BoundsOrMax()
 	err = s.withReadConn(ctx, "generations", func(x executor) error {
 		all = nil
 		bytesBeforeLast, lastBytes := int64(0), int64(0) // of the last generation that was read, and of those before it
-		err := x.query(qGenerations, func(v []driver.Value) error {
+		err := x.query(qSupersededGenerations, func(v []driver.Value) error {
 			if bytesBeforeLast >= maxBytes {
 				return errStopRows
 			}
@@ -158,7 +158,7 @@ func (s *database) Generations(ctx context.Context, run uuid.UUID, q store.Gener
 			g := store.Generation{Run: store.Run{UUID: run}}
 			r := &g.Run
 			g.Number, g.Archive, g.Request = int32(c.int()), c.uuid(), c.uuid()
-			r.Status, r.Control, r.Priority, r.Epoch = store.Status(c.int()), store.ControlBits(c.int()), int16(c.int()), store.EpochFromNumber(c.int())
+			r.Status, r.Control, r.Priority, r.Epoch = store.Status(c.int()), store.ControlBits(c.int()), int16(c.int()), store.DecodeEpoch(c.int())
 			g.Verb, g.Actor, g.Reason, g.From, g.At = c.text(), c.text(), c.text(), c.text(), c.time()
 			for _, at := range []*time.Time{&r.CreatedAt, &r.StartedAt, &r.EndedAt, &r.Deadline, &r.PausedAt, &r.CancelledAt} {
 				*at = c.time()

@@ -24,7 +24,7 @@ func readTreeNodes(x executor, root uuid.UUID) (nodes []store.TreeNode, err erro
 	err = x.query(qRetentionTreeRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		nodes = append(nodes, store.TreeNode{
-			UUID: c.uuid(), Parent: c.nullUUID(), Generation: int32(c.int()), Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()),
+			UUID: c.uuid(), Parent: c.nullUUID(), Generation: int32(c.int()), Status: store.Status(c.int()), Epoch: store.DecodeEpoch(c.int()),
 			EndedAt: c.time(), Detached: c.int() != 0, InQueue: c.int() != 0,
 		})
 		return c.err
@@ -69,7 +69,7 @@ func deleteTree(ctx context.Context, x executor, d *store.DeleteTreesRequest, t 
 	if t.Outcome != store.Written || !d.WithEvents {
 		return nil
 	}
-	return writeActEvent(x, &store.Act{Actor: d.Actor, Reason: d.Reason, At: d.Now}, &store.Event{Type: store.EventDeleted, Run: t.Root, Old: t.Name, New: strconv.Itoa(t.Deleted)})
+	return writeEventWithActor(x, &store.ActorAndReason{Actor: d.Actor, Reason: d.Reason, At: d.Now}, &store.Event{Type: store.EventDeleted, Run: t.Root, Old: t.Name, New: strconv.Itoa(t.Deleted)})
 }
 
 // deleteRun deletes a run that has ended, with everything that is its own.
@@ -97,9 +97,9 @@ func (s *database) EndedTrees(ctx context.Context, q store.EndedTreesQuery) (pag
 		return page, nil
 	}
 	err = s.withReadConn(ctx, "runs that ended", func(x executor) error {
-		return x.query(qRetentionPage, func(v []driver.Value) error {
+		return x.query(qRetentionEndedRootsPage, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			r := store.EndedRoot{UUID: c.uuid(), Workflow: c.text(), Status: store.Status(c.int()), Epoch: store.EpochFromNumber(c.int()), EndedAt: c.time()}
+			r := store.EndedRoot{UUID: c.uuid(), Workflow: c.text(), Status: store.Status(c.int()), Epoch: store.DecodeEpoch(c.int()), EndedAt: c.time()}
 			number := c.int()
 			if c.int() != 0 {
 				page.Roots = append(page.Roots, r)
@@ -119,7 +119,7 @@ func (s *database) OldGenerations(ctx context.Context, q store.OldGenerationsQue
 		return page, nil
 	}
 	err = s.withReadConn(ctx, "old generations", func(x executor) error {
-		return x.query(qRetentionGenerations, func(v []driver.Value) error {
+		return x.query(qRetentionGenerationsToDelete, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			g := store.OldGeneration{Run: c.uuid(), Number: int32(c.int()), Archive: c.uuid(), Workflow: c.text()}
 			position := c.int()

@@ -94,7 +94,7 @@ func (c *columnReader) next() driver.Value {
 // skip passes over n columns.
 func (c *columnReader) skip(n int) { c.values = c.values[n:] }
 
-func (c *columnReader) typeError(v driver.Value) {
+func (c *columnReader) recordTypeError(v driver.Value) {
 	if c.err == nil {
 		c.err = fmt.Errorf("the file holds a %T where durable stores another type", v)
 	}
@@ -107,7 +107,7 @@ func (c *columnReader) text() string {
 	case string:
 		return v
 	default:
-		c.typeError(v)
+		c.recordTypeError(v)
 		return ""
 	}
 }
@@ -119,7 +119,7 @@ func (c *columnReader) int() int64 {
 	case int64:
 		return v
 	default:
-		c.typeError(v)
+		c.recordTypeError(v)
 		return 0
 	}
 }
@@ -135,7 +135,7 @@ func (c *columnReader) bytes() []byte {
 		}
 		return v
 	default:
-		c.typeError(v)
+		c.recordTypeError(v)
 		return nil
 	}
 }
@@ -147,7 +147,7 @@ func (c *columnReader) time() time.Time {
 	case int64:
 		return time.UnixMicro(v).UTC()
 	default:
-		c.typeError(v)
+		c.recordTypeError(v)
 		return time.Time{}
 	}
 }
@@ -165,7 +165,7 @@ func (c *columnReader) nullUUID() (id uuid.NullUUID) {
 	case len(id.UUID):
 		id.UUID, id.Valid = uuid.UUID(b), true
 	default:
-		c.typeError(b)
+		c.recordTypeError(b)
 	}
 	return id
 }
@@ -189,7 +189,7 @@ func scanRun(values []driver.Value) (runRow, error) {
 	r.Queue = c.text()
 	r.Priority = int16(c.int())
 	r.Status = store.Status(c.int())
-	r.Epoch = store.EpochFromNumber(c.int())
+	r.Epoch = store.DecodeEpoch(c.int())
 	r.Owner = c.nullUUID()
 	r.Crashes = int16(min(c.int(), math.MaxInt16))
 	r.Input = c.bytes()
@@ -220,10 +220,10 @@ func scanStep(values []driver.Value) (store.Step, error) {
 	var p store.Step
 	p.Run = c.uuid()
 	p.Name = c.text()
-	p.Kind = store.Kind(c.int())
+	p.Kind = store.StepKind(c.int())
 	p.Status = store.StepStatus(c.int())
 	p.Attempt = int32(c.int())
-	p.Epoch = store.EpochFromNumber(c.int())
+	p.Epoch = store.DecodeEpoch(c.int())
 	p.Output = c.bytes()
 	p.Error = c.bytes()
 	p.StartedAt = c.time()

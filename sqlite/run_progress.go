@@ -44,7 +44,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			done, err := countItemsDone(x, run, m.Name)
+			done, err := countMapItemsDone(x, run, m.Name)
 			if err != nil {
 				return err
 			}
@@ -59,8 +59,8 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 	return o, nil
 }
 
-// countItemsDone returns the number of items of a Map that have an outcome.
-func countItemsDone(x executor, run uuid.UUID, name string) (done int, err error) {
+// countMapItemsDone returns the number of items of a Map that have an outcome.
+func countMapItemsDone(x executor, run uuid.UUID, name string) (done int, err error) {
 	from, below := name+scopeSeparator, name+string(scopeSeparator[0]+1)
 	err = x.query(qMapItemsDoneCount, func(v []driver.Value) error {
 		c := columnReader{values: v}

@@ -77,10 +77,10 @@ func scanSchedule(v []driver.Value) (store.Schedule, error) {
 	return row, c.err
 }
 
-// ScheduleFires implements store.ScheduleStore.
-func (s *database) ScheduleFires(ctx context.Context, schedule string, before time.Time, limit int) (fires []store.ScheduleFire, err error) {
+// LatestScheduleFires implements store.ScheduleStore.
+func (s *database) LatestScheduleFires(ctx context.Context, schedule string, before time.Time, limit int) (fires []store.ScheduleFire, err error) {
 	err = s.withReadConn(ctx, "read fires", func(x executor) error {
-		if fires, err = readFires(x, schedule, qScheduleFiresLatest, int64(limit), bindTime(before)); err != nil {
+		if fires, err = readScheduleFires(x, schedule, qScheduleFiresLatest, int64(limit), bindTime(before)); err != nil {
 			return err
 		}
 		for i := range fires {
@@ -97,7 +97,7 @@ func (s *database) ScheduleFires(ctx context.Context, schedule string, before ti
 	return fires, err
 }
 
-func readFires(x executor, schedule string, q queryID, args ...driver.Value) (fires []store.ScheduleFire, err error) {
+func readScheduleFires(x executor, schedule string, q queryID, args ...driver.Value) (fires []store.ScheduleFire, err error) {
 	err = x.query(q, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		fires = append(fires, store.ScheduleFire{
@@ -123,7 +123,7 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRe
 			}
 		}
 		var w *store.ScheduleWrite
-		for again := true; again; again = state.AddTakenID(w) {
+		for again := true; again; again = state.NeedsReplanForTakenID(w) {
 			if w = u.Plan(state); w == nil {
 				return nil
 			}
@@ -132,11 +132,11 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRe
 					return err
 				}
 			}
-			w.PrepareForWrite(state.Row)
+			w.SetOutcomesFromStarts(state.Row)
 		}
 		u.AppliedWrite = w
 		for _, e := range u.Events(w) {
-			if err := writeActEvent(x, &u.Act, &e); err != nil {
+			if err := writeEventWithActor(x, &u.Act, &e); err != nil {
 				return err
 			}
 		}
@@ -164,7 +164,7 @@ func readScheduleState(x executor, u *store.ScheduleChangeRequest, state *store.
 			return err
 		}
 		hour, bit := store.BitOfFireTime(at)
-		bits, err := readCompactedFires(x, row.Name, hour)
+		bits, err := readCompactedScheduleFires(x, row.Name, hour)
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func readScheduleState(x executor, u *store.ScheduleChangeRequest, state *store.
 	return nil
 }
 
-func readCompactedFires(x executor, schedule string, hour time.Time) (bits []byte, err error) {
+func readCompactedScheduleFires(x executor, schedule string, hour time.Time) (bits []byte, err error) {
 	err = x.query(qScheduleFireBitmapsRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		bits = slices.Clone(c.bytes())
@@ -203,7 +203,7 @@ func writeSchedule(x executor, u *store.ScheduleChangeRequest, w *store.Schedule
 		}
 	}
 	if row.FireCount >= store.CompactFiresAt {
-		if err := compactFires(x, row); err != nil {
+		if err := compactScheduleFires(x, row); err != nil {
 			return err
 		}
 	}
@@ -218,9 +218,9 @@ func writeSchedule(x executor, u *store.ScheduleChangeRequest, w *store.Schedule
 	return err
 }
 
-// compactFires folds the fires that are not among the latest.
-func compactFires(x executor, row *store.Schedule) error {
-	old, err := readFires(x, row.Name, qScheduleFiresOldest, int64(store.KeptFires), int64(store.KeptFires))
+// compactScheduleFires folds the fires that are not among the latest.
+func compactScheduleFires(x executor, row *store.Schedule) error {
+	old, err := readScheduleFires(x, row.Name, qScheduleFiresToCompact, int64(store.KeptFires), int64(store.KeptFires))
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func compactFires(x executor, row *store.Schedule) error {
 		f := &old[i]
 		if f.CanBeCompacted() {
 			hour, bit := store.BitOfFireTime(f.At)
-			bits, err := readCompactedFires(x, row.Name, hour)
+			bits, err := readCompactedScheduleFires(x, row.Name, hour)
 			if err != nil {
 				return err
 			}
@@ -239,7 +239,7 @@ func compactFires(x executor, row *store.Schedule) error {
 				return err
 			}
 		}
-		if _, err := x.exec(qScheduleFireDelete, row.Name, bindTime(f.At)); err != nil {
+		if _, err := x.exec(qScheduleFireDeleteCompacted, row.Name, bindTime(f.At)); err != nil {
 			return err
 		}
 	}

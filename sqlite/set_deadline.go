@@ -12,7 +12,7 @@ func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeReque
 	return s.writeAndNotify(ctx, "set a deadline", func(x *writeTx) (err error) {
 		d.Outcome, d.RunState = store.Written, store.RunState{}
 		var before time.Time
-		if d.Act.IsRecorded() {
+		if d.Act.HasActorOrReason() {
 			row, _, err := runByUUID(x, d.Run, store.NoPayloads)
 			if err != nil {
 				return err
@@ -32,9 +32,9 @@ func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeReque
 		case status == store.Waiting, status == store.Pending:
 			x.addHint(store.HintClaim)
 		}
-		if !d.Act.IsRecorded() || before.Equal(truncateTime(d.At)) {
+		if !d.Act.HasActorOrReason() || before.Equal(truncateTime(d.At)) {
 			return nil
 		}
-		return writeActEvent(x, &d.Act, &store.Event{Type: store.EventTimeoutSet, Run: d.Run, Old: store.TimeText(before), New: store.TimeText(d.At)})
+		return writeEventWithActor(x, &d.Act, &store.Event{Type: store.EventTimeoutSet, Run: d.Run, Old: store.TimeText(before), New: store.TimeText(d.At)})
 	})
 }

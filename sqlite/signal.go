@@ -23,19 +23,19 @@ func writeSignal(x *writeTx, w *store.SignalWrite) error {
 		return err
 	}
 	if n == 1 {
-		if w.Act.IsRecorded() {
-			if err := writeActEvent(x, &w.Act, &store.Event{Type: store.EventSignalled, Run: w.Run, New: w.Name}); err != nil {
+		if w.Act.HasActorOrReason() {
+			if err := writeEventWithActor(x, &w.Act, &store.Event{Type: store.EventSignalled, Run: w.Run, New: w.Name}); err != nil {
 				return err
 			}
 		}
 		return wakeRun(x, w.Run, w.CreatedAt)
 	}
-	return resolveSignalWrite(x, w)
+	return setSignalOutcome(x, w)
 }
 
-// resolveSignalWrite handles a signal that changed no row: the signal was written before, its key was used before, or
+// setSignalOutcome handles a signal that changed no row: the signal was written before, its key was used before, or
 // the run has ended or does not exist.
-func resolveSignalWrite(x executor, w *store.SignalWrite) error {
+func setSignalOutcome(x executor, w *store.SignalWrite) error {
 	_, sent, err := querySignal(x, w.Run, qSignalByID, bindUUID(w.ID))
 	if err != nil || sent {
 		return err

@@ -163,7 +163,7 @@ func explainOpenError(path string, patience time.Duration, err error) error {
 	if errors.As(err, &said) {
 		e.Err = said // not wrapped in store.ErrUnavailable, because a retry does not help
 	}
-	switch primaryCode(resultCode(err)) {
+	switch primaryResultCode(resultCode(err)) {
 	case sqlite3.SQLITE_CANTOPEN:
 		e.Problem = "SQLite cannot open or create it"
 		e.Fix = "give this process write permission on the file and on its folder, where SQLite keeps the -wal and -shm files"

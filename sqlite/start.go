@@ -17,7 +17,7 @@ func writeStart(x *writeTx, w *store.StartWrite) error {
 			err = insertQueuePlace(x, w)
 		}
 	} else {
-		err = resolveStart(x, w)
+		err = setStartOutcome(x, w)
 	}
 	if err == nil && w.Outcome == store.Written && w.Run.Status == store.Pending {
 		x.addHint(store.HintClaim)
@@ -32,7 +32,7 @@ func insertRun(x executor, w *store.StartWrite) (int64, error) {
 	if !r.Parent.Valid {
 		return x.exec(
 			qRunInsert, bindShard(r.UUID), bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue, int64(r.Priority), int64(r.ClaimLane()),
-			int64(r.Status), r.Epoch.Number(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
+			int64(r.Status), r.Epoch.EncodeInt64(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
 			bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline), w.Timeout.Microseconds(),
 		)
 	}
@@ -41,9 +41,9 @@ func insertRun(x executor, w *store.StartWrite) (int64, error) {
 	}
 	return x.exec(
 		qRunInsertChild, bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue, int64(r.Priority), int64(r.ClaimLane()),
-		int64(r.Status), r.Epoch.Number(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
+		int64(r.Status), r.Epoch.EncodeInt64(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
 		bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline), w.Timeout.Microseconds(),
-		bindShard(r.Parent.UUID), bindUUID(r.Parent.UUID), w.ParentEpoch.Number(),
+		bindShard(r.Parent.UUID), bindUUID(r.Parent.UUID), w.ParentEpoch.EncodeInt64(),
 	)
 }
 
@@ -60,11 +60,11 @@ func setTags(x executor, w *store.StartWrite) error {
 	return nil
 }
 
-// resolveStart sets the outcome of a start that changed no row: the name is used, by this start or another one, or the
+// setStartOutcome sets the outcome of a start that changed no row: the name is used, by this start or another one, or the
 // parent is no longer running or has a control request.
-func resolveStart(x executor, w *store.StartWrite) error {
+func setStartOutcome(x executor, w *store.StartWrite) error {
 	r := &w.Run
-	existing, err := runWithName(x, r)
+	existing, err := findRunWithSameName(x, r)
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func resolveStart(x executor, w *store.StartWrite) error {
 	return nil
 }
 
-// runWithName returns the run with the name and the parent of r, or nil.
-func runWithName(x executor, r *store.Run) (*store.Run, error) {
+// findRunWithSameName returns the run with the name and the parent of r, or nil.
+func findRunWithSameName(x executor, r *store.Run) (*store.Run, error) {
 	row, found, err := runByName(x, r.Name, r.Parent, store.ShardOf(r.UUID), store.AllPayloads)
 	if err != nil || !found {
 		return nil, err

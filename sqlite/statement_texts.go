@@ -10,7 +10,7 @@ type statementTexts [queryCount]string
 func loadStatements() *statementTexts {
 	var all statementTexts
 	for q := qBegin; q < queryCount; q++ {
-		b, err := sqlFiles.ReadFile("sql/" + sqlFile(q))
+		b, err := sqlFiles.ReadFile("sql/" + sqlFileName(q))
 		if err != nil {
 			panic("sqlite: the embedded statement is missing: " + err.Error())
 		}

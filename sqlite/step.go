@@ -18,12 +18,12 @@ func writeStep(x *writeTx, w *store.StepWrite) error {
 	if n, err := upsertStep(x, &w.Step, w.RowExists, allControlBits); err != nil || n == 1 {
 		return err
 	}
-	return resolveStepWrite(x, w)
+	return setStepOutcomeOrRetry(x, w)
 }
 
-// resolveStepWrite handles a write of a step that changed no row. It writes again if the row exists although the writer
+// setStepOutcomeOrRetry handles a write of a step that changed no row. It writes again if the row exists although the writer
 // did not know it, or the other way round, or if only a control request blocked the write.
-func resolveStepWrite(x executor, w *store.StepWrite) error {
+func setStepOutcomeOrRetry(x executor, w *store.StepWrite) error {
 	state, err := readRunState(x, w.Step.Run)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func resolveStepWrite(x executor, w *store.StepWrite) error {
 	if err != nil {
 		return err
 	}
-	w.RunState = noticedState(state, w.Step.Epoch)
+	w.RunState = stateIfControlRequested(state, w.Step.Epoch)
 	switch w.Outcome = w.OutcomeFromRows(state, row); w.Outcome {
 	case store.Fenced:
 		w.RunState = state
@@ -48,8 +48,8 @@ func resolveStepWrite(x executor, w *store.StepWrite) error {
 	return nil
 }
 
-// noticedState returns the state if its owner learns of a control request by it, and else the zero state.
-func noticedState(state store.RunState, owner store.Epoch) store.RunState {
+// stateIfControlRequested returns the state if its owner learns of a control request by it, and else the zero state.
+func stateIfControlRequested(state store.RunState, owner store.Epoch) store.RunState {
 	if state.IsOwnedAt(owner) && state.Control != 0 {
 		return state
 	}
@@ -60,7 +60,7 @@ func noticedState(state store.RunState, owner store.Epoch) store.RunState {
 func upsertStep(x executor, p *store.Step, exists bool, bits int64) (int64, error) {
 	if exists {
 		return x.exec(
-			qStepUpdate, int64(p.Status), int64(p.Attempt), p.Epoch.Number(),
+			qStepUpdate, int64(p.Status), int64(p.Attempt), p.Epoch.EncodeInt64(),
 			bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), bindBytes(p.Output), bindBytes(p.Error),
 			bindShard(p.Run), bindUUID(p.Run), p.Name, bits, bindBytes(p.Failures),
 		)
@@ -68,13 +68,13 @@ func upsertStep(x executor, p *store.Step, exists bool, bits int64) (int64, erro
 	if p.Status == store.StepCompleted && bits == allControlBits && p.Error == nil && p.Failures == nil && p.NextAt.IsZero() {
 		return x.exec(
 			qStepInsertCompleted, p.Name, int64(p.Kind), int64(p.Attempt), bindTime(p.StartedAt), bindTime(p.EndedAt), bindBytes(p.Output), int64(p.Seq),
-			bindShard(p.Run), bindUUID(p.Run), p.Epoch.Number(),
+			bindShard(p.Run), bindUUID(p.Run), p.Epoch.EncodeInt64(),
 		)
 	}
 	return x.exec(
 		qStepInsert, p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt),
 		bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), bindBytes(p.Output), bindBytes(p.Error), int64(p.Seq), bindBytes(p.Failures),
-		bindShard(p.Run), bindUUID(p.Run), p.Epoch.Number(), bits,
+		bindShard(p.Run), bindUUID(p.Run), p.Epoch.EncodeInt64(), bits,
 	)
 }
 

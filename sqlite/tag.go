@@ -11,7 +11,7 @@ import (
 )
 
 // SetTags implements store.Store.
-func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch, by store.Act) (bool, error) {
+func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch, by store.ActorAndReason) (bool, error) {
 	found := false
 	err := s.withWriteTx(ctx, "tag", func(x executor) error {
 		state, err := readRunState(x, run)
@@ -19,10 +19,10 @@ func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag,
 			return err
 		}
 		found = true
-		if by.IsRecorded() {
-			changes, err := changesTags(x, run, tags)
+		if by.HasActorOrReason() {
+			changes, err := wouldChangeTags(x, run, tags)
 			if err == nil && changes {
-				err = writeActEvent(x, &by, &store.Event{Type: store.EventTagged, Run: run, New: store.TagsText(tags)})
+				err = writeEventWithActor(x, &by, &store.Event{Type: store.EventTagged, Run: run, New: store.TagsText(tags)})
 			}
 			if err != nil {
 				return err
@@ -54,8 +54,8 @@ func readTags(x executor, run uuid.UUID) (tags []store.Tag, err error) {
 	return tags, err
 }
 
-// changesTags reports whether any of the tags differs from what the run has.
-func changesTags(x executor, run uuid.UUID, tags []store.Tag) (bool, error) {
+// wouldChangeTags reports whether any of the tags differs from what the run has.
+func wouldChangeTags(x executor, run uuid.UUID, tags []store.Tag) (bool, error) {
 	had, err := readTags(x, run)
 	before := make(map[string]string, len(had))
 	for _, tag := range had {

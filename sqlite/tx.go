@@ -36,7 +36,7 @@ func (s *database) withConn(ctx context.Context, db *sql.DB, what string, fn fun
 // withReadConn calls fn with a connection for reading. Each statement sees the newest commit.
 func (s *database) withReadConn(ctx context.Context, what string, fn func(executor) error) error {
 	return s.withConn(ctx, s.readerDB, what, func(c *conn) error {
-		if err := s.files.checkRecently(); err != nil {
+		if err := s.files.checkPathsThrottled(); err != nil {
 			return err
 		}
 		return fn(c)
@@ -64,9 +64,9 @@ func (s *database) withWriteTx(ctx context.Context, what string, fn func(executo
 	})
 }
 
-// writeOneStatement calls fn, which executes one statement, outside of a transaction, and reports whether the statement changed
+// writeWithoutTx calls fn, which executes one statement, outside of a transaction, and reports whether the statement changed
 // one row. It does what write does for a transaction. It calls fn again while another process holds the write lock.
-func (s *database) writeOneStatement(ctx context.Context, what string, fn func(executor) (rows int64, err error)) (written bool, err error) {
+func (s *database) writeWithoutTx(ctx context.Context, what string, fn func(executor) (rows int64, err error)) (written bool, err error) {
 	err = s.withConn(ctx, s.writerDB, what, func(c *conn) error {
 		err := retryBusy(ctx, c.busyTimeout, func() error {
 			rows, err := fn(c)
@@ -91,9 +91,9 @@ func (s *database) writeStepInTx(ctx context.Context, tx *sql.Tx, w *store.StepW
 	return s.wrapError("checkpoint", writeStep(s.newUserTx(ctx, tx), w))
 }
 
-// startIn creates runs in the caller's transaction and sets their outcomes. Listen notices the commit as it notices those of
+// startRunsInTx creates runs in the caller's transaction and sets their outcomes. Listen notices the commit as it notices those of
 // other processes.
-func (s *database) startIn(ctx context.Context, tx *sql.Tx, starts []*store.StartWrite) error {
+func (s *database) startRunsInTx(ctx context.Context, tx *sql.Tx, starts []*store.StartWrite) error {
 	x := s.newUserTx(ctx, tx)
 	for _, w := range starts {
 		if err := writeStart(x, w); err != nil {
@@ -103,8 +103,8 @@ func (s *database) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Star
 	return nil
 }
 
-// signalIn sends a signal, in the caller's transaction, to the run that ref names, and sets its outcome.
-func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.RunRef, w *store.SignalWrite) error {
+// signalInTx sends a signal, in the caller's transaction, to the run that ref names, and sets its outcome.
+func (s *database) signalInTx(ctx context.Context, tx *sql.Tx, ref store.RunRef, w *store.SignalWrite) error {
 	x := s.newUserTx(ctx, tx)
 	row, ok, err := findRun(x, ref, store.NoPayloads)
 	if err != nil {
@@ -132,7 +132,7 @@ type txSession struct {
 }
 
 func (x txSession) exec(q queryID, args ...driver.Value) (int64, error) {
-	bound, err := bindAny(args)
+	bound, err := toAnyArgs(args)
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +144,7 @@ func (x txSession) exec(q queryID, args ...driver.Value) (int64, error) {
 }
 
 func (x txSession) query(q queryID, row func([]driver.Value) error, args ...driver.Value) error {
-	bound, err := bindAny(args)
+	bound, err := toAnyArgs(args)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (x txSession) query(q queryID, row func([]driver.Value) error, args ...driv
 	return rows.Err()
 }
 
-func bindAny(args []driver.Value) ([]any, error) {
+func toAnyArgs(args []driver.Value) ([]any, error) {
 	out := make([]any, len(args))
 	for i, v := range args {
 		if err := checkLength(v); err != nil {

@@ -32,17 +32,17 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *s
 // own file, begun on the handle that Writer returns. durable.ErrInvalidConfig is returned if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.StartWrite) error {
-		own, err := checkedDatabaseOf(s, tx)
+		own, err := databaseForTx(s, tx)
 		if err != nil {
 			return err
 		}
-		return endedTxError(own.startIn(ctx, tx, starts))
-	}, func(ctx context.Context, s store.Store, c *store.FoldChangeRequest) error {
-		own, err := checkedDatabaseOf(s, tx)
+		return endedTxError(own.startRunsInTx(ctx, tx, starts))
+	}, func(ctx context.Context, s store.Store, c *store.StartKeyChangeRequest) error {
+		own, err := databaseForTx(s, tx)
 		if err != nil {
 			return err
 		}
-		return endedTxError(own.foldIn(ctx, tx, c))
+		return endedTxError(own.changeStartKeyInTx(ctx, tx, c))
 	})
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
@@ -52,11 +52,11 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 // [durable.Engine.Signal], and durable.ErrInvalidConfig if tx is nil or has ended.
 func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {
-		own, err := checkedDatabaseOf(s, tx)
+		own, err := databaseForTx(s, tx)
 		if err != nil {
 			return err
 		}
-		return endedTxError(own.signalIn(ctx, tx, to, signal))
+		return endedTxError(own.signalInTx(ctx, tx, to, signal))
 	})
 	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
 }
@@ -77,8 +77,8 @@ func endedTxError(err error) error {
 	return err
 }
 
-// checkedDatabaseOf returns the database for a call in the caller's transaction tx.
-func checkedDatabaseOf(s store.Store, tx *sql.Tx) (*database, error) {
+// databaseForTx returns the database for a call in the caller's transaction tx.
+func databaseForTx(s store.Store, tx *sql.Tx) (*database, error) {
 	own, err := databaseOf(s)
 	if err == nil && tx == nil {
 		return nil, errNoTransaction

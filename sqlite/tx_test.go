@@ -58,7 +58,7 @@ func TestCheckpointInTransaction(t *testing.T) {
 			t.Fatal(fenced, err)
 		}
 		child := newPending("child")
-		if err := s.startIn(t.Context(), tx, []*store.StartWrite{child}); err != nil || child.Outcome != store.Written {
+		if err := s.startRunsInTx(t.Context(), tx, []*store.StartWrite{child}); err != nil || child.Outcome != store.Written {
 			t.Fatal(child, err)
 		}
 		// While it is open, no other write of this store gets in.
@@ -79,7 +79,7 @@ func TestCheckpointInTransaction(t *testing.T) {
 			t.Fatal(got, "rows of the user's")
 		}
 	}
-	got, err := s.Get(t.Context(), []store.RunRef{{UUIDOrName: "child"}})
+	got, err := s.GetRuns(t.Context(), []store.RunRef{{UUIDOrName: "child"}})
 	if err != nil || got[0] == nil {
 		t.Fatal(got, err)
 	}

@@ -22,17 +22,17 @@ type actForm struct {
 	zone           *time.Location // of times without a zone
 }
 
-// actForm returns the form with these fields.
-func (v *requestView) actForm(fields url.Values) actForm {
-	return actForm{fields, v.isBounded(), v.at.Location()}
+// newActForm returns the form with these fields.
+func (v *requestView) newActForm(fields url.Values) actForm {
+	return actForm{fields, v.hasLimitedVisibility(), v.at.Location()}
 }
 
 // text returns a field that a person wrote, such as a duration or a reason, without the spaces around it. Identifiers are read with Get: spaces
 // belong to them.
 func (f actForm) text(name string) string { return strings.TrimSpace(f.Get(name)) }
 
-// payload returns the JSON of a field; null if it is empty.
-func (f actForm) payload(name string) (jsontext.Value, error) {
+// parsePayload returns the JSON of a field; null if it is empty.
+func (f actForm) parsePayload(name string) (jsontext.Value, error) {
 	value := jsontext.Value(f.text(name))
 	if len(value) == 0 {
 		return jsontext.Value("null"), nil
@@ -69,8 +69,8 @@ func (s *dashboard) performForm(w http.ResponseWriter, r *http.Request, v *reque
 	if err := r.ParseForm(); err != nil {
 		return &statusError{http.StatusBadRequest, "The form was not understood: " + err.Error()}
 	}
-	f := v.actForm(r.PostForm)
-	done, err := v.perform(f)
+	f := v.newActForm(r.PostForm)
+	done, err := v.performAct(f)
 	if err != nil {
 		return err
 	}
@@ -101,13 +101,13 @@ func pathAfterAct(f actForm, done *actOutcome) string {
 	return runPath(done.Target) + "&" + notice.Encode()
 }
 
-// perform performs an act for the request, if it is permitted.
-func (v *requestView) perform(f actForm) (*actOutcome, error) {
+// performAct performs an act for the request, if it is permitted.
+func (v *requestView) performAct(f actForm) (*actOutcome, error) {
 	if err := f.normalizeFlags(); err != nil {
 		return nil, err
 	}
 	verb := f.Get("verb")
-	acts, action, err := f.target()
+	acts, action, err := f.parseTarget()
 	if err != nil {
 		return nil, err
 	}
@@ -119,11 +119,11 @@ func (v *requestView) perform(f actForm) (*actOutcome, error) {
 	if done.DryRun && !(f.Has(paramTargetRun) && previewableVerbs[verb]) {
 		return nil, &statusError{http.StatusBadRequest, fmt.Sprintf("The act %q has no preview.", verb)}
 	}
-	if !v.Acts() { // before anything is read
+	if !v.AllowsActs() { // before anything is read
 		_, err := v.authorizeAction(v.request, action)
 		return nil, err
 	}
-	if err := v.mayChange(f); err != nil {
+	if err := v.checkMayChange(f); err != nil {
 		return nil, err
 	}
 	var run *visibleRun
@@ -133,7 +133,7 @@ func (v *requestView) perform(f actForm) (*actOutcome, error) {
 			return nil, err
 		}
 		// The act is on the run that Authorize decides on, also if another one takes over the ID.
-		action, done.run, target = run.action(action.Verb), run.RunInfo, run.RunID
+		action, done.run, target = run.newAction(action.Verb), run.RunInfo, run.RunID
 	}
 	action.Fields = f.actionFields()
 	actor, err := v.authorizeAct(action)
@@ -148,7 +148,7 @@ func (v *requestView) perform(f actForm) (*actOutcome, error) {
 		opts = append(opts, durable.DryRun())
 	}
 	if done.Done, err = acts[verb](v.ctx(), v.engine, target, f, opts); err != nil {
-		if run != nil && v.isBounded() && errors.Is(err, durable.ErrState) { // its text may name the parent or a child
+		if run != nil && v.hasLimitedVisibility() && errors.Is(err, durable.ErrState) { // its text may name the parent or a child
 			return nil, &statusError{http.StatusConflict, fmt.Sprintf("The run is %s: it, its parent or its children do not allow this now.", run.Status)}
 		}
 		return nil, err
@@ -156,8 +156,8 @@ func (v *requestView) perform(f actForm) (*actOutcome, error) {
 	return done, nil
 }
 
-// controlAct is an act that pauses, resumes, cancels or terminates a run.
-func controlAct(call func(*durable.Engine, context.Context, string, ...durable.ControlOption) (durable.ControlResult, error), more func(actForm) []durable.ControlOption) actFunc {
+// newControlAct is an act that pauses, resumes, cancels or terminates a run.
+func newControlAct(call func(*durable.Engine, context.Context, string, ...durable.ControlOption) (durable.ControlResult, error), more func(actForm) []durable.ControlOption) actFunc {
 	return func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
 		if more != nil {
 			opts = append(opts, more(f)...)
@@ -175,8 +175,8 @@ func describeControl(r durable.ControlResult) string {
 	return text
 }
 
-// repairAct is an act that repairs a run.
-func repairAct(call func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error)) actFunc {
+// newRepairAct is an act that repairs a run.
+func newRepairAct(call func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error)) actFunc {
 	return func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
 		if f.Has("interrupt_steps") {
 			opts = append(opts, durable.InterruptSteps())

@@ -14,14 +14,14 @@ var previewableVerbs = map[string]bool{"retry": true, "fork": true, "override": 
 
 // runActs are the acts on one run, by their verbs.
 var runActs = map[string]actFunc{
-	"pause": controlAct((*durable.Engine).Pause, nil),
-	"resume": controlAct((*durable.Engine).Resume, func(f actForm) []durable.ControlOption {
+	"pause": newControlAct((*durable.Engine).Pause, nil),
+	"resume": newControlAct((*durable.Engine).Resume, func(f actForm) []durable.ControlOption {
 		if f.Has("freeze_timers") {
 			return []durable.ControlOption{durable.FreezeTimers()}
 		}
 		return nil
 	}),
-	"cancel": controlAct((*durable.Engine).Cancel, func(f actForm) []durable.ControlOption {
+	"cancel": newControlAct((*durable.Engine).Cancel, func(f actForm) []durable.ControlOption {
 		switch f.text("reach") {
 		case "only itself":
 			return []durable.ControlOption{durable.OnlyItself()}
@@ -30,32 +30,32 @@ var runActs = map[string]actFunc{
 		}
 		return nil
 	}),
-	"terminate": controlAct((*durable.Engine).Terminate, nil),
-	"retry": repairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
+	"terminate": newControlAct((*durable.Engine).Terminate, nil),
+	"retry": newRepairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
 		return e.Retry(ctx, id, append(opts, repairStartOption(f)...)...)
 	}),
-	"fork": repairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
+	"fork": newRepairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
 		opts = append(opts, repairStartOption(f)...)
 		if newID := f.Get("new_id"); newID != "" {
 			opts = append(opts, durable.NewID(newID))
 		}
 		return e.Fork(ctx, id, opts...)
 	}),
-	"override": repairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
-		value, err := f.payload("value")
+	"override": newRepairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
+		value, err := f.parsePayload("value")
 		if err != nil {
 			return nil, err
 		}
 		return e.Override(ctx, id, f.Get("step"), value, append(opts, repairStartOption(f)...)...)
 	}),
-	"skip": repairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
-		value, err := f.payload("value")
+	"skip": newRepairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
+		value, err := f.parsePayload("value")
 		if err != nil {
 			return nil, err
 		}
 		return e.Skip(ctx, id, f.Get("step"), value, opts...)
 	}),
-	"rerun": repairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
+	"rerun": newRepairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
 		return e.Rerun(ctx, id, f.Get("step"), opts...)
 	}),
 	"signal": func(ctx context.Context, e *durable.Engine, id string, f actForm, by []durable.ControlOption) (string, error) {
@@ -63,7 +63,7 @@ var runActs = map[string]actFunc{
 		if err != nil {
 			return "", err
 		}
-		payload, err := f.payload("payload")
+		payload, err := f.parsePayload("payload")
 		if err != nil {
 			return "", err
 		}
@@ -179,7 +179,7 @@ func (s *dashboard) actsForRun(r *durable.RunInfo) []runAct {
 
 // cliCommand returns the command of an act on a run. The flags come before the ID: nothing of an ID may be read as one.
 func (s *dashboard) cliCommand(verb string, r *durable.RunInfo) string {
-	id := runArgument(r)
+	id := runCLIArgument(r)
 	switch verb {
 	case "signal":
 		return s.commandName + " signal " + id + " NAME null"
@@ -197,8 +197,8 @@ func (s *dashboard) cliCommand(verb string, r *durable.RunInfo) string {
 	return s.commandName + " " + verb + " --reason '' " + id
 }
 
-// runArgument returns the argument of a command that names the run. The ID - would stand for standard input.
-func runArgument(r *durable.RunInfo) string {
+// runCLIArgument returns the argument of a command that names the run. The ID - would stand for standard input.
+func runCLIArgument(r *durable.RunInfo) string {
 	if r.ID == "-" {
 		return r.RunID
 	}

@@ -16,9 +16,9 @@ const (
 	paramTargetWorker   = "worker"
 )
 
-// target returns the acts on the target of the form, and an Action that names the target. A form with two targets is refused: the act would be
+// parseTarget returns the acts on the target of the form, and an Action that names the target. A form with two targets is refused: the act would be
 // authorized for one of them and performed on the other.
-func (f actForm) target() (acts map[string]actFunc, a Action, err error) {
+func (f actForm) parseTarget() (acts map[string]actFunc, a Action, err error) {
 	found := 0
 	for _, t := range []struct {
 		field string

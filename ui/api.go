@@ -62,8 +62,8 @@ func (s *dashboard) registerAPIRoutes() {
 			return nil
 		}))
 	}
-	s.handle("POST /api/v1/act", s.pageHandler(apiAct))
-	s.handle("POST /api/v1/bulk", s.pageHandler(apiBulkPortion))
+	s.handle("POST /api/v1/act", s.pageHandler(apiPerformAct))
+	s.handle("POST /api/v1/bulk", s.pageHandler(apiPerformBulkBatch))
 	s.handle("/api/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, r, &statusError{http.StatusNotFound, "there is no such address, or it takes another method"})
 	}))
@@ -124,7 +124,7 @@ func apiScheduleFires(v *requestView, q url.Values) (any, error) {
 	if err := v.checkMayRead(Action{Schedule: name}); err != nil {
 		return nil, err
 	}
-	if err := v.mayReadSchedule(name); err != nil {
+	if err := v.checkMayReadSchedule(name); err != nil {
 		return nil, err
 	}
 	return v.engine.ScheduleFires(v.ctx(), name, p)
@@ -161,22 +161,22 @@ func apiTree(v *requestView, run *visibleRun, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree := &runTree{*top.node(), top.More}
+	tree := &runTree{*top.toRunNode(), top.More}
 	tree.Input, tree.Output = nil, nil // as of the others
 	return tree, nil
 }
 
-// node returns the run with its descendants.
-func (t *treeRow) node() *durable.RunNode {
+// toRunNode returns the run with its descendants.
+func (t *treeRow) toRunNode() *durable.RunNode {
 	n := &durable.RunNode{RunInfo: *t.RunInfo}
 	for _, child := range t.Children {
-		n.Children = append(n.Children, child.node())
+		n.Children = append(n.Children, child.toRunNode())
 	}
 	return n
 }
 
 func (v *requestView) redactedGraph(run *visibleRun) (*durable.GraphInfo, error) {
-	recorded, err := readOncePerTurn(v, "graph "+run.RunID, func(ctx context.Context) (*durable.GraphInfo, error) { return v.engine.Graph(ctx, run.RunID) })
+	recorded, err := readOncePerReloadRound(v, "graph "+run.RunID, func(ctx context.Context) (*durable.GraphInfo, error) { return v.engine.Graph(ctx, run.RunID) })
 	if err != nil {
 		return nil, err
 	}
@@ -188,14 +188,14 @@ func (v *requestView) redactedGraph(run *visibleRun) (*durable.GraphInfo, error)
 		children[i] = g.Nodes[i].Child
 	}
 	var visible map[string]string
-	if v.isBounded() {
-		if visible, err = v.findVisible(children); err != nil {
+	if v.hasLimitedVisibility() {
+		if visible, err = v.findVisibleRuns(children); err != nil {
 			return nil, err
 		}
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if _, sees := visible[n.Child]; v.isBounded() && !sees {
+		if _, sees := visible[n.Child]; v.hasLimitedVisibility() && !sees {
 			n.Child = ""
 		}
 		if n.Err != nil && n.Err.Err != nil && v.redact != nil {
@@ -207,8 +207,8 @@ func (v *requestView) redactedGraph(run *visibleRun) (*durable.GraphInfo, error)
 	return g, nil
 }
 
-// apiAct performs the act of a JSON object: the fields of the forms, as strings or as JSON values.
-func apiAct(w http.ResponseWriter, r *http.Request, v *requestView) error {
+// apiPerformAct performs the act of a JSON object: the fields of the forms, as strings or as JSON values.
+func apiPerformAct(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	body, err := readBody(w, r)
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func apiAct(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	if err != nil {
 		return err
 	}
-	done, err := v.perform(v.actForm(fields))
+	done, err := v.performAct(v.newActForm(fields))
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,8 @@ type bulkPreviewReply struct {
 	SearchedTo time.Time
 }
 
-// bulkPortionReply tells what one portion of an act on many runs did.
-type bulkPortionReply struct {
+// bulkBatchReply tells what one portion of an act on many runs did.
+type bulkBatchReply struct {
 	Verb       string
 	Filter     map[string]any // frozen, for the next portion
 	Changed    int
@@ -51,7 +51,7 @@ func apiBulkPreview(v *requestView, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := v.bulkPage(b, mostCounted)
+	found, err := v.listBulkRuns(b, mostCounted)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func apiBulkPreview(v *requestView, q url.Values) (any, error) {
 	}, nil
 }
 
-// apiBulkPortion performs an act on the next runs, for the fields of a JSON object.
-func apiBulkPortion(w http.ResponseWriter, r *http.Request, v *requestView) error {
+// apiPerformBulkBatch performs an act on the next runs, for the fields of a JSON object.
+func apiPerformBulkBatch(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	body, err := readBody(w, r)
 	if err != nil {
 		return err
@@ -75,13 +75,13 @@ func apiBulkPortion(w http.ResponseWriter, r *http.Request, v *requestView) erro
 	if err != nil {
 		return err
 	}
-	found, err := v.bulkPage(b, portionSize)
+	found, err := v.listBulkRuns(b, portionSize)
 	if err != nil {
 		return err
 	}
-	var done portionResult
+	var done bulkBatchResult
 	done.performOnPage(v, b, found, q.Get(paramReason))
-	reply := &bulkPortionReply{Verb: b.verb.Name, Filter: b.jsonFilter(), Changed: done.changedCount, Stopped: done.stopReason, Finished: done.reachedLastRun}
+	reply := &bulkBatchReply{Verb: b.verb.Name, Filter: b.jsonFilter(), Changed: done.changedCount, Stopped: done.stopReason, Finished: done.reachedLastRun}
 	for _, run := range done.refusals {
 		reply.Refused = append(reply.Refused, refusedRun{run.ID, run.Text})
 	}

@@ -90,13 +90,13 @@ type bulkAct struct {
 
 // parseBulk returns the bulk act that an address or a form describes.
 func (v *requestView) parseBulk(q url.Values) (*bulkAct, error) {
-	b := &bulkAct{filterParams: filterParamsIn(q), cursor: q.Get(paramCursor)}
+	b := &bulkAct{filterParams: selectFilterParams(q), cursor: q.Get(paramCursor)}
 	at := slices.IndexFunc(bulkVerbs, func(b bulkVerb) bool { return b.Name == q.Get(paramVerb) })
 	if at < 0 {
 		return nil, &statusError{http.StatusBadRequest, "There is no act " + strconv.Quote(q.Get(paramVerb)) + " for many runs."}
 	}
 	b.verb = bulkVerbs[at]
-	if !v.Acts() {
+	if !v.AllowsActs() {
 		_, err := v.authorizeAction(v.request, Action{Verb: Verb(b.verb.Name)})
 		return nil, err
 	}
@@ -109,24 +109,24 @@ func (v *requestView) parseBulk(q url.Values) (*bulkAct, error) {
 	if !chooses {
 		return nil, &statusError{http.StatusBadRequest, "The filter chooses nothing in particular. For all runs, give \"Started before: now\"."}
 	}
-	if err := v.freezeFilter(b); err != nil {
+	if err := v.resolveFilterTimes(b); err != nil {
 		return nil, err
 	}
-	if b.filter, b.matchesNothing = restrictToVerb(b.filter, b.verb); b.verb.Roots {
+	if b.filter, b.matchesNothing = restrictFilterToVerb(b.filter, b.verb); b.verb.Roots {
 		b.filter.Roots = true
 	}
 	return b, nil
 }
 
-// restrictToVerb adds to a filter which runs a verb considers. It reports whether no run can match.
-func restrictToVerb(f durable.Filter, verb bulkVerb) (durable.Filter, bool) {
+// restrictFilterToVerb adds to a filter which runs a verb considers. It reports whether no run can match.
+func restrictFilterToVerb(f durable.Filter, verb bulkVerb) (durable.Filter, bool) {
 	f, some := intersectFilters(f, durable.Filter{Status: verb.statuses})
 	return f, !some
 }
 
-// freezeFilter makes the times of the filter absolute, and bounds it to the runs that were started before now, by the database's clock. A
+// resolveFilterTimes makes the times of the filter absolute, and bounds it to the runs that were started before now, by the database's clock. A
 // filter that was frozen before does not change.
-func (v *requestView) freezeFilter(b *bulkAct) error {
+func (v *requestView) resolveFilterTimes(b *bulkAct) error {
 	now, err := v.engine.Now(v.ctx())
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (v *requestView) freezeFilter(b *bulkAct) error {
 	}
 	b.filter.OlderThan = 0
 	b.filterParams.Del(paramOlder)
-	for name, t := range filterTimes(&b.filter) {
+	for name, t := range filterTimeFields(&b.filter) {
 		if !t.IsZero() {
 			b.filterParams.Set(name, t.UTC().Format(time.RFC3339Nano))
 		}
@@ -152,8 +152,8 @@ func (v *requestView) freezeFilter(b *bulkAct) error {
 	return nil
 }
 
-// bulkPage returns runs that match, after the last one that was reached. Without an index it searches for a bounded time: RunPage.Next goes on.
-func (v *requestView) bulkPage(b *bulkAct, limit int) (durable.RunPage, error) {
+// listBulkRuns returns runs that match, after the last one that was reached. Without an index it searches for a bounded time: RunPage.Next goes on.
+func (v *requestView) listBulkRuns(b *bulkAct, limit int) (durable.RunPage, error) {
 	if b.matchesNothing {
 		return durable.RunPage{}, nil
 	}
@@ -183,7 +183,7 @@ func (s *dashboard) bulkPageData(b *bulkAct, reason string) *bulkData {
 
 // bulkCLICommand returns the command of the CLI that does the same.
 func (s *dashboard) bulkCLICommand(verb string, q url.Values) string {
-	return s.commandName + " " + verb + filterFlags(q)
+	return s.commandName + " " + verb + filterCLIFlags(q)
 }
 
 // bulkPreview shows which runs an act would reach, and changes nothing.
@@ -192,19 +192,19 @@ func (s *dashboard) bulkPreview(w http.ResponseWriter, r *http.Request, v *reque
 	if err != nil {
 		return err
 	}
-	found, err := v.bulkPage(b, mostCounted)
+	found, err := v.listBulkRuns(b, mostCounted)
 	if err != nil {
 		return err
 	}
 	d := s.bulkPageData(b, "")
-	d.Number = statusNumber{Runs: len(found.Runs), More: found.Next != ""}.Text()
+	d.Number = statusCount{Runs: len(found.Runs), More: found.Next != ""}.Text()
 	d.SearchedTo = found.SearchedTo
 	d.Runs = found.Runs[:min(previewSize, len(found.Runs))]
 	return v.writePage(w, "bulk", http.StatusOK, pageFrame{Title: "Preview", Section: "/runs", Data: d})
 }
 
-// bulkPortion performs an act on the next runs.
-func (s *dashboard) bulkPortion(w http.ResponseWriter, r *http.Request, v *requestView) error {
+// performBulkBatch performs an act on the next runs.
+func (s *dashboard) performBulkBatch(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		return &statusError{http.StatusBadRequest, "The form was not understood: " + err.Error()}
@@ -213,11 +213,11 @@ func (s *dashboard) bulkPortion(w http.ResponseWriter, r *http.Request, v *reque
 	if err != nil {
 		return err
 	}
-	found, err := v.bulkPage(b, portionSize)
+	found, err := v.listBulkRuns(b, portionSize)
 	if err != nil {
 		return err
 	}
-	var done portionResult
+	var done bulkBatchResult
 	done.performOnPage(v, b, found, r.PostForm.Get(paramReason))
 	d := s.bulkPageData(b, r.PostForm.Get(paramReason))
 	d.Done, d.Refused = done.changedCount+formNumber(r.PostForm, paramDone), len(done.refusals)+formNumber(r.PostForm, paramRefused)
@@ -234,8 +234,8 @@ func formNumber(q url.Values, name string) int {
 	return max(0, n)
 }
 
-// portionResult is the result of one portion of an action on many runs.
-type portionResult struct {
+// bulkBatchResult is the result of one portion of an action on many runs.
+type bulkBatchResult struct {
 	changedCount   int
 	refusals       []refusal
 	stopReason     string
@@ -245,7 +245,7 @@ type portionResult struct {
 
 // performOnPage performs the act on each run of the page, and moves the cursor. It stops at an error that is not of one run, and when its
 // time is over.
-func (p *portionResult) performOnPage(v *requestView, b *bulkAct, page durable.RunPage, reason string) {
+func (p *bulkBatchResult) performOnPage(v *requestView, b *bulkAct, page durable.RunPage, reason string) {
 	began := time.Now()
 	for i := range page.Runs {
 		run := &page.Runs[i]
@@ -253,7 +253,7 @@ func (p *portionResult) performOnPage(v *requestView, b *bulkAct, page durable.R
 			return
 		}
 		if b.verb.needsNoAct == nil || !b.verb.needsNoAct(run) {
-			_, err := v.perform(v.actForm(url.Values{paramVerb: {b.verb.Name}, paramTargetRun: {run.RunID}, paramReason: {reason}}))
+			_, err := v.performAct(v.newActForm(url.Values{paramVerb: {b.verb.Name}, paramTargetRun: {run.RunID}, paramReason: {reason}}))
 			status, text := 0, ""
 			if err != nil {
 				status, text = httpStatus(err)

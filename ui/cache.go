@@ -46,10 +46,10 @@ func (c *cache) clear() {
 // cacheKey returns the key of a read with the arguments. Texts in them are quoted, so that no two lists of arguments have the same key.
 func cacheKey(read string, args ...any) string { return fmt.Sprintf("%s %#v", read, args) }
 
-// readOncePerTurn reads a value once for all pages that are loaded in the same turn of their streams, and in no turn for each request. Callers must
+// readOncePerReloadRound reads a value once for all pages that are loaded in the same turn of their streams, and in no turn for each request. Callers must
 // not change the value.
-func readOncePerTurn[T any](v *requestView, key string, read func(context.Context) (T, error)) (T, error) {
-	turn := v.turn()
+func readOncePerReloadRound[T any](v *requestView, key string, read func(context.Context) (T, error)) (T, error) {
+	turn := v.reloadRound()
 	if turn == "" {
 		return read(v.ctx())
 	}
@@ -57,9 +57,9 @@ func readOncePerTurn[T any](v *requestView, key string, read func(context.Contex
 	return value, err
 }
 
-// readOncePerTurnOrPeriod is shared for a value that is read in no turn at most once in a period. A turn tells of a change, so the value is read in the turn.
-func readOncePerTurnOrPeriod[T any](v *requestView, key string, period time.Duration, read func(context.Context) (T, error)) (T, time.Time, error) {
-	if turn := v.turn(); turn != "" {
+// readOncePerRoundOrPeriod is shared for a value that is read in no turn at most once in a period. A turn tells of a change, so the value is read in the turn.
+func readOncePerRoundOrPeriod[T any](v *requestView, key string, period time.Duration, read func(context.Context) (T, error)) (T, time.Time, error) {
+	if turn := v.reloadRound(); turn != "" {
 		return cachedRead(v.ctx(), v.turnCache, turn+" "+key, turnPeriod, read)
 	}
 	return cachedRead(v.ctx(), v.periodCache, key, period, read)

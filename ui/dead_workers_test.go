@@ -21,7 +21,7 @@ func TestOnlyDeadWorkers(t *testing.T) {
 		"dead":      {[]durable.WorkerInfo{{Name: "a", DeadAt: now.Add(-time.Hour)}}, true},
 		"one lives": {[]durable.WorkerInfo{{Name: "a", DeadAt: now.Add(-time.Hour)}, {Name: "b", DeadAt: now.Add(time.Minute)}}, false},
 	} {
-		html, err := v.render("workers", pageFrame{Title: "Workers", Data: c.workers})
+		html, err := v.renderPage("workers", pageFrame{Title: "Workers", Data: c.workers})
 		if err != nil || strings.Contains(string(html), "No worker lives") != c.warns {
 			t.Errorf("%s: %v, %s", name, err, html)
 		}

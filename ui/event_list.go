@@ -22,8 +22,8 @@ func (v *requestView) eventList(p durable.Page, read func(context.Context, durab
 	}
 	given, lastVisible := p.Cursor, p.Cursor
 	page.Next = p.Cursor
-	if v.isBounded() {
-		lastVisible, p.Cursor = v.cursors.open(p.Cursor)
+	if v.hasLimitedVisibility() {
+		lastVisible, p.Cursor = v.cursors.decrypt(p.Cursor)
 	}
 	all, err := read(v.ctx(), p)
 	if errors.Is(err, durable.ErrInvalidCursor) && p.Cursor != given { // err quotes the cursor of a hidden event
@@ -33,14 +33,14 @@ func (v *requestView) eventList(p durable.Page, read func(context.Context, durab
 		return page, false, err
 	}
 	isFull, page.Next = len(all) == p.Limit, all[len(all)-1].Cursor
-	if page.Events, err = v.visibleEvents(all); err != nil || !v.isBounded() {
+	if page.Events, err = v.visibleEvents(all); err != nil || !v.hasLimitedVisibility() {
 		return page, isFull, err
 	}
 	if n := len(page.Events); n > 0 {
 		lastVisible = page.Events[n-1].Cursor
 	}
 	if lastVisible != page.Next {
-		page.Next = v.cursors.seal(lastVisible, page.Next)
+		page.Next = v.cursors.encrypt(lastVisible, page.Next)
 	}
 	return page, isFull, nil
 }

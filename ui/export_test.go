@@ -14,7 +14,7 @@ func SearchFor(d time.Duration) Option {
 }
 
 // GiveTurn gives a turn, as the streams of the handler do.
-func GiveTurn(h http.Handler) string { return h.(*dashboard).hub.turns.give() }
+func GiveTurn(h http.Handler) string { return h.(*dashboard).hub.turns.startRound() }
 
 // Clock changes the clock of the process that serves the pages.
 func Clock(now func() time.Time) Option {

@@ -21,7 +21,7 @@ type failureRow struct {
 
 // Path returns the address of the runs of the group.
 func (g *failureRow) Path() string {
-	q := filterParamsIn(g.conditions)
+	q := selectFilterParams(g.conditions)
 	q.Set(paramWorkflow, g.Workflow)
 	q.Set(paramFailureStep, g.Step)
 	q.Set(paramFailureType, g.Type)
@@ -53,20 +53,20 @@ func (v *requestView) failureGroups(f durable.Filter, conditions url.Values) (ro
 	if err := v.checkMayRead(Action{Workflow: f.Workflow}); err != nil {
 		return nil, err
 	}
-	f, second := v.splitSecondTag(f)
+	f, second := v.splitTagFilter(f)
 	if second != nil {
 		return nil, errSecondTag
 	}
-	f, some := v.visibleAmong(f)
+	f, some := v.restrictToVisible(f)
 	if !some {
 		return nil, nil
 	}
 	f.CreatedAfter = f.CreatedAfter.Truncate(time.Minute) // so that requests share the read
-	groups, _, err := readOncePerTurnOrPeriod(v, cacheKey("failures", f), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
+	groups, _, err := readOncePerRoundOrPeriod(v, cacheKey("failures", f), countsPeriod, func(ctx context.Context) ([]durable.FailureGroup, error) {
 		return v.engine.Failures(ctx, f)
 	})
 	for _, g := range groups {
-		row := &failureRow{FailureGroup: g, Number: statusNumber{Runs: g.Runs, More: g.More}.Text(), NewestID: g.ID, NewestAt: g.Last, after: f.CreatedAfter, conditions: conditions}
+		row := &failureRow{FailureGroup: g, Number: statusCount{Runs: g.Runs, More: g.More}.Text(), NewestID: g.ID, NewestAt: g.Last, after: f.CreatedAfter, conditions: conditions}
 		if e := (&redactor{redact: v.redact, workflow: g.Workflow}).redactRunError(g.Err); e != nil {
 			row.Err, row.Message = e, e.Message
 		}
@@ -92,7 +92,7 @@ func (s *dashboard) failuresPage(w http.ResponseWriter, r *http.Request, v *requ
 	if isDefault {
 		d.Title = "Failures of the last seven days"
 	}
-	if d.Failures, err = v.failureGroups(f, filterParamsIn(q)); err != nil {
+	if d.Failures, err = v.failureGroups(f, selectFilterParams(q)); err != nil {
 		return err
 	}
 	return v.writePage(w, "failures", http.StatusOK, pageFrame{Title: "Failures", Section: "/", Live: true, Data: d})

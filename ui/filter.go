@@ -40,8 +40,8 @@ const (
 
 var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramVersion, paramWorker, paramEndedAfter, paramEndedBefore, paramRoots, paramHeld, paramParent, paramFailureStep, paramFailureType}
 
-// filterParamsIn returns the parameters of a filter among those of an address, without empty ones.
-func filterParamsIn(q url.Values) url.Values {
+// selectFilterParams returns the parameters of a filter among those of an address, without empty ones.
+func selectFilterParams(q url.Values) url.Values {
 	kept := make(url.Values)
 	for _, name := range filterParams {
 		for _, value := range q[name] {
@@ -58,7 +58,7 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 	wrong := func(format string, args ...any) (durable.Filter, error) {
 		return durable.Filter{}, &statusError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 	}
-	q = filterParamsIn(q)
+	q = selectFilterParams(q)
 	for name, values := range q {
 		if len(values) > 1 && name != paramStatus && name != paramPriority && name != paramParent {
 			return wrong("The filter has the condition %q %d times: give it once.", name, len(values))
@@ -101,7 +101,7 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 			return wrong("%v", err)
 		}
 	}
-	for name, t := range filterTimes(&f) {
+	for name, t := range filterTimeFields(&f) {
 		if text := q.Get(name); text != "" {
 			if *t, err = wording.ParseTime(text, now); err != nil {
 				return wrong("%v", err)
@@ -111,8 +111,8 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 	return f, nil
 }
 
-// filterTimes returns the times of a filter by their parameters.
-func filterTimes(f *durable.Filter) map[string]*time.Time {
+// filterTimeFields returns the times of a filter by their parameters.
+func filterTimeFields(f *durable.Filter) map[string]*time.Time {
 	return map[string]*time.Time{paramAfter: &f.CreatedAfter, paramBefore: &f.CreatedBefore, paramEndedAfter: &f.EndedAfter, paramEndedBefore: &f.EndedBefore}
 }
 

@@ -25,7 +25,7 @@ func apiGenerations(v *requestView, run *visibleRun, q url.Values) (any, error) 
 
 // redactedGenerations returns a page of generations without what the request may not see.
 func (v *requestView) redactedGenerations(run *visibleRun, p durable.Page) (durable.GenerationPage, error) {
-	page, err := readOncePerTurn(v, cacheKey("generations", run.RunID, p), func(ctx context.Context) (durable.GenerationPage, error) {
+	page, err := readOncePerReloadRound(v, cacheKey("generations", run.RunID, p), func(ctx context.Context) (durable.GenerationPage, error) {
 		return v.engine.LatestGenerations(ctx, run.RunID, p)
 	})
 	page.Generations = slices.Clone(page.Generations) // others may be shown the same page

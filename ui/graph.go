@@ -42,8 +42,8 @@ const (
 	mostBoxes           = 300
 )
 
-// newDrawing draws a graph. It returns nil if there is none, or if it is too large to be looked at.
-func newDrawing(g *durable.GraphInfo) *graphDrawing {
+// newGraphDrawing draws a graph. It returns nil if there is none, or if it is too large to be looked at.
+func newGraphDrawing(g *durable.GraphInfo) *graphDrawing {
 	if g == nil || len(g.Nodes) == 0 || len(g.Nodes) > mostBoxes {
 		return nil
 	}
@@ -81,18 +81,18 @@ func newDrawing(g *durable.GraphInfo) *graphDrawing {
 	d := new(graphDrawing)
 	at := make(map[string]graphBox, len(g.Nodes))
 	for i := range g.Nodes {
-		b := newBox(&g.Nodes[i], margin+column[g.Nodes[i].Name]*(boxWidth+gapX), margin+row[g.Nodes[i].Name]*(boxHeight+gapY))
+		b := newGraphBox(&g.Nodes[i], margin+column[g.Nodes[i].Name]*(boxWidth+gapX), margin+row[g.Nodes[i].Name]*(boxHeight+gapY))
 		at[g.Nodes[i].Name] = b
 		d.W, d.H = max(d.W, b.X+b.W+margin), max(d.H, b.Y+b.H+margin)
 		d.Boxes = append(d.Boxes, b)
 	}
 	for _, e := range g.Edges {
-		d.Arrows = append(d.Arrows, newArrow(&e, at[e.From], at[e.To]))
+		d.Arrows = append(d.Arrows, newGraphArrow(&e, at[e.From], at[e.To]))
 	}
 	return d
 }
 
-func newBox(n *durable.NodeInfo, x, y int) graphBox {
+func newGraphBox(n *durable.NodeInfo, x, y int) graphBox {
 	b := graphBox{X: x, Y: y, W: boxWidth, H: boxHeight, Label: wording.Escape(truncateText(n.Name, labelLength)), State: n.State, StateText: string(n.State), Child: n.Child}
 	if n.Items != nil {
 		b.StateText += fmt.Sprintf(" %d of %d", n.Items.Completed, n.Items.Total)
@@ -110,7 +110,7 @@ func newBox(n *durable.NodeInfo, x, y int) graphBox {
 	return b
 }
 
-func newArrow(e *durable.EdgeInfo, from, to graphBox) graphArrow {
+func newGraphArrow(e *durable.EdgeInfo, from, to graphBox) graphArrow {
 	x1, y1, x2, y2 := from.X+from.W, from.Y+from.H/2, to.X, to.Y+to.H/2
 	bend := x2 - gapX // a long arrow stays in its row until the last gap
 	a := graphArrow{Path: fmt.Sprintf("M%d %dH%dC%d %d %d %d %d %d", x1, y1, bend, bend+gapX/2, y1, bend+gapX/2, y2, x2, y2), Class: "arrow"}

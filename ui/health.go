@@ -25,7 +25,7 @@ func (v *requestView) healthData() (d *healthData, err error) {
 	if err := v.checkMayRead(Action{}); err != nil {
 		return nil, err
 	}
-	if v.isBounded() {
+	if v.hasLimitedVisibility() {
 		return nil, errHealthHidden
 	}
 	d = new(healthData)

@@ -18,7 +18,7 @@ import (
 func Link(title, template string) Option {
 	return func(s *dashboard) error {
 		for _, name := range placeholder.FindAllString(template, -1) {
-			if _, ok := linkValues(new(durable.RunInfo), 0)[name]; !ok {
+			if _, ok := linkPlaceholderValues(new(durable.RunInfo), 0)[name]; !ok {
 				return fmt.Errorf("the link %q has the placeholder %s, which does not exist: docs/dashboard.md lists them", title, name)
 			}
 		}
@@ -33,8 +33,8 @@ func Link(title, template string) Option {
 
 var placeholder = regexp.MustCompile(`\{[a-z_]*\}`)
 
-// linkValues returns the values of the placeholders. now is in milliseconds since 1970.
-func linkValues(r *durable.RunInfo, now int64) map[string]string {
+// linkPlaceholderValues returns the values of the placeholders. now is in milliseconds since 1970.
+func linkPlaceholderValues(r *durable.RunInfo, now int64) map[string]string {
 	to := now
 	if !r.EndedAt.IsZero() {
 		to = r.EndedAt.UnixMilli() + 1
@@ -47,7 +47,7 @@ func linkValues(r *durable.RunInfo, now int64) map[string]string {
 
 // runLinks returns the titles and addresses of a run's links.
 func (v *requestView) runLinks(r *durable.RunInfo) (links []keyValue) {
-	values := linkValues(r, v.at.UnixMilli())
+	values := linkPlaceholderValues(r, v.at.UnixMilli())
 	for _, l := range v.links {
 		address := placeholder.ReplaceAllStringFunc(l.Value, func(name string) string {
 			return strings.ReplaceAll(url.QueryEscape(values[name]), "+", "%20") // fits a path and a query

@@ -37,7 +37,7 @@ type streamHub struct {
 	servers       map[*http.Server]bool // whose shutdown ends the streams
 	closedServers map[*http.Server]bool
 	pageStates    map[livePage]*pageState // of the watchers
-	turns         *turns
+	turns         *reloadRounds
 }
 
 // livePage is what several people may look at.
@@ -68,10 +68,10 @@ type streamWatcher struct {
 	endStream context.CancelFunc
 }
 
-func newHub(e *durable.Engine, reading readSlots) *streamHub {
+func newStreamHub(e *durable.Engine, reading readSlots) *streamHub {
 	return &streamHub{
 		engine: e, readSlots: reading, watchers: make(map[*streamWatcher]bool), servers: make(map[*http.Server]bool), closedServers: make(map[*http.Server]bool),
-		pageStates: make(map[livePage]*pageState), turns: newTurns(),
+		pageStates: make(map[livePage]*pageState), turns: newReloadRounds(),
 	}
 }
 
@@ -84,7 +84,7 @@ func (h *streamHub) addWatcher(w *streamWatcher) bool {
 	}
 	if s := w.server; s != nil && !h.servers[s] {
 		h.servers[s] = true
-		s.RegisterOnShutdown(func() { h.endStreamsOf(s) }) // Shutdown would wait for streams
+		s.RegisterOnShutdown(func() { h.endServerStreams(s) }) // Shutdown would wait for streams
 	}
 	h.watchers[w] = true
 	p := h.pageStates[w.livePage]
@@ -116,7 +116,7 @@ func (h *streamHub) removeWatcher(w *streamWatcher) {
 	}
 }
 
-func (h *streamHub) endStreamsOf(s *http.Server) {
+func (h *streamHub) endServerStreams(s *http.Server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closedServers[s] = true
@@ -155,7 +155,7 @@ func (h *streamHub) followChanges(ctx context.Context) {
 		if err != nil {
 			h.markAllChanged()
 		}
-		h.giveTurns(events, marks, err == nil, time.Now())
+		h.startReloadRound(events, marks, err == nil, time.Now())
 	}
 }
 
@@ -170,7 +170,7 @@ func (h *streamHub) readChanges(ctx context.Context) (events []durable.Event, ma
 		return nil, nil, err
 	}
 	ids := h.watchedRuns()
-	all, err := h.engine.ChangeMarks(ctx, ids...)
+	all, err := h.engine.RunFingerprints(ctx, ids...)
 	marks = make(map[string]string, len(ids))
 	for i, mark := range all {
 		marks[ids[i]] = mark
@@ -187,33 +187,33 @@ func (h *streamHub) markAllChanged() {
 	}
 }
 
-// giveTurns gives the turns of a period. An overview is read before its streams are told, so that those who load it do not wait for the database.
-func (h *streamHub) giveTurns(events []durable.Event, marks map[string]string, reachable bool, now time.Time) {
-	chosen := h.choosePages(events, marks, reachable, now)
+// startReloadRound gives the turns of a period. An overview is read before its streams are told, so that those who load it do not wait for the database.
+func (h *streamHub) startReloadRound(events []durable.Event, marks map[string]string, reachable bool, now time.Time) {
+	chosen := h.choosePagesToReload(events, marks, reachable, now)
 	if len(chosen) == 0 {
 		return
 	}
-	turn := h.turns.give()
+	turn := h.turns.startRound()
 	for _, page := range chosen {
 		if !page.isOverview {
-			h.tellTurn(page, turn)
+			h.notifyPageWatchers(page, turn)
 		}
 	}
 	for _, page := range chosen {
 		if !page.isOverview {
 			continue
 		}
-		own := h.turns.give() // the first of them may have taken so long that reads of the turn before are no longer shared
-		if v := h.viewOf(page); v != nil {
+		own := h.turns.startRound() // the first of them may have taken so long that reads of the turn before are no longer shared
+		if v := h.findWatcherView(page); v != nil {
 			v.refreshOverview(own)
 		}
-		h.tellTurn(page, own)
+		h.notifyPageWatchers(page, own)
 	}
 }
 
-// choosePages returns the pages that are to be loaded in a period: first the overviews and the pages of runs that have changed, then those that were loaded
+// choosePagesToReload returns the pages that are to be loaded in a period: first the overviews and the pages of runs that have changed, then those that were loaded
 // longest ago.
-func (h *streamHub) choosePages(events []durable.Event, marks map[string]string, reachable bool, now time.Time) (chosen []livePage) {
+func (h *streamHub) choosePagesToReload(events []durable.Event, marks map[string]string, reachable bool, now time.Time) (chosen []livePage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	type duePage struct {
@@ -252,8 +252,8 @@ func (h *streamHub) choosePages(events []durable.Event, marks map[string]string,
 	return chosen
 }
 
-// viewOf returns the request of a stream that follows a page; nil: there is none.
-func (h *streamHub) viewOf(page livePage) *requestView {
+// findWatcherView returns the request of a stream that follows a page; nil: there is none.
+func (h *streamHub) findWatcherView(page livePage) *requestView {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers {
@@ -264,8 +264,8 @@ func (h *streamHub) viewOf(page livePage) *requestView {
 	return nil
 }
 
-// tellTurn tells the streams of a page to load it in a turn.
-func (h *streamHub) tellTurn(page livePage, turn string) {
+// notifyPageWatchers tells the streams of a page to load it in a turn.
+func (h *streamHub) notifyPageWatchers(page livePage, turn string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers {
@@ -294,14 +294,14 @@ func (s *dashboard) findFollowedRun(ctx context.Context, v *requestView) (*visib
 	return v.findRun(id)
 }
 
-// streamTurns is the stream of a page. It says only that the page is to be loaded again: what the request may see is decided then.
-func (s *dashboard) streamTurns(w http.ResponseWriter, r *http.Request) {
+// serveReloadStream is the stream of a page. It says only that the page is to be loaded again: what the request may see is decided then.
+func (s *dashboard) serveReloadStream(w http.ResponseWriter, r *http.Request) {
 	v := s.newRequestView(r)
 	me := &streamWatcher{livePage: livePage{address: r.URL.Query().Get("page")}, turns: make(chan string, 1)}
 	if path, _, _ := strings.Cut(me.address, "?"); path == overviewAddress {
 		me.address, me.isOverview, me.view = path, true, v
 	}
-	me.visibility = v.visibleKey(v.visibleFilter())
+	me.visibility = v.visibilityCacheKey(v.visibleFilter())
 	me.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)
 	run, err := s.findFollowedRun(r.Context(), v)
 	if err != nil {

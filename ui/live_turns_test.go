@@ -12,7 +12,7 @@ import (
 // However many streams there are, a second has four turns; runs that have changed are first, and nobody is left out.
 func TestTurnsAreBounded(t *testing.T) {
 	t.Parallel()
-	h := newHub(nil, make(readSlots, maxConcurrentReads))
+	h := newStreamHub(nil, make(readSlots, maxConcurrentReads))
 	now := time.Now()
 	runs := make(map[string]*streamWatcher)
 	for i, run := range []string{"", "", "", "", "", "", "a", "b", "c", "d", "e", "f"} {
@@ -23,7 +23,7 @@ func TestTurnsAreBounded(t *testing.T) {
 	marks := map[string]string{"a": "0", "b": "0"}
 	told := func(reachable bool, events ...durable.Event) (told []*streamWatcher) {
 		t.Helper()
-		h.giveTurns(events, marks, reachable, now)
+		h.startReloadRound(events, marks, reachable, now)
 		for w := range h.watchers {
 			select {
 			case turn := <-w.turns:
@@ -83,7 +83,7 @@ func TestTurnsAreBounded(t *testing.T) {
 // An overview has a turn within a second after a change, and a list at most every five seconds, however often something changes.
 func TestListsHaveTurnsEveryFiveSeconds(t *testing.T) {
 	t.Parallel()
-	h := newHub(nil, make(readSlots, maxConcurrentReads))
+	h := newStreamHub(nil, make(readSlots, maxConcurrentReads))
 	now := time.Now()
 	turns := make(map[string]int)
 	pages := map[string]*streamWatcher{"/": {livePage: livePage{address: "/", isOverview: true}}, "/runs": {livePage: livePage{address: "/runs"}}}
@@ -94,7 +94,7 @@ func TestListsHaveTurnsEveryFiveSeconds(t *testing.T) {
 	}
 	for range 20 {
 		now = now.Add(livePeriod)
-		h.giveTurns([]durable.Event{{RunID: "a"}}, nil, true, now)
+		h.startReloadRound([]durable.Event{{RunID: "a"}}, nil, true, now)
 		for address, w := range pages {
 			select {
 			case <-w.turns:

@@ -22,15 +22,15 @@ const (
 // mostCounted bounds the runs that are counted of each status: an exact number of millions would burden the database.
 const mostCounted = 1000
 
-// statusNumber is how many runs have a status.
-type statusNumber struct {
+// statusCount is how many runs have a status.
+type statusCount struct {
 	Status durable.Status
 	Runs   int
 	More   bool // there are more than Runs
 }
 
 // Text returns the number as "1,000+".
-func (n statusNumber) Text() string {
+func (n statusCount) Text() string {
 	text := withThousandsCommas(n.Runs)
 	if n.More {
 		text += "+"
@@ -48,19 +48,19 @@ func withThousandsCommas(n int) string {
 }
 
 // statusCounts counts the visible runs by status.
-func (v *requestView) statusCounts() ([]statusNumber, time.Time, error) {
+func (v *requestView) statusCounts() ([]statusCount, time.Time, error) {
 	if err := v.checkMayRead(Action{}); err != nil {
 		return nil, time.Time{}, err
 	}
-	bound, some := v.visibleAmong(durable.Filter{})
+	bound, some := v.restrictToVisible(durable.Filter{})
 	if !some {
 		return nil, v.at, nil
 	}
-	return readOncePerTurnOrPeriod(v, cacheKey("counts", bound), countsPeriod, func(ctx context.Context) (numbers []statusNumber, err error) {
-		if !v.isBounded() {
+	return readOncePerRoundOrPeriod(v, cacheKey("counts", bound), countsPeriod, func(ctx context.Context) (numbers []statusCount, err error) {
+		if !v.hasLimitedVisibility() {
 			counts, err := v.engine.StatusCounts(ctx)
 			for _, c := range counts {
-				numbers = append(numbers, statusNumber{c.Status, c.Runs, c.More})
+				numbers = append(numbers, statusCount{c.Status, c.Runs, c.More})
 			}
 			return numbers, err
 		}
@@ -73,7 +73,7 @@ func (v *requestView) statusCounts() ([]statusNumber, time.Time, error) {
 			if err != nil {
 				return nil, err
 			}
-			numbers = append(numbers, statusNumber{status, len(page.Runs), page.Next != ""})
+			numbers = append(numbers, statusCount{status, len(page.Runs), page.Next != ""})
 		}
 		return numbers, nil
 	})
@@ -81,9 +81,9 @@ func (v *requestView) statusCounts() ([]statusNumber, time.Time, error) {
 
 // overviewData is what the overview shows.
 type overviewData struct {
-	Counts   []statusNumber
+	Counts   []statusCount
 	CountsAt time.Time
-	Ended    *endedData
+	Ended    *endedRunsData
 	Oldest   time.Time // when the run was due that waits for the longest time; zero: none waits
 	Queues   []queueRow
 	Workers  int // which live, as the numbers below
@@ -115,7 +115,7 @@ func (v *requestView) overviewData() (d *overviewData, err error) {
 	if d.Counts, d.CountsAt, err = v.statusCounts(); err != nil {
 		return nil, err
 	}
-	if d.Ended, err = v.endedData(); err != nil {
+	if d.Ended, err = v.endedRunsData(); err != nil {
 		return nil, err
 	}
 	if d.Queues, err = v.queueRows(); err != nil {
@@ -126,7 +126,7 @@ func (v *requestView) overviewData() (d *overviewData, err error) {
 			d.Oldest = q.Oldest
 		}
 	}
-	if err := v.addWorkers(d); err != nil {
+	if err := v.addWorkerSummary(d); err != nil {
 		return nil, err
 	}
 	if d.Failures, err = v.failureGroups(durable.Filter{CreatedAfter: v.at.Add(-failuresPeriod)}, nil); err != nil {
@@ -144,8 +144,8 @@ func (v *requestView) queueRows() (rows []queueRow, err error) {
 		return nil, err
 	}
 	oldest := make(map[string]time.Time)
-	if !v.isBounded() { // else the runs of others would be among them
-		due, _, err := readOncePerTurnOrPeriod(v, "due", countsPeriod, v.engine.OldestDue)
+	if !v.hasLimitedVisibility() { // else the runs of others would be among them
+		due, _, err := readOncePerRoundOrPeriod(v, "due", countsPeriod, v.engine.OldestDue)
 		if err != nil {
 			return nil, err
 		}
@@ -169,14 +169,14 @@ func (v *requestView) queueRows() (rows []queueRow, err error) {
 	return rows, nil
 }
 
-// addWorkers adds what is shown of the workers. Their sums are shown to everybody.
-func (v *requestView) addWorkers(d *overviewData) error {
+// addWorkerSummary adds what is shown of the workers. Their sums are shown to everybody.
+func (v *requestView) addWorkerSummary(d *overviewData) error {
 	workers, err := v.allWorkers()
 	if err != nil {
 		return err
 	}
 	all := len(workers)
-	workers = slices.DeleteFunc(workers, v.IsDead)
+	workers = slices.DeleteFunc(workers, v.IsWorkerDead)
 	d.Workers, d.Dead = len(workers), all-len(workers)
 	for _, w := range workers {
 		d.Active, d.Capacity = d.Active+w.Active, d.Capacity+w.Capacity

@@ -40,7 +40,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	layout := template.Must(template.New("layout").Funcs(template.FuncMap{
 		// Those of one request are methods of the view.
 		"text": wording.Escape, "lines": wording.EscapeLines, "exact": wording.ExactTime, "took": wording.DurationBetween, "about": wording.RoughDuration,
-		"status": statusText, "detail": detailText, "payload": showPayload, "long": isLong, "count": wording.Count,
+		"status": runStatusText, "detail": runDetailText, "payload": formatPayload, "long": isLongText, "count": wording.Count,
 		"origin": wording.SettingsOrigin, "change": wording.LastChange, "changed": wording.ChangeText, "notNil": notNil,
 		"queueSettingsOf": func(q durable.QueueInfo) string { return wording.QueueSettings(&q.Settings) },
 		"boundsOf":        func(l durable.LimitInfo) string { return wording.LimitBounds(&l.LimitBounds) },
@@ -63,7 +63,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 // writePage writes a page.
 func (v *requestView) writePage(w http.ResponseWriter, name string, status int, f pageFrame) error {
 	f.Address = v.request.URL.RequestURI()
-	html, err := v.render(name, f)
+	html, err := v.renderPage(name, f)
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func (v *requestView) writePage(w http.ResponseWriter, name string, status int, 
 
 const htmlContentType = "text/html; charset=utf-8"
 
-// render returns a page as HTML.
-func (v *requestView) render(name string, f pageFrame) ([]byte, error) {
+// renderPage returns a page as HTML.
+func (v *requestView) renderPage(name string, f pageFrame) ([]byte, error) {
 	f.View = v
 	var b bytes.Buffer
 	if err := templates()[name].ExecuteTemplate(&b, "layout", &f); err != nil {
@@ -124,37 +124,39 @@ func (v *requestView) RunURL(id string) string { return v.URL(runPath(id)) }
 // Age returns how long ago a time was, or until it comes.
 func (v *requestView) Age(t time.Time) string { return wording.Age(v.at, t) }
 
-// Past is Age for a time that has come.
-func (v *requestView) Past(t time.Time) string { return wording.PastAge(v.at, t) }
+// PastAge is Age for a time that has come.
+func (v *requestView) PastAge(t time.Time) string { return wording.PastAge(v.at, t) }
 
 // AsOf is the time of the page.
 func (v *requestView) AsOf() time.Time { return v.at }
 
-// Acts reports whether the dashboard has acts at all.
-func (v *requestView) Acts() bool { return !v.readOnly && v.authorize != nil }
+// AllowsActs reports whether the dashboard has acts at all.
+func (v *requestView) AllowsActs() bool { return !v.readOnly && v.authorize != nil }
 
 // QueueStateOf returns the state of a queue in words.
-func (v *requestView) QueueStateOf(q durable.QueueInfo) string { return wording.QueueState(v.Past, &q) }
+func (v *requestView) QueueStateOf(q durable.QueueInfo) string {
+	return wording.QueueState(v.PastAge, &q)
+}
 
 // ScheduleStateOf returns the state of a schedule in words.
 func (v *requestView) ScheduleStateOf(i durable.ScheduleInfo) string {
-	return wording.ScheduleState(v.Past, &i)
+	return wording.ScheduleState(v.PastAge, &i)
 }
 
-// Attempt describes a failed attempt.
-func (v *requestView) Attempt(a *durable.FailedAttempt) string {
+// DescribeAttempt describes a failed attempt.
+func (v *requestView) DescribeAttempt(a *durable.FailedAttempt) string {
 	return wording.EscapeLines(wording.Attempt(v.at, a))
 }
 
 // RunPath returns the path and query of a run.
 func (v *requestView) RunPath(id string) string { return runPath(id) }
 
-// statusText and detailText take runs and pointers to runs, as templates have either.
-func statusText(run any) string { return wording.Status(runOf(run)) }
+// runStatusText and runDetailText take runs and pointers to runs, as templates have either.
+func runStatusText(run any) string { return wording.Status(asRunInfo(run)) }
 
-func detailText(run any) string { return wording.RunDetail(runOf(run)) }
+func runDetailText(run any) string { return wording.RunDetail(asRunInfo(run)) }
 
-func runOf(run any) *durable.RunInfo {
+func asRunInfo(run any) *durable.RunInfo {
 	if r, ok := run.(durable.RunInfo); ok {
 		return &r
 	}
@@ -189,8 +191,8 @@ func dict(pairs ...any) (map[string]any, error) {
 	return m, nil
 }
 
-// showPayload returns JSON for people: in several lines, with control characters escaped.
-func showPayload(value jsontext.Value) string {
+// formatPayload returns JSON for people: in several lines, with control characters escaped.
+func formatPayload(value jsontext.Value) string {
 	lines := value.Clone()
 	if err := lines.Indent(jsontext.AllowDuplicateNames(true), jsontext.WithIndent("  ")); err != nil {
 		return wording.EscapeLines(string(value))
@@ -201,8 +203,8 @@ func showPayload(value jsontext.Value) string {
 	return wording.EscapeJSON(string(lines))
 }
 
-// isLong reports whether a text is folded.
-func isLong(text string) bool { return len(text) > 1200 || strings.Count(text, "\n") > 14 }
+// isLongText reports whether a text is folded.
+func isLongText(text string) bool { return len(text) > 1200 || strings.Count(text, "\n") > 14 }
 
 // writeJSON writes a value as the command does: names in snake_case, empty fields left out.
 func writeJSON(w http.ResponseWriter, status int, value any) {

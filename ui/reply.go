@@ -41,8 +41,8 @@ func compress(to io.Writer, text []byte) {
 	_ = w.Close()
 }
 
-// writeRendered makes a page the reply.
-func (p *bufferedReply) writeRendered(page *renderedPage) {
+// writeRenderedPage makes a page the reply.
+func (p *bufferedReply) writeRenderedPage(page *renderedPage) {
 	p.Header().Set("Content-Type", htmlContentType)
 	p.rendered = page
 }

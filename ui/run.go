@@ -43,9 +43,9 @@ func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestVi
 	if err != nil {
 		return err
 	}
-	d := &runData{Run: run.RunInfo, Facts: wording.WaitFacts(v.at, run.RunInfo), Command: s.commandName + " get " + runArgument(run.RunInfo)}
+	d := &runData{Run: run.RunInfo, Facts: wording.WaitFacts(v.at, run.RunInfo), Command: s.commandName + " get " + runCLIArgument(run.RunInfo)}
 	if run.Diverged {
-		if d.Divergences, err = readOncePerTurn(v, "divergences "+run.RunID, func(ctx context.Context) ([]durable.Divergence, error) { return v.engine.Divergences(ctx, run.RunID) }); err != nil {
+		if d.Divergences, err = readOncePerReloadRound(v, "divergences "+run.RunID, func(ctx context.Context) ([]durable.Divergence, error) { return v.engine.Divergences(ctx, run.RunID) }); err != nil {
 			return err
 		}
 	}
@@ -55,7 +55,7 @@ func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestVi
 	for _, name := range slices.Sorted(maps.Keys(run.Unreceived)) {
 		d.Unreceived = append(d.Unreceived, keyValue{name, withThousandsCommas(run.Unreceived[name])})
 	}
-	if v.Acts() {
+	if v.AllowsActs() {
 		d.Acts = s.actsForRun(run.RunInfo)
 	}
 	d.Earlier = q.Get(paramGenerations) != ""
@@ -87,10 +87,10 @@ func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestVi
 		if err != nil && !errors.Is(err, durable.ErrNoGraph) {
 			return err
 		}
-		d.Graph = newDrawing(g)
+		d.Graph = newGraphDrawing(g)
 	}
 	if d.Graph == nil {
-		d.Observed = newObserved(history.Outline, d.Tree.childIDs())
+		d.Observed = newObservedGraph(history.Outline, d.Tree.childIDs())
 	}
 	d.Links = v.runLinks(run.RunInfo)
 	if run.Parent != "" {
@@ -98,7 +98,7 @@ func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestVi
 			d.Parent = parent.RunInfo
 		}
 	}
-	return v.writePage(w, "run", http.StatusOK, pageFrame{Title: wording.Escape(run.ID), Section: "/runs", Notice: notice(q), Live: run.EndedAt.IsZero(), LiveRun: run.RunID, Data: d})
+	return v.writePage(w, "run", http.StatusOK, pageFrame{Title: wording.Escape(run.ID), Section: "/runs", Notice: noticeAfterAct(q), Live: run.EndedAt.IsZero(), LiveRun: run.RunID, Data: d})
 }
 
 // parseHistoryPart returns the part of a history that an address asks for.
@@ -169,12 +169,12 @@ func (v *requestView) readTopTreeLevels(run *visibleRun, levels, rows int) (*tre
 	root := &treeRow{RunInfo: run.RunInfo}
 	level, left := map[string]*treeRow{run.RunID: root}, rows
 	for range levels {
-		f, some := v.visibleAmong(durable.Filter{Parent: slices.Sorted(maps.Keys(level))})
+		f, some := v.restrictToVisible(durable.Filter{Parent: slices.Sorted(maps.Keys(level))})
 		if !some || left == 0 {
 			root.More = root.More || some // perhaps
 			return root, nil
 		}
-		page, err := v.listSharedRuns(f, durable.Page{Limit: left})
+		page, err := v.listRunsCached(f, durable.Page{Limit: left})
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +182,7 @@ func (v *requestView) readTopTreeLevels(run *visibleRun, levels, rows int) (*tre
 		left -= len(page.Runs)
 		next := make(map[string]*treeRow, len(page.Runs))
 		for _, r := range slices.Backward(page.Runs) { // the oldest first
-			v.hideListed(&r)
+			v.redactListedRun(&r)
 			row := &treeRow{RunInfo: &r}
 			next[r.RunID] = row
 			level[r.Parent].Children = append(level[r.Parent].Children, row)
@@ -196,12 +196,12 @@ func (v *requestView) readTopTreeLevels(run *visibleRun, levels, rows int) (*tre
 	return root, nil
 }
 
-// Payload returns the input or the output of the run for people; empty if there is none.
-func (d *runData) Payload(value jsontext.Value) string {
+// FormatPayload returns the input or the output of the run for people; empty if there is none.
+func (d *runData) FormatPayload(value jsontext.Value) string {
 	if len(value) == 0 {
 		return ""
 	}
-	return showPayload(value)
+	return formatPayload(value)
 }
 
 // repairPreview is what a preview shows.

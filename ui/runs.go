@@ -16,9 +16,9 @@ type runsData struct {
 	Next       string // the address of the next page; empty: this is the last
 	First      string // the address of the first page; empty: this is it
 	Statuses   []statusChoice
-	Command    string      // the same list in a shell
-	Fields     []keyValue  // the filter, for the form of a bulk act
-	More       []moreField // of the form of the filter: the conditions that have a field only if they are given
+	Command    string             // the same list in a shell
+	Fields     []keyValue         // the filter, for the form of a bulk act
+	More       []extraFilterField // of the form of the filter: the conditions that have a field only if they are given
 	Filtered   bool
 	SearchedTo time.Time // not zero: the search stopped there
 }
@@ -29,8 +29,8 @@ type statusChoice struct {
 	Chosen bool
 }
 
-// moreField is a condition with its label.
-type moreField struct{ Label, Name, Value string }
+// extraFilterField is a condition with its label.
+type extraFilterField struct{ Label, Name, Value string }
 
 // moreFields are the labels of the conditions that have a field only if they are given.
 var moreFields = []keyValue{
@@ -60,9 +60,9 @@ func (s *dashboard) runsPage(w http.ResponseWriter, r *http.Request, v *requestV
 	if err != nil {
 		return err
 	}
-	d := &runsData{Query: filterParamsIn(q), Runs: found.Runs, SearchedTo: found.SearchedTo}
+	d := &runsData{Query: selectFilterParams(q), Runs: found.Runs, SearchedTo: found.SearchedTo}
 	d.Filtered = len(d.Query) > 0
-	d.Command = s.commandName + " list" + filterFlags(d.Query)
+	d.Command = s.commandName + " list" + filterCLIFlags(d.Query)
 	for _, name := range filterParams {
 		for _, value := range d.Query[name] {
 			d.Fields = append(d.Fields, keyValue{name, value})
@@ -70,11 +70,11 @@ func (s *dashboard) runsPage(w http.ResponseWriter, r *http.Request, v *requestV
 	}
 	for _, field := range moreFields {
 		for _, value := range d.Query[field.Value] {
-			d.More = append(d.More, moreField{field.Key, field.Value, value})
+			d.More = append(d.More, extraFilterField{field.Key, field.Value, value})
 		}
 	}
 	if found.Next != "" {
-		next := filterParamsIn(q)
+		next := selectFilterParams(q)
 		next.Set(paramCursor, found.Next)
 		d.Next = "/runs?" + next.Encode()
 	}
@@ -88,24 +88,24 @@ func (s *dashboard) runsPage(w http.ResponseWriter, r *http.Request, v *requestV
 	for _, status := range append([]durable.Status{"live", "ended"}, wording.Statuses...) {
 		d.Statuses = append(d.Statuses, statusChoice{string(status), chosen[string(status)]})
 	}
-	return v.writePage(w, "runs", http.StatusOK, pageFrame{Title: "Runs", Section: "/runs", Notice: notice(q), Live: page.Cursor == "", Data: d})
+	return v.writePage(w, "runs", http.StatusOK, pageFrame{Title: "Runs", Section: "/runs", Notice: noticeAfterAct(q), Live: page.Cursor == "", Data: d})
 }
 
-// filterFlags returns the flags of a command for the runs of a filter, each after a space.
-func filterFlags(q url.Values) (flags string) {
+// filterCLIFlags returns the flags of a command for the runs of a filter, each after a space.
+func filterCLIFlags(q url.Values) (flags string) {
 	for _, name := range filterParams {
 		for _, value := range q[name] {
 			if name == paramRoots || name == paramHeld {
 				flags += " --" + name
 				continue
 			}
-			flags += " --" + flagName(name) + " " + quoteForShell(value)
+			flags += " --" + cliFlagName(name) + " " + quoteForShell(value)
 		}
 	}
 	return flags
 }
 
-func flagName(name string) string {
+func cliFlagName(name string) string {
 	text := []byte(name)
 	for i, c := range text {
 		if c == '_' {
@@ -124,4 +124,4 @@ var notices = map[string]string{
 	"expire": "The timeout was set.", "delete": "Deleted.", "set": "Set.", "quiet": "Quiet from its next heartbeat on: it takes no further runs.", "reset": "Reset to what the code declares.", "trigger": "Triggered: the run was started.", "backfill": "The runs of the missed times were started.",
 }
 
-func notice(q url.Values) string { return notices[q.Get("did")] }
+func noticeAfterAct(q url.Values) string { return notices[q.Get("did")] }

@@ -30,8 +30,8 @@ import (
 // Handler panics if an option is invalid, as http.ServeMux does for patterns, because an invalid option is a fault of the
 // program.
 func Handler(e *durable.Engine, opts ...Option) http.Handler {
-	s := &dashboard{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, commandName: "durable", periodCache: newCache(), turnCache: newCache(), readSlots: make(readSlots, maxConcurrentReads), searchTime: searchTime, portionTime: portionTime, cursors: newHidingCursors()}
-	s.hub = newHub(e, s.readSlots)
+	s := &dashboard{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, commandName: "durable", periodCache: newCache(), turnCache: newCache(), readSlots: make(readSlots, maxConcurrentReads), searchTime: searchTime, portionTime: portionTime, cursors: newCursorCipher()}
+	s.hub = newStreamHub(e, s.readSlots)
 	for _, opt := range opts {
 		if err := opt(s); err != nil {
 			panic(fmt.Errorf("durable/ui: %w", err))
@@ -87,7 +87,7 @@ type dashboard struct {
 	turnCache   *cache // of loads in a turn
 	readSlots   readSlots
 	hub         *streamHub
-	cursors     hidingCursors
+	cursors     cursorCipher
 	prefix      string
 	commandName string
 	readOnly    bool
@@ -127,8 +127,8 @@ func (s *dashboard) registerRoutes() {
 	get("/audit", s.auditPage)
 	get("/health", s.healthPage)
 	get("/bulk", s.bulkPreview)
-	s.handle("POST /bulk", s.pageHandler(s.bulkPortion))
-	s.handle("GET /live", http.HandlerFunc(s.streamTurns))
+	s.handle("POST /bulk", s.pageHandler(s.performBulkBatch))
+	s.handle("GET /live", http.HandlerFunc(s.serveReloadStream))
 	s.handle("POST /act", s.pageHandler(s.performForm))
 	s.handle("GET /assets/{name}", http.HandlerFunc(serveAsset))
 	s.registerAPIRoutes()
@@ -153,7 +153,7 @@ func (s *dashboard) replyHandler(reply func(*bufferedReply, *http.Request) error
 		ctx, cancel := withReadTimeout(r.Context())
 		defer cancel()
 		r = r.WithContext(ctx)
-		s.measureClock(ctx)
+		s.measureClockOffset(ctx)
 		out := &bufferedReply{ResponseWriter: w}
 		if err := reply(out, r); err != nil {
 			s.writeError(out, r, err)

@@ -21,8 +21,8 @@ var (
 	errNoRun           = &statusError{http.StatusNotFound, "There is no run with this ID that you may see."}
 )
 
-// isBounded reports whether the request may not see all runs.
-func (v *requestView) isBounded() bool { return v.visible != nil }
+// hasLimitedVisibility reports whether the request may not see all runs.
+func (v *requestView) hasLimitedVisibility() bool { return v.visible != nil }
 
 // visibleFilter returns the filter of the runs that the request may see.
 func (v *requestView) visibleFilter() durable.Filter {
@@ -35,9 +35,9 @@ func (v *requestView) visibleFilter() durable.Filter {
 	return v.visible(v.request)
 }
 
-// visibleAmong adds the conditions of [Visible] to a filter. It reports false if no run can match both.
-func (v *requestView) visibleAmong(f durable.Filter) (durable.Filter, bool) {
-	if !v.isBounded() {
+// restrictToVisible adds the conditions of [Visible] to a filter. It reports false if no run can match both.
+func (v *requestView) restrictToVisible(f durable.Filter) (durable.Filter, bool) {
+	if !v.hasLimitedVisibility() {
 		return f, true
 	}
 	return intersectFilters(f, v.visibleFilter())
@@ -46,9 +46,9 @@ func (v *requestView) visibleAmong(f durable.Filter) (durable.Filter, bool) {
 // mostChecked is how many runs are checked at once.
 const mostChecked = 1000
 
-// findVisible returns those of the runs with these UUIDs that the request may see, with the UUIDs of their parents. Texts that are no UUIDs are ignored. The
+// findVisibleRuns returns those of the runs with these UUIDs that the request may see, with the UUIDs of their parents. Texts that are no UUIDs are ignored. The
 // database decides, so that a run is visible here exactly if a list shows it.
-func (v *requestView) findVisible(ids []string) (parents map[string]string, err error) {
+func (v *requestView) findVisibleRuns(ids []string) (parents map[string]string, err error) {
 	parents = make(map[string]string, len(ids))
 	var asked []string
 	for _, id := range ids {
@@ -59,11 +59,11 @@ func (v *requestView) findVisible(ids []string) (parents map[string]string, err 
 	slices.Sort(asked)
 	asked = slices.Compact(asked)
 	for part := range slices.Chunk(asked, mostChecked) {
-		f, some := v.visibleAmong(durable.Filter{RunID: part})
+		f, some := v.restrictToVisible(durable.Filter{RunID: part})
 		if !some {
 			continue
 		}
-		page, err := v.listSharedRuns(f, durable.Page{Limit: mostChecked})
+		page, err := v.listRunsCached(f, durable.Page{Limit: mostChecked})
 		if err != nil {
 			return nil, err
 		}
@@ -79,12 +79,12 @@ func isUUID(text string) bool {
 	return err == nil && id.String() == text
 }
 
-// hideHidden removes from a run what names other runs that the request may not see. It returns errNoRun if the run itself is one of these.
-func (v *requestView) hideHidden(r *durable.RunInfo) error {
-	if !v.isBounded() {
+// hideInvisibleReferences removes from a run what names other runs that the request may not see. It returns errNoRun if the run itself is one of these.
+func (v *requestView) hideInvisibleReferences(r *durable.RunInfo) error {
+	if !v.hasLimitedVisibility() {
 		return nil
 	}
-	visible, err := v.findVisible([]string{r.RunID, r.Parent})
+	visible, err := v.findVisibleRuns([]string{r.RunID, r.Parent})
 	if err != nil {
 		return err
 	}
@@ -102,16 +102,16 @@ func (v *requestView) hideHidden(r *durable.RunInfo) error {
 	return nil
 }
 
-// hideParents removes the parents that the request may not see from listed runs.
-func (v *requestView) hideParents(runs []durable.RunInfo) error {
-	if !v.isBounded() {
+// hideInvisibleParents removes the parents that the request may not see from listed runs.
+func (v *requestView) hideInvisibleParents(runs []durable.RunInfo) error {
+	if !v.hasLimitedVisibility() {
 		return nil
 	}
 	parents := make([]string, len(runs))
 	for i := range runs {
 		parents[i] = runs[i].Parent
 	}
-	visible, err := v.findVisible(parents)
+	visible, err := v.findVisibleRuns(parents)
 	for i := range runs {
 		clearInvisibleParent(&runs[i], visible)
 	}
@@ -128,18 +128,18 @@ func clearInvisibleParent(r *durable.RunInfo, visible map[string]string) {
 // visibleEvents returns the events of runs that the request may see. Events of deleted runs are among them only if [Visible] has no other conditions
 // than the workflow and Roots, because nothing else is known of such runs.
 func (v *requestView) visibleEvents(all []durable.Event) ([]durable.Event, error) {
-	if !v.isBounded() {
+	if !v.hasLimitedVisibility() {
 		return all, nil
 	}
 	var ids []string
 	for i := range all {
 		ids = append(ids, all[i].RunID, all[i].Old) // a fork names the run of which it is a copy
 	}
-	visible, err := v.findVisible(ids)
+	visible, err := v.findVisibleRuns(ids)
 	if err != nil {
 		return nil, err
 	}
-	hasParent, err := v.findVisible(slices.Collect(maps.Values(visible)))
+	hasParent, err := v.findVisibleRuns(slices.Collect(maps.Values(visible)))
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (v *requestView) visibleEvents(all []durable.Event) ([]durable.Event, error
 
 // visibleQueues returns the queue to which the runs are bounded. Its keys are those of other runs too if there are more conditions.
 func (v *requestView) visibleQueues(all []durable.QueueInfo) ([]durable.QueueInfo, error) {
-	if !v.isBounded() {
+	if !v.hasLimitedVisibility() {
 		return all, nil
 	}
 	bound := v.visibleFilter()
@@ -185,7 +185,7 @@ func (v *requestView) visibleQueues(all []durable.QueueInfo) ([]durable.QueueInf
 
 // visibleSchedules returns the schedules whose runs the request may see.
 func (v *requestView) visibleSchedules(all []durable.ScheduleInfo) ([]durable.ScheduleInfo, error) {
-	if !v.isBounded() {
+	if !v.hasLimitedVisibility() {
 		return all, nil
 	}
 	bound := v.visibleFilter()
@@ -211,7 +211,7 @@ func (v *requestView) visibleSchedules(all []durable.ScheduleInfo) ([]durable.Sc
 
 // visibleWorkers returns the workers that execute runs which the request may see, without the names of other workflows and queues.
 func (v *requestView) visibleWorkers(all []durable.WorkerInfo) ([]durable.WorkerInfo, error) {
-	if !v.isBounded() {
+	if !v.hasLimitedVisibility() {
 		return all, nil
 	}
 	bound := v.visibleFilter()
@@ -238,10 +238,10 @@ func (v *requestView) visibleWorkers(all []durable.WorkerInfo) ([]durable.Worker
 	return fit, nil
 }
 
-// mayChange returns an error if [Visible] hides the queue, limit, schedule or worker that a form names.
-func (v *requestView) mayChange(f actForm) error {
+// checkMayChange returns an error if [Visible] hides the queue, limit, schedule or worker that a form names.
+func (v *requestView) checkMayChange(f actForm) error {
 	switch {
-	case !v.isBounded():
+	case !v.hasLimitedVisibility():
 	case f.Has(paramTargetQueue) && f.Get(paramTargetQueue) != v.visibleFilter().Queue:
 		return errQueuesHidden
 	case f.Has(paramTargetLimit):
@@ -249,14 +249,14 @@ func (v *requestView) mayChange(f actForm) error {
 	case f.Has(paramTargetWorker): // it executes runs of others too
 		return &statusError{http.StatusForbidden, "Workers are not changed here, because you may not see all runs."}
 	case f.Has(paramTargetSchedule):
-		return v.mayReadSchedule(f.Get(paramTargetSchedule))
+		return v.checkMayReadSchedule(f.Get(paramTargetSchedule))
 	}
 	return nil
 }
 
-// mayReadSchedule returns an error if [Visible] hides the schedule.
-func (v *requestView) mayReadSchedule(name string) error {
-	if !v.isBounded() {
+// checkMayReadSchedule returns an error if [Visible] hides the schedule.
+func (v *requestView) checkMayReadSchedule(name string) error {
+	if !v.hasLimitedVisibility() {
 		return nil
 	}
 	all, err := v.scheduleList()

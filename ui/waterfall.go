@@ -18,7 +18,7 @@ type waterfall struct {
 	Ticks   []string // offsets from the start of the run, at equal distances
 	Folds   []float64
 	Density []densityBucket // of all calls, if there are more than are shown
-	Areas   []densityArea
+	Areas   []densityPageLink
 	Run     waterfallRow   // the run itself: how long it waited to begin, is paused, and who lost it
 	Taken   []waterfallBar // when another worker took the run over
 	Total   int            // calls
@@ -90,9 +90,9 @@ func (a *timeAxis) timeAt(x float64) time.Time {
 // timeSpan is a stretch of time.
 type timeSpan struct{ from, to time.Time }
 
-// newAxis returns the axis of the time between two times. Stretches that are outside of all busy spans are folded if they take
+// newTimeAxis returns the axis of the time between two times. Stretches that are outside of all busy spans are folded if they take
 // more than a twelfth of the rest.
-func newAxis(from, to time.Time, busy []timeSpan) *timeAxis {
+func newTimeAxis(from, to time.Time, busy []timeSpan) *timeAxis {
 	if !to.After(from) {
 		to = from.Add(time.Millisecond)
 	}
@@ -170,13 +170,13 @@ func newWaterfall(r *durable.RunInfo, page *durable.HistoryPage, from int, now t
 	if len(history) > 0 && history[0].StartedAt.Before(start) {
 		start = history[0].StartedAt
 	}
-	a := newAxis(start, end, busy)
+	a := newTimeAxis(start, end, busy)
 	w := &waterfall{Total: len(history), Prev: -1, Folds: a.folds}
 	for i := range 5 {
 		w.Ticks = append(w.Ticks, wording.RoughDuration(a.timeAt(width*float64(i)/4).Sub(start)))
 	}
 	if len(history) > rowsPerPage {
-		w.Density, w.Areas = callDensity(history, a), newDensityAreas(history, a, from)
+		w.Density, w.Areas = callDensity(history, a), newDensityPageLinks(history, a, from)
 	}
 	if w.From = from; from > 0 {
 		w.Prev = from - rowsPerPage

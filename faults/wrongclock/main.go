@@ -141,7 +141,7 @@ type numbered struct {
 	At stamp
 }
 
-// The workflows of starts that fold.
+// The workflows of starts with a start key.
 var debounced, single = folding("debounced"), folding("single")
 
 func folding(name string) *durable.Workflow[int, numbered] {

@@ -25,8 +25,8 @@ type Transact func(ctx context.Context, s store.Store, w *store.StepWrite, work 
 // InsertStarts writes starts in the caller's transaction on s, and sets their outcomes.
 type InsertStarts func(ctx context.Context, s store.Store, starts []*store.StartWrite) error
 
-// InsertFold makes a start that folds, in the caller's transaction on s.
-type InsertFold func(ctx context.Context, s store.Store, c *store.FoldChangeRequest) error
+// InsertWithStartKey makes a start with a start key, in the caller's transaction on s.
+type InsertWithStartKey func(ctx context.Context, s store.Store, c *store.StartKeyChangeRequest) error
 
 // InsertSignal writes a signal to the run to, in the caller's transaction on s, and sets the signal's outcome.
 type InsertSignal func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error
@@ -42,7 +42,7 @@ var (
 	// TxStep returns the durable.StepOption that makes a step transactional.
 	TxStep func(Transact) any
 	// StartTx returns the durable.StartOption that makes Workflow.Start use the functions.
-	StartTx func(InsertStarts, InsertFold) any
+	StartTx func(InsertStarts, InsertWithStartKey) any
 	// SignalTx returns the durable.SignalOption that makes Engine.Signal use insert.
 	SignalTx func(InsertSignal) any
 	// Workflows returns the workflows of a *durable.Engine, in the order of Config.Workflows.

@@ -19,44 +19,44 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResul
 	return claimed, err
 }
 
-// ClaimHeld implements store.DivergenceStore.
-func (s *Store) ClaimHeld(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (*store.Run, error) {
-	claimed, err := s.Store.ClaimHeld(ctx, run, diverged, q)
+// ClaimRunHeldForDrift implements store.DivergenceStore.
+func (s *Store) ClaimRunHeldForDrift(ctx context.Context, run *store.Run, diverged store.DivergedVersions, q store.ClaimQuery) (*store.Run, error) {
+	claimed, err := s.Store.ClaimRunHeldForDrift(ctx, run, diverged, q)
 	s.openRun(claimed)
 	return claimed, err
 }
 
-// Get implements store.Store.
-func (s *Store) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
-	runs, err := s.Store.Get(ctx, refs)
+// GetRuns implements store.Store.
+func (s *Store) GetRuns(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
+	runs, err := s.Store.GetRuns(ctx, refs)
 	s.openRuns(runs)
 	return runs, err
 }
 
-// Find implements store.Store.
-func (s *Store) Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
-	runs, err := s.Store.Find(ctx, refs, with)
+// GetRunsSelectingPayloads implements store.Store.
+func (s *Store) GetRunsSelectingPayloads(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error) {
+	runs, err := s.Store.GetRunsSelectingPayloads(ctx, refs, with)
 	s.openRuns(runs)
 	return runs, err
 }
 
-// List implements store.Store.
-func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) ([]*store.Run, error) {
-	runs, err := s.Store.List(ctx, f, before, limit)
+// ListRuns implements store.Store.
+func (s *Store) ListRuns(ctx context.Context, f store.Filter, before uuid.UUID, limit int) ([]*store.Run, error) {
+	runs, err := s.Store.ListRuns(ctx, f, before, limit)
 	s.openRuns(runs)
 	return runs, err
 }
 
-// Tree implements store.Store.
-func (s *Store) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
-	runs, err := s.Store.Tree(ctx, run)
+// RunTree implements store.Store.
+func (s *Store) RunTree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
+	runs, err := s.Store.RunTree(ctx, run)
 	s.openRuns(runs)
 	return runs, err
 }
 
-// Failures implements store.OverviewStore.
-func (s *Store) Failures(ctx context.Context, f store.Filter, examine, limit int) ([]store.FailureGroup, error) {
-	all, err := s.Store.Failures(ctx, f, examine, limit)
+// FailureGroups implements store.OverviewStore.
+func (s *Store) FailureGroups(ctx context.Context, f store.Filter, examine, limit int) ([]store.FailureGroup, error) {
+	all, err := s.Store.FailureGroups(ctx, f, examine, limit)
 	for i := range all {
 		s.openRun(&all[i].Newest)
 	}

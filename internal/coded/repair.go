@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Repair implements store.RepairStore. Checkpoints that are kept stay as they are.
-func (s *Store) Repair(ctx context.Context, r *store.RepairRequest) error {
+// ApplyRepair implements store.RepairStore. Checkpoints that are kept stay as they are.
+func (s *Store) ApplyRepair(ctx context.Context, r *store.RepairRequest) error {
 	sealed := *r
 	sealed.Runs = slices.Clone(r.Runs)
 	for i := range sealed.Runs {
@@ -23,7 +23,7 @@ func (s *Store) Repair(ctx context.Context, r *store.RepairRequest) error {
 			return err
 		}
 	}
-	err := s.Store.Repair(ctx, &sealed)
+	err := s.Store.ApplyRepair(ctx, &sealed)
 	r.Outcome = sealed.Outcome
 	return err
 }
@@ -42,8 +42,8 @@ func (s *Store) sealSteps(run uuid.UUID, steps []store.Step) ([]store.Step, erro
 	return sealed, nil
 }
 
-// Fork implements store.RepairStore. Everything is encoded for the new run.
-func (s *Store) Fork(ctx context.Context, f *store.Fork) error {
+// ForkRun implements store.RepairStore. Everything is encoded for the new run.
+func (s *Store) ForkRun(ctx context.Context, f *store.Fork) error {
 	sealed := *f
 	starts, err := s.sealStarts([]*store.StartWrite{f.Start})
 	if err != nil {
@@ -53,16 +53,16 @@ func (s *Store) Fork(ctx context.Context, f *store.Fork) error {
 	if sealed.Steps, err = s.sealSteps(f.Start.Run.UUID, f.Steps); err != nil {
 		return err
 	}
-	if err := s.Store.Fork(ctx, &sealed); err != nil {
+	if err := s.Store.ForkRun(ctx, &sealed); err != nil {
 		return err
 	}
 	s.setStartOutcome(f.Start, sealed.Start)
 	return nil
 }
 
-// Generations implements store.RepairStore.
-func (s *Store) Generations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) ([]store.Generation, error) {
-	all, err := s.Store.Generations(ctx, run, q)
+// SupersededGenerations implements store.RepairStore.
+func (s *Store) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) ([]store.Generation, error) {
+	all, err := s.Store.SupersededGenerations(ctx, run, q)
 	for i := range all {
 		s.openRun(&all[i].Run)
 	}

@@ -57,7 +57,7 @@ func IdempotencyKey(ctx context.Context) string {
 	}
 	if s, ok := ctx.Value(ScopeContextKey{}).(*Scope); ok {
 		panic(fmt.Errorf("%w: IdempotencyKey was called with the Ctx of run %q of workflow %q, which belongs to no step: pass the context that the step's function gets",
-			ErrOutsideStep, s.Address(), s.Workflow()))
+			ErrOutsideStep, s.RunNameOrUUID(), s.Workflow()))
 	}
 	return ""
 }
@@ -114,11 +114,11 @@ func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	if t.r.isTraced {
 		parent, span = t.r.e.telemetry.StepSpan(parent, t.r.row.Workflow, t.nameInMetrics(), naming.Display(t.name), t.attempt)
 	}
-	got := t.callOnce(parent)
+	got := t.callWithinRemainingTime(parent)
 	if got.hadNoEffect {
 		t.outcomeUnknown = false
-		if got.err = t.checkMayBegin(); got.err == nil {
-			got = t.callOnce(parent) // like any other attempt, with its own timeout
+		if got.err = t.checkAttemptMayBegin(); got.err == nil {
+			got = t.callWithinRemainingTime(parent) // like any other attempt, with its own timeout
 		}
 	}
 	if span != nil {
@@ -143,8 +143,8 @@ func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	return got, nil
 }
 
-// callOnce calls the step function, or the function that verifies it, within the remaining time.
-func (t *stepTask) callOnce(parent context.Context) attemptResult {
+// callWithinRemainingTime calls the step function, or the function that verifies it, within the remaining time.
+func (t *stepTask) callWithinRemainingTime(parent context.Context) attemptResult {
 	limit, timed := t.remainingTime()
 	switch {
 	case timed && limit <= 0:
@@ -204,7 +204,7 @@ func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) 
 	}()
 	select {
 	case got := <-results:
-		return t.markTimedOut(ctx, got, limit)
+		return t.replaceByTimeoutFailure(ctx, got, limit)
 	case <-ctx.Done():
 	}
 	if !errors.Is(context.Cause(ctx), errAttemptTimeout) { // the run is to end: the attempt may still finish within its own time
@@ -213,7 +213,7 @@ func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) 
 		defer rest.Stop()
 		select {
 		case got := <-results:
-			return t.markTimedOut(ctx, got, limit)
+			return t.replaceByTimeoutFailure(ctx, got, limit)
 		case <-rest.C:
 		case <-t.r.ownedCtx.Done():
 		}
@@ -222,13 +222,13 @@ func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) 
 	defer late.Stop()
 	select {
 	case got := <-results:
-		return t.markTimedOut(ctx, got, limit)
+		return t.replaceByTimeoutFailure(ctx, got, limit)
 	case <-late.C:
 	}
 	if !t.txPhase.tryAbandon() { // the function has returned, and its transaction may be committed; the commit has its own time limit
 		select {
 		case got := <-results:
-			return t.markTimedOut(ctx, got, limit)
+			return t.replaceByTimeoutFailure(ctx, got, limit)
 		case <-t.r.ownedCtx.Done():
 			return attemptResult{err: t.interruptionCause()}
 		}
@@ -241,8 +241,8 @@ func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) 
 	return attemptResult{failure: f}
 }
 
-// markTimedOut replaces a failure that the timeout caused by a timeout failure.
-func (t *stepTask) markTimedOut(ctx context.Context, got attemptResult, limit time.Duration) attemptResult {
+// replaceByTimeoutFailure replaces a failure that the timeout caused by a timeout failure.
+func (t *stepTask) replaceByTimeoutFailure(ctx context.Context, got attemptResult, limit time.Duration) attemptResult {
 	if got.failure != nil && errors.Is(context.Cause(ctx), errAttemptTimeout) {
 		f := t.timeoutFailure(limit)
 		f.Message += ": " + got.failure.Message
@@ -305,12 +305,12 @@ func (t *stepTask) callFunction(ctx *attemptContext) (got attemptResult) {
 				telemetry.KeyError, got.failure.Message, telemetry.KeyStack, got.failure.Stack)
 		}
 	}()
-	return t.executeWithProbe(ctx)
+	return t.executeThroughProbeIfSet(ctx)
 }
 
-// callChosenFunc calls the function of the attempt: Verify if the outcome of an earlier attempt is unknown, the
+// callAttemptFunction calls the function of the attempt: Verify if the outcome of an earlier attempt is unknown, the
 // transaction of a Tx step, or the step function.
-func (t *stepTask) callChosenFunc(ctx context.Context) (got attemptResult) {
+func (t *stepTask) callAttemptFunction(ctx context.Context) (got attemptResult) {
 	switch {
 	case t.outcomeUnknown:
 		return t.callVerify(ctx)

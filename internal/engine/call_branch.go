@@ -32,22 +32,22 @@ type Branch struct {
 
 	stackBase   atomic.Uintptr // stack.Base of the goroutine of the branch; zero: it has not begun
 	hasBranches atomic.Bool    // branches were started in the branch
-	isNode      bool           // see NodeBranch
+	isNode      bool           // see OpenGraphNodeBranch
 
 	endByChoice            *branchEnd // guarded by run.mu; nil: no choice has ended the branch
 	hasCallRefusedAfterEnd bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
 }
 
-// Branch opens a branch of this scope. The names of all calls in the branch begin with the name of the branch, so no other call of
+// OpenBranch opens a branch of this scope. The names of all calls in the branch begin with the name of the branch, so no other call of
 // this scope may have that name. The database has no row for the branch itself, only for its calls.
-func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
+func (s *Scope) OpenBranch(name string, site uintptr) (*Branch, error) {
 	return s.openBranch(name, site, false)
 }
 
-// NodeBranch opens a branch that only the library opens, and whose calls only the library makes: each by the one goroutine that executes
+// OpenGraphNodeBranch opens a branch that only the library opens, and whose calls only the library makes: each by the one goroutine that executes
 // the branch at that time, and none inside the function of another call. So the stack need not be walked to find that out. No branches are
 // started in it.
-func (s *Scope) NodeBranch(name string, site uintptr) (*Branch, error) {
+func (s *Scope) OpenGraphNodeBranch(name string, site uintptr) (*Branch, error) {
 	return s.openBranch(name, site, true)
 }
 
@@ -76,7 +76,7 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 	sub.ctx, sub.stepsCtx = &b.ctx, &b.stepsCtx
 	if b.endByChoice = r.branchEnds[sub.prefix]; b.endByChoice != nil {
 		b.endByChoice.branch = b
-		b.endByChoice.endContextsIfDue()
+		b.endByChoice.endContextsIfReplayed()
 	}
 	return b, nil
 }
@@ -121,16 +121,16 @@ func (b *Branch) endContexts() {
 	b.stepsCtx.end(ErrCancelled)
 }
 
-// blockChoices prevents choices from ending the branch, or a branch around it, until release is called. b may be
+// preventEndByChoice prevents choices from ending the branch, or a branch around it, until release is called. b may be
 // nil.
-func (b *Branch) blockChoices() {
+func (b *Branch) preventEndByChoice() {
 	if b != nil {
-		b.parent.blockChoices()
+		b.parent.preventEndByChoice()
 		b.commitLock.RLock()
 	}
 }
 
-func (b *Branch) unblockChoices() {
+func (b *Branch) allowEndByChoice() {
 	for ; b != nil; b = b.parent {
 		b.commitLock.RUnlock()
 	}
@@ -147,13 +147,13 @@ func (b *Branch) earliestEndTime() (first time.Time) {
 	return first
 }
 
-// noteReplay notes that a call in the branch returned its recorded result. b may be nil. The caller holds
+// countReplayedCall notes that a call in the branch returned its recorded result. b may be nil. The caller holds
 // run.mu.
-func (b *Branch) noteReplay() {
+func (b *Branch) countReplayedCall() {
 	for ; b != nil; b = b.parent {
 		if b.endByChoice != nil {
 			b.endByChoice.rowsToReplay--
-			b.endByChoice.endContextsIfDue()
+			b.endByChoice.endContextsIfReplayed()
 		}
 	}
 }
@@ -168,10 +168,10 @@ func (s *Scope) subScope(full string) *Scope {
 	return &sub
 }
 
-// OpenMap opens a scope for a Map and records the number of its items, so that users can see its progress. The row is written in
-// the background; the caller calls the returned function at the end of the Map. In a scope that can begin no new calls, OpenMap
+// OpenMapScope opens a scope for a Map and records the number of its items, so that users can see its progress. The row is written in
+// the background; the caller calls the returned function at the end of the Map. In a scope that can begin no new calls, OpenMapScope
 // writes no row, and each item returns its own result or error.
-func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), error) {
+func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func(), error) {
 	if err := naming.Check("map", name); err != nil {
 		return nil, nil, err
 	}
@@ -206,9 +206,9 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	return sub, func() { _, _ = s.r.e.journal.WithdrawOrAwaitMarker(entry) }, nil
 }
 
-// WhichHaveBegun reports which of the names in this scope have a row in history, and whether any of these rows is a
+// FindBegunCalls reports which of the names in this scope have a row in history, and whether any of these rows is a
 // failure. begun is nil if no name has a row.
-func (s *Scope) WhichHaveBegun(names []string) (begun []bool, failed bool) {
+func (s *Scope) FindBegunCalls(names []string) (begun []bool, failed bool) {
 	r := s.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -244,13 +244,13 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 		if s.branch != nil {
 			s.branch.stackBase.Store(stack.BaseFunction())
 		}
-		s.CallRecovering(fn, failed)
+		s.CallWithRecover(fn, failed)
 	}()
 	return nil
 }
 
-// CallRecovering calls fn. If fn panics or calls runtime.Goexit, CallRecovering calls failed with the failure. After a panic, CallRecovering returns.
-func (s *Scope) CallRecovering(fn func(), failed func(*record.Failure)) {
+// CallWithRecover calls fn. If fn panics or calls runtime.Goexit, CallWithRecover calls failed with the failure. After a panic, CallWithRecover returns.
+func (s *Scope) CallWithRecover(fn func(), failed func(*record.Failure)) {
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {
@@ -295,16 +295,16 @@ func (r *run) awaitGoroutines() {
 	}
 }
 
-// HasBegun reports whether history holds a row with the name in this scope: an earlier execution began the
+// HasCallBegun reports whether history holds a row with the name in this scope: an earlier execution began the
 // call.
-func (s *Scope) HasBegun(name string) bool {
+func (s *Scope) HasCallBegun(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	return s.r.history[s.fullName(name)] != nil
 }
 
-// AnyBegunInScope reports whether history holds a row in the scope with the name in this scope.
-func (s *Scope) AnyBegunInScope(name string) bool {
+// HasBegunCallInScope reports whether history holds a row in the scope with the name in this scope.
+func (s *Scope) HasBegunCallInScope(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	prefix := s.prefix + name + naming.Separator
@@ -316,8 +316,8 @@ func (s *Scope) AnyBegunInScope(name string) bool {
 	return false
 }
 
-// HasOutcome reports whether history holds an outcome for the name in this scope.
-func (s *Scope) HasOutcome(name string) bool {
+// HasCallOutcome reports whether history holds an outcome for the name in this scope.
+func (s *Scope) HasCallOutcome(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	row := s.r.history[s.fullName(name)]

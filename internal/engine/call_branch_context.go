@@ -19,16 +19,16 @@ type cancellableContext struct {
 	cancel context.CancelCauseFunc
 }
 
-// current returns the context that has the same state at this time.
-func (c *branchContext) current() context.Context {
+// currentContext returns the context that has the same state at this time.
+func (c *branchContext) currentContext() context.Context {
 	if own := c.own.Load(); own != nil {
 		return own
 	}
 	return c.parent
 }
 
-// cancellable returns the cancellable context, and creates it if there is none.
-func (c *branchContext) cancellable() *cancellableContext {
+// getOrCreateCancellableContext returns the cancellable context, and creates it if there is none.
+func (c *branchContext) getOrCreateCancellableContext() *cancellableContext {
 	if own := c.own.Load(); own != nil {
 		return own
 	}
@@ -41,17 +41,17 @@ func (c *branchContext) cancellable() *cancellableContext {
 }
 
 // end ends the context with the cause, unless it has ended.
-func (c *branchContext) end(cause error) { c.cancellable().cancel(cause) }
+func (c *branchContext) end(cause error) { c.getOrCreateCancellableContext().cancel(cause) }
 
 // Deadline returns the deadline of the parent.
 func (c *branchContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
 
 // Done returns the channel that is closed when the context ends.
-func (c *branchContext) Done() <-chan struct{} { return c.cancellable().Done() }
+func (c *branchContext) Done() <-chan struct{} { return c.getOrCreateCancellableContext().Done() }
 
 // Err returns why the context has ended, or nil.
-func (c *branchContext) Err() error { return c.current().Err() }
+func (c *branchContext) Err() error { return c.currentContext().Err() }
 
 // Value returns the value of the parent for the key. Through it, package context finds the cancellable context after a call of Done, so
 // that contexts derived from this one need no goroutine, and the cause of its end.
-func (c *branchContext) Value(key any) any { return c.current().Value(key) }
+func (c *branchContext) Value(key any) any { return c.currentContext().Value(key) }

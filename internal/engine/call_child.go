@@ -44,22 +44,22 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 		return nil, err
 	}
 	if q.Detached {
-		r.noteDetached(full)
+		r.noteDetachedChild(full)
 	}
 	c := &Child{s: s, name: full}
 	if recorded != nil {
 		c.row = *recorded
 		about := record.DecodeFailures(recorded)
 		if had := about.Workflow; had != "" && had != q.Workflow {
-			return nil, s.reportDivergence(full, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, naming.Display(full), r.row.Address(), had, q.Workflow))
+			return nil, s.reportDivergence(full, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, naming.Display(full), r.row.NameOrUUID(), had, q.Workflow))
 		}
 		if recorded.Status.IsTerminal() {
 			c.id = about.ChildUUID(r.row.UUID, recorded)
 			c.once.Do(func() { c.result = recordedResult(recorded) })
 			return c, nil
 		}
-		if c.id, err = childUUIDOf(recorded); err != nil {
-			return nil, s.reportDivergence(full, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, naming.Display(full), r.row.Address()))
+		if c.id, err = decodeChildUUID(recorded); err != nil {
+			return nil, s.reportDivergence(full, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, naming.Display(full), r.row.NameOrUUID()))
 		}
 		return c, nil
 	}
@@ -69,14 +69,14 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	if s.isInsideCall() {
 		return nil, nestedCallError(r, full)
 	}
-	if err := s.beginLiveCall(full, store.KindChild, nil); err != nil {
+	if err := s.checkMayExecuteCall(full, store.KindChild, nil); err != nil {
 		return nil, err
 	}
 	return c, c.commitStart(q)
 }
 
-// childUUIDOf returns the UUID of the child from the row of its start.
-func childUUIDOf(started *store.Step) (id uuid.UUID, err error) {
+// decodeChildUUID returns the UUID of the child from the row of its start.
+func decodeChildUUID(started *store.Step) (id uuid.UUID, err error) {
 	var text string
 	if err := json.Unmarshal(started.Output, &text); err != nil {
 		return id, err
@@ -100,14 +100,14 @@ func (c *Child) commitStart(q StartRequest) error {
 		if r.suspension != nil {
 			return ErrSuspended
 		}
-		return r.openCallError()
+		return r.callOpenAtReturnError()
 	}
 	defer r.endGoroutine()
 	r.idleTracker.beginBusy()
 	defer r.idleTracker.endBusy()
 	switch err := r.resolveChildQueue(&q); {
 	case errors.Is(err, ErrInvalidConfig):
-		r.holdForQueue(c.name, err)
+		r.holdForMissingQueue(c.name, err)
 		return ErrSuspended
 	case err != nil:
 		r.suspendAfterFailedWrite("start child", c.name, err)
@@ -143,13 +143,13 @@ func (c *Child) commitStart(q StartRequest) error {
 	}
 	var left error   // the branch was ended
 	var failed error // the last error of a write
-	err = r.e.writeWithRetry(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() {
+	err = r.e.writeWithRetry(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), func() {
 		free.Release() // other starts need not wait for these slots
 		own = false
 		clearOwner(&start.Run)
-	}, func(j journal.Writer) (*store.Outcome, error) {
-		c.s.branch.blockChoices() // a choice that ends the branch either comes before this start or cancels this child
-		defer c.s.branch.unblockChoices()
+	}, func(j journal.Writer) (*store.WriteOutcome, error) {
+		c.s.branch.preventEndByChoice() // a choice that ends the branch either comes before this start or cancels this child
+		defer c.s.branch.allowEndByChoice()
 		if left = c.s.checkBranchOpen(); left != nil {
 			fenced := store.Fenced
 			return &fenced, nil
@@ -183,7 +183,7 @@ func (c *Child) commitStart(q StartRequest) error {
 		r.suspendAfterFailedWrite("start child", c.name, err)
 		return ErrSuspended
 	case err != nil:
-		return fmt.Errorf("start child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
+		return fmt.Errorf("start child %q of run %q: %w", naming.Display(c.name), r.row.NameOrUUID(), err)
 	case start.Outcome == store.Fenced && start.RunState.Epoch == r.row.Epoch && start.RunState.Control != 0:
 		r.applyControl(start.RunState.Control)
 		return c.s.checkOpen()
@@ -231,7 +231,7 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	defer r.idleTracker.endBusy()
 	row, err := c.readIfEnded()
 	if row == nil && err == nil {
-		row, err = c.s.awaitEndOf(c.id)
+		row, err = c.s.awaitRunEnd(c.id)
 	}
 	switch {
 	case isStoreUnusable(err):
@@ -244,9 +244,9 @@ func (c *Child) awaitEnd() (CallResult, error) {
 		return CallResult{}, left
 	}
 	if err != nil {
-		return CallResult{}, fmt.Errorf("wait for child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
+		return CallResult{}, fmt.Errorf("wait for child %q of run %q: %w", naming.Display(c.name), r.row.NameOrUUID(), err)
 	}
-	if err := r.holdIfUnreadable(&store.Step{Name: c.name, Output: row.Output, Error: row.Error}); err != nil {
+	if err := r.holdIfRowUnreadable(&store.Step{Name: c.name, Output: row.Output, Error: row.Error}); err != nil {
 		return CallResult{}, err
 	}
 	t := &stepTask{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, firstBegan: c.row.StartedAt, hasRow: true, seq: c.row.Seq}
@@ -270,7 +270,7 @@ func (c *Child) readIfEnded() (*store.Run, error) {
 		return c.endedRow, nil
 	}
 	var ended []results.EndedRun
-	err := c.s.r.e.retryUntilPatienceEnds(c.s.ctx, writeCaller{}, func() (err error) {
+	err := c.s.r.e.retryUntilPatienceEnds(c.s.ctx, writeOptions{}, func() (err error) {
 		ended, err = results.ReadEnded(c.s.ctx, c.s.r.e.store, []uuid.UUID{c.id})
 		return err
 	})

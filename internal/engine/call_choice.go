@@ -48,9 +48,9 @@ type branchEnd struct {
 	choiceReached bool
 }
 
-// endContextsIfDue ends the contexts of the branch if it has nothing left to replay and the function has reached
+// endContextsIfReplayed ends the contexts of the branch if it has nothing left to replay and the function has reached
 // the choice. The caller holds run.mu.
-func (e *branchEnd) endContextsIfDue() {
+func (e *branchEnd) endContextsIfReplayed() {
 	if e.choiceReached && e.rowsToReplay <= 0 && e.branch != nil {
 		e.branch.endContexts()
 	}
@@ -103,8 +103,8 @@ func (e *branchEnds) noteEnds(names []string, end branchEnd) {
 	}
 }
 
-// outermostEnd returns the end of the outermost ended branch that contains the name, or nil if there is none.
-func (e branchEnds) outermostEnd(name string) *branchEnd {
+// endOfOutermostBranch returns the end of the outermost ended branch that contains the name, or nil if there is none.
+func (e branchEnds) endOfOutermostBranch(name string) *branchEnd {
 	for prefix := range naming.Scopes(name) {
 		if end := e[prefix]; end != nil {
 			return end
@@ -134,8 +134,8 @@ type ChoiceSpec struct {
 	MinSuccesses int                           // how many branches have to succeed; 0: the first failure decides
 }
 
-// Choose ends the losers, and returns the record of the choice, which [Scope.Deciders] decodes.
-func (s *Scope) Choose(spec *ChoiceSpec) (CallResult, error) {
+// RecordChoiceAndEndLosers ends the losers, and returns the record of the choice, which [Scope.Deciders] decodes.
+func (s *Scope) RecordChoiceAndEndLosers(spec *ChoiceSpec) (CallResult, error) {
 	r := s.r
 	full := s.fullName(spec.Name)
 	recorded, err := s.beginCall(full, store.KindChoice, spec.CallSite)
@@ -175,7 +175,7 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, err
 		losers := normalizeLosers(r, spec.Losers(c.Won))
 		t := &stepTask{r: r, s: s, name: row.Name}
 		unlock := lockLosers(losers)
-		_, _, closed := withholdResults(losers)
+		_, _, closed := withholdLoserResults(losers)
 		if !t.endLosers(losers, closed, row.EndedAt, unlock) {
 			return CallResult{}, ErrSuspended
 		}
@@ -186,7 +186,7 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, err
 	for _, name := range slices.Concat(c.Ended, c.Returned) {
 		if e := r.branchEnds[naming.ParseDisplay(name)+naming.Separator]; e != nil {
 			e.choiceReached = true
-			e.endContextsIfDue()
+			e.endContextsIfReplayed()
 		}
 	}
 	return recordedResult(row), nil
@@ -206,16 +206,16 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 	unlock := lockLosers(losers)
 	made := spec.newRecordWithDeciders(won)
 	var closed []LoserBranch
-	made.Ended, made.Returned, closed = withholdResults(losers)
+	made.Ended, made.Returned, closed = withholdLoserResults(losers)
 	if len(losers) > 0 && r.isSuspended() {
-		return dropChoice(closed, unlock)
+		return suspendUnrecordedChoice(closed, unlock)
 	}
 	encoded, err := made.Encode()
 	if err != nil { // cannot happen: the record holds numbers and valid text
 		unlock()
 		return CallResult{}, err
 	}
-	at := r.branchEndTime()
+	at := r.newBranchEndTime()
 	w := t.newStepWrite(store.StepCompleted, encoded, nil)
 	w.Step.EndedAt = at
 	res, _, err := t.commitRow(w)
@@ -226,7 +226,7 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 			r.logger().Error("a choice could not be recorded; the run leaves this process", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
 			r.loseOwnership()
 		}
-		return dropChoice(closed, unlock)
+		return suspendUnrecordedChoice(closed, unlock)
 	}
 	if err != nil {
 		unlock()
@@ -238,8 +238,8 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 	return res, nil
 }
 
-// dropChoice lets the closed losers return to a run that leaves this process without the choice.
-func dropChoice(closed []LoserBranch, unlock func()) (CallResult, error) {
+// suspendUnrecordedChoice lets the closed losers return to a run that leaves this process without the choice.
+func suspendUnrecordedChoice(closed []LoserBranch, unlock func()) (CallResult, error) {
 	unlock()
 	for _, l := range closed {
 		l.DeliverResult(ErrSuspended)
@@ -269,9 +269,9 @@ func (t *stepTask) endLosers(losers, closed []LoserBranch, at time.Time, unlock 
 	return len(losers) == 0 || r.cancelLosersChildren(false)
 }
 
-// branchEndTime returns the end time for a branch that is ended now. It is not before the due time of a sleep
+// newBranchEndTime returns the end time for a branch that is ended now. It is not before the due time of a sleep
 // that is over.
-func (r *run) branchEndTime() time.Time {
+func (r *run) newBranchEndTime() time.Time {
 	now := r.e.clock.Now().Truncate(time.Microsecond)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -302,11 +302,11 @@ func lockLosers(losers []LoserBranch) (unlock func()) {
 	}
 }
 
-// withholdResults closes the losers. It returns the names of the losers that had not returned and of those that
+// withholdLoserResults closes the losers. It returns the names of the losers that had not returned and of those that
 // had, and the former losers themselves as closed.
-func withholdResults(losers []LoserBranch) (ended, returned []string, closed []LoserBranch) {
+func withholdLoserResults(losers []LoserBranch) (ended, returned []string, closed []LoserBranch) {
 	for _, l := range losers {
-		if l.Branch.isEndedDirectly() {
+		if l.Branch.isLoserItself() {
 			continue // another choice has ended the branch and has recorded that
 		}
 		name := l.Branch.Name()
@@ -320,8 +320,8 @@ func withholdResults(losers []LoserBranch) (ended, returned []string, closed []L
 	return ended, returned, closed
 }
 
-// isEndedDirectly reports whether a choice has ended this branch itself, rather than a branch around it.
-func (b *Branch) isEndedDirectly() bool {
+// isLoserItself reports whether a choice has ended this branch itself, rather than a branch around it.
+func (b *Branch) isLoserItself() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
 	return b.endByChoice != nil

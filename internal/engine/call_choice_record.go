@@ -24,12 +24,12 @@ func (spec *ChoiceSpec) newRecordWithDeciders(deciders []int) record.Choice {
 	return c
 }
 
-// Deciders returns the indexes of the branches that decided a recorded choice: the winners, or the branch
+// DecodeDecidingBranches returns the indexes of the branches that decided a recorded choice: the winners, or the branch
 // that failed. It returns ErrDiverged if the record is of another choice than the one in the code, or does
 // not decode.
-func (s *Scope) Deciders(spec *ChoiceSpec, recorded []byte) ([]int, error) {
+func (s *Scope) DecodeDecidingBranches(spec *ChoiceSpec, recorded []byte) ([]int, error) {
 	diverges := func(err error) error {
-		return s.ReportDivergence(spec.Name, fmt.Errorf("%w: choice %q in run %q %w", ErrDiverged, s.DisplayName(spec.Name), s.Address(), err))
+		return s.ReportDivergence(spec.Name, fmt.Errorf("%w: choice %q in run %q %w", ErrDiverged, s.DisplayName(spec.Name), s.RunNameOrUUID(), err))
 	}
 	c, err := record.DecodeChoice(recorded)
 	if err != nil {
@@ -43,9 +43,9 @@ func (s *Scope) Deciders(spec *ChoiceSpec, recorded []byte) ([]int, error) {
 	return deciders, nil
 }
 
-// WasRepeatedSince reports whether a repair lets the run execute the call again after the choice was recorded, so that the code is not to blame
+// WasCallRepeatedSinceChoice reports whether a repair lets the run execute the call again after the choice was recorded, so that the code is not to blame
 // if a winner now fails with its error. call is the name as people see it.
-func (s *Scope) WasRepeatedSince(choice, call string) bool {
+func (s *Scope) WasCallRepeatedSinceChoice(choice, call string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	decided, row := s.r.history[s.fullName(choice)], s.r.history[naming.ParseDisplay(call)]

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/seed8ec063be/durable/internal/fold"
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/startkey"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -43,15 +43,15 @@ func stepTaskFromContext(ctx context.Context) (*stepTask, error) {
 	return t, nil
 }
 
-// uniqueKey returns a text that this call has in every execution, and that no other call of any run has.
+// uniqueCallKey returns a text that this call has in every execution, and that no other call of any run has.
 // Users cannot supply such a text.
-func (t *stepTask) uniqueKey() string {
+func (t *stepTask) uniqueCallKey() string {
 	return naming.Separator + t.r.row.UUID.String() + naming.Separator + t.name + t.r.keyRenewals.keySuffix(t.name)
 }
 
-// nameOfStartedRun returns the name of a run that the call starts without an ID from the user. It consists of the
+// deriveStartedRunName returns the name of a run that the call starts without an ID from the user. It consists of the
 // UUID of this run and the name of the call, or a hash of that name if the result would be too long.
-func (t *stepTask) nameOfStartedRun() string {
+func (t *stepTask) deriveStartedRunName() string {
 	id := t.r.row.UUID.String() + ":"
 	renewed := t.r.keyRenewals.keySuffix(t.name)
 	name := naming.Display(t.name) + renewed
@@ -68,9 +68,9 @@ func (s *Scope) writeOnlyInOpenBranch(write writeFunc) writeFunc {
 	if s.branch == nil {
 		return write
 	}
-	return func(j journal.Writer) (*store.Outcome, error) {
-		s.branch.blockChoices()
-		defer s.branch.unblockChoices()
+	return func(j journal.Writer) (*store.WriteOutcome, error) {
+		s.branch.preventEndByChoice()
+		defer s.branch.allowEndByChoice()
 		if s.checkBranchOpen() != nil {
 			return nil, ErrEffectInterrupted
 		}
@@ -85,7 +85,7 @@ func (t *stepTask) effectErrorOrSuspend(what string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.As(err, &state), isQueueRefusal(err):
 		return err
-	case errors.Is(err, fold.ErrLive), errors.Is(err, fold.ErrSkipped):
+	case errors.Is(err, startkey.ErrLive), errors.Is(err, startkey.ErrSkipped):
 		return err
 	case errors.Is(err, store.ErrBadData):
 		return err
@@ -98,8 +98,8 @@ func (t *stepTask) effectErrorOrSuspend(what string, err error) error {
 
 // effectWriteContext returns the context and the caller for the writes of an effect. Each write may finish, so
 // that its outcome is known. No write is retried once the call has to end.
-func (t *stepTask) effectWriteContext(ctx context.Context) (writes context.Context, by writeCaller) {
-	return context.WithoutCancel(ctx), writeCaller{stopRetrying: t.s.stepsCtx.Done(), wrapAttempt: t.s.writeOnlyInOpenBranch}
+func (t *stepTask) effectWriteContext(ctx context.Context) (writes context.Context, by writeOptions) {
+	return context.WithoutCancel(ctx), writeOptions{stopRetrying: t.s.stepsCtx.Done(), wrapAttempt: t.s.writeOnlyInOpenBranch}
 }
 
 // SendSignal sends the signal in an attempt of a call of this scope. The caller sets Name, Key and
@@ -113,7 +113,7 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalW
 	w := *given
 	own := w.Key == ""
 	if own {
-		w.Key = t.uniqueKey()
+		w.Key = t.uniqueCallKey()
 	}
 	writes, by := t.effectWriteContext(ctx)
 	err = s.r.e.sendSignal(writes, by, ref, &w, s.r.noteSignalSent(time.Time{}))
@@ -146,17 +146,17 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 	}
 	own := q.Name == ""
 	if own {
-		q.Name = t.nameOfStartedRun()
+		q.Name = t.deriveStartedRunName()
 	}
-	if q.Fold != nil {
-		started, err := t.executeFoldingStart(ctx, &q, own)
+	if q.StartKey != nil {
+		started, err := t.executeStartWithStartKey(ctx, &q, own)
 		if err == nil {
 			err = started.Err
 		}
-		return started.Run.Address(), t.effectErrorOrSuspend("start run", err)
+		return started.Run.NameOrUUID(), t.effectErrorOrSuspend("start run", err)
 	}
 	writes, by := t.effectWriteContext(ctx)
-	started, err := s.r.e.startUnlessNameTaken(writes, by, []StartRequest{q})
+	started, err := s.r.e.checkNamesAndStart(writes, by, []StartRequest{q})
 	if err == nil {
 		err = started[0].Err
 		if own && started[0].Run.Workflow == q.Workflow {
@@ -195,7 +195,7 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 	fenced := false
 	err = r.e.retryUntilPatienceEnds(writes, by, func() error {
 		return by.attemptWrite(func() error {
-			there, err := r.e.store.SetTags(writes, r.row.UUID, tags, r.row.Epoch, store.Act{})
+			there, err := r.e.store.SetTags(writes, r.row.UUID, tags, r.row.Epoch, store.ActorAndReason{})
 			fenced = err == nil && !there
 			return err
 		})

@@ -32,7 +32,7 @@ func PanicText(value any) (text string) {
 	return fmt.Sprint(value)
 }
 
-func kindMismatchError(r *store.Run, name string, recorded, asked store.Kind) error {
+func kindMismatchError(r *store.Run, name string, recorded, asked store.StepKind) error {
 	return fmt.Errorf("%w: %q in run %q of workflow %q is recorded as a %s, and the code now asks for a %s: give the new call another name, or bring back the old one",
-		ErrDiverged, naming.Display(name), r.Address(), r.Workflow, recorded, asked)
+		ErrDiverged, naming.Display(name), r.NameOrUUID(), r.Workflow, recorded, asked)
 }

@@ -44,7 +44,7 @@ func (s *Scope) Patched(id string, site uintptr) (bool, error) {
 
 func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 	s.r.mu.Lock()
-	passed := s.hasPassedLocked()
+	passed := s.hasPassedPatchPointLocked()
 	known := s.r.history[full]
 	s.r.mu.Unlock()
 	if p := s.r.preflightFindings; p != nil {
@@ -77,14 +77,14 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 	return err == nil && string(res.Output) == "true", err
 }
 
-// hasPassedLocked reports whether the history holds a call that begins after this place: one of the scope, or of a branch or a Map in it
+// hasPassedPatchPointLocked reports whether the history holds a call that begins after this place: one of the scope, or of a branch or a Map in it
 // that has not begun, which this execution has not made and which follows all calls of the scope's goroutine that it
 // has made. r.mu is held.
-func (s *Scope) hasPassedLocked() bool {
+func (s *Scope) hasPassedPatchPointLocked() bool {
 	r := s.r
 	var last int32
 	for name := range r.usedNames {
-		if row := r.history[name]; row != nil && row.IsOwnGoroutine() && scopePrefix(name) == s.prefix {
+		if row := r.history[name]; row != nil && row.WasMadeByScopeGoroutine() && scopePrefix(name) == s.prefix {
 			last = max(last, row.Seq)
 		}
 	}

@@ -88,20 +88,20 @@ func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted t
 		Run: r.row.UUID, Step: t.name, Epoch: r.row.Epoch, Attempt: t.attempt, Units: p.Units, Priority: r.row.Priority,
 		ArrivedAt: *arrived,
 	}
-	giveBack = sync.OnceFunc(func() { r.w.permitExchange.returnPermit(r, a) })
+	giveBack = sync.OnceFunc(func() { r.w.permitBatcher.returnPermit(r, a) })
 	began := time.Now()
 	place := r.permitWaits.addStep(store.LimitKey{Limit: p.Limit, Key: p.Key}, t.name)
 	defer r.permitWaits.endWait(place)
-	defer r.w.permitExchange.endLocalWait(place)
+	defer r.w.permitBatcher.endLocalWait(place)
 	for {
-		if err := r.w.permitExchange.requestPermit(t.s.ctx, place, a); err != nil {
-			return t.endPermitWait(giveBack, err)
+		if err := r.w.permitBatcher.requestPermit(t.s.ctx, place, a); err != nil {
+			return t.endPermitWaitAfterError(giveBack, err)
 		}
 		*arrived = a.ArrivedAt
-		t.noteArrival(a.ArrivedAt)
+		t.countTotalTimeoutFrom(a.ArrivedAt)
 		switch a.Outcome {
 		case store.Written:
-			if err := t.checkMayBegin(); err != nil {
+			if err := t.checkAttemptMayBegin(); err != nil {
 				giveBack()
 				return time.Time{}, nil, err
 			}
@@ -129,22 +129,22 @@ func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted t
 		err := r.idleTracker.waitInMemoryUntil(t.s, due, began.Add(r.e.cfg.ParkAfter), place.requestDue)
 		r.idleTracker.beginBusy()
 		if err != nil {
-			return t.endPermitWait(giveBack, err)
+			return t.endPermitWaitAfterError(giveBack, err)
 		}
 	}
 }
 
-// noteArrival lets the total timeout count from the arrival of the first attempt in the line. An earlier execution of the run may have
+// countTotalTimeoutFrom lets the total timeout count from the arrival of the first attempt in the line. An earlier execution of the run may have
 // entered the line and left memory, and a step that waits for its first permit has no row that says when it began.
-func (t *stepTask) noteArrival(arrived time.Time) {
+func (t *stepTask) countTotalTimeoutFrom(arrived time.Time) {
 	if !t.hasRow && t.attempt == 1 && !arrived.IsZero() && arrived.Before(t.firstBegan) {
 		t.firstBegan = arrived
 	}
 }
 
-// endPermitWait ends the wait for a permit after an error. The step keeps its place in the line if another
+// endPermitWaitAfterError ends the wait for a permit after an error. The step keeps its place in the line if another
 // execution continues the run at once or when it is woken.
-func (t *stepTask) endPermitWait(giveBack func(), err error) (time.Time, func(), error) {
+func (t *stepTask) endPermitWaitAfterError(giveBack func(), err error) (time.Time, func(), error) {
 	r := t.r
 	left := t.s.checkOpen()
 	if left == nil && t.s.ctx.Err() == nil { // the database rejects the request

@@ -34,7 +34,7 @@ type ReceiveSpec struct {
 	HasTimeLimit bool          // there is a time limit
 	OnTimeout    TimeoutAction
 	TimeoutValue []byte
-	Escalate     Escalation
+	Escalate     EscalationFunc
 }
 
 // receiveCall is the state of one receive in progress.
@@ -67,7 +67,7 @@ func (s *Scope) Receive(spec *ReceiveSpec) (CallResult, error) {
 	}
 	w := &receiveCall{s: s, r: r, spec: spec, name: full}
 	if recorded == nil || !recorded.Status.IsTerminal() {
-		if err := s.beginLiveCall(full, store.KindReceive, recorded); err != nil {
+		if err := s.checkMayExecuteCall(full, store.KindReceive, recorded); err != nil {
 			return CallResult{}, err
 		}
 		if recorded, err = w.waitForSignal(recorded); err != nil {
@@ -96,10 +96,10 @@ func (w *receiveCall) waitForSignal(recorded *store.Step) (*store.Step, error) {
 	l := in.addReceive(w.spec.Signal)
 	took := false
 	defer func() { in.removeReceive(l, took) }()
-	waits := recorded != nil && in.queueForCountIfMany(l)
+	waits := recorded != nil && in.queueForSignalCountIfMany(l)
 	for {
 		if !waits {
-			in.beginQuery(l)
+			in.markReceiveQuerying(l)
 			found, err := w.checkForSignal()
 			if err != nil {
 				return nil, err
@@ -109,7 +109,7 @@ func (w *receiveCall) waitForSignal(recorded *store.Step) (*store.Step, error) {
 				return found, nil
 			}
 			w.row.StartedAt, w.row.NextAt, w.row.Attempt = found.StartedAt, found.NextAt, found.Attempt
-			in.endEmptyQuery(l)
+			in.markReceiveIdle(l)
 		}
 		waits = false
 		if err := w.r.idleTracker.waitUntil(w.s, w.row.NextAt, l.queryRequested); err != nil {
@@ -147,9 +147,9 @@ func (w *receiveCall) commitRow(row *store.Step, late bool) (*store.Step, error)
 	rec := &store.ReceiveWrite{Step: *row, Signal: w.spec.Signal, Receiver: r.keyRenewals.Receiver(w.name)}
 	var left error // not nil: a choice has ended the branch
 	failed := false
-	err := r.e.writeWithRetry(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {
-		w.s.branch.blockChoices()
-		defer w.s.branch.unblockChoices()
+	err := r.e.writeWithRetry(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.WriteOutcome, error) {
+		w.s.branch.preventEndByChoice()
+		defer w.s.branch.allowEndByChoice()
 		if left = w.s.checkBranchOpen(); left != nil {
 			fenced := store.Fenced
 			return &fenced, nil
@@ -168,7 +168,7 @@ func (w *receiveCall) commitRow(row *store.Step, late bool) (*store.Step, error)
 		r.suspendAfterFailedWrite("record receive", w.name, err)
 		return nil, ErrSuspended
 	case err != nil:
-		return nil, fmt.Errorf("receive %q in run %q: %w", naming.Display(w.name), r.row.Address(), err)
+		return nil, fmt.Errorf("receive %q in run %q: %w", naming.Display(w.name), r.row.NameOrUUID(), err)
 	case rec.Outcome == store.Fenced:
 		r.suspendFenced(rec.RunState)
 		return nil, ErrSuspended
@@ -179,7 +179,7 @@ func (w *receiveCall) commitRow(row *store.Step, late bool) (*store.Step, error)
 	if rec.Recorded.Kind != store.KindReceive {
 		return nil, kindMismatchError(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)
 	}
-	return rec.Recorded, r.holdIfUnreadable(rec.Recorded)
+	return rec.Recorded, r.holdIfRowUnreadable(rec.Recorded)
 }
 
 // setTimeoutOutcome sets in row what is recorded if there is no signal when the time is over.

@@ -12,19 +12,19 @@ import (
 
 // An Escalation notifies somebody that a receive has waited for too long. The argument id identifies the receive. An Escalation
 // must be idempotent by id, because it is called again if the process dies before the escalation is recorded.
-type Escalation func(to *EscalationWriter, id string) error
+type EscalationFunc func(to *EscalationWriter, id string) error
 
 // EscalationWriter sends the signal or starts the run of an escalation. A choice that ends the branch of the wait either comes after the
 // write or prevents it.
 type EscalationWriter struct {
 	s   *Scope
 	ctx context.Context // it does not end with the run, so that the outcome of each write is known
-	by  writeCaller
+	by  writeOptions
 }
 
 // Start starts a run.
 func (x *EscalationWriter) Start(q StartRequest) error {
-	started, err := x.s.r.e.startUnlessNameTaken(x.ctx, x.by, []StartRequest{q})
+	started, err := x.s.r.e.checkNamesAndStart(x.ctx, x.by, []StartRequest{q})
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (x *EscalationWriter) Signal(ref string, s *store.SignalWrite) error {
 // has ended.
 func (w *receiveCall) escalate() error {
 	r := w.r
-	err := w.spec.Escalate(&EscalationWriter{w.s, r.writeCtx, writeCaller{stopRetrying: w.s.stepsCtx.Done(), wrapAttempt: w.s.writeOnlyInOpenBranch}}, r.row.UUID.String()+":"+naming.Display(w.name))
+	err := w.spec.Escalate(&EscalationWriter{w.s, r.writeCtx, writeOptions{stopRetrying: w.s.stepsCtx.Done(), wrapAttempt: w.s.writeOnlyInOpenBranch}}, r.row.UUID.String()+":"+naming.Display(w.name))
 	var state *StateError
 	switch {
 	case err == nil:

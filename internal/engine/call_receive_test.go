@@ -76,7 +76,7 @@ func (s *mailbox) receive(w *store.ReceiveWrite) {
 	w.Outcome, w.Recorded = store.Written, &row
 }
 
-func (s *mailbox) Control(_ context.Context, o *store.ControlRequest) error {
+func (s *mailbox) ControlRuns(_ context.Context, o *store.ControlRequest) error {
 	s.orders = append(s.orders, o)
 	return nil
 }
@@ -327,7 +327,7 @@ func TestReceiveTakesNothing(t *testing.T) {
 		"a cancelled run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.forceEnd(newCancelledEnd()); return r.scope() }, want: ErrCancelled},
 		"a run of another process": {act: func(r *run, s *mailbox, _ *ReceiveSpec) *Scope { s.fenced = true; return r.scope() }, queries: 1, want: ErrSuspended, gone: true},
 		"a branch that ends while it waits": {act: func(r *run, s *mailbox, _ *ReceiveSpec) *Scope {
-			b, err := r.scope().Branch("branch", 0)
+			b, err := r.scope().OpenBranch("branch", 0)
 			if err != nil {
 				panic(err)
 			}

@@ -17,5 +17,5 @@ func CheckOutsideWorkflow(ctx context.Context, call, instead string) error {
 		instead = "use " + instead + ", or "
 	}
 	return fmt.Errorf("%w: %s with the Ctx of run %q of workflow %q is not recorded, and every replay would make it again: %smake the call in a step, with the context that its function gets",
-		ErrOutsideStep, call, s.Address(), s.Workflow(), instead)
+		ErrOutsideStep, call, s.RunNameOrUUID(), s.Workflow(), instead)
 }

@@ -71,7 +71,7 @@ func (e *Engine) CheckOutsideTx(ctx context.Context, call string) error {
 	}
 	return fmt.Errorf("%w: %s inside Tx step %q of run %q: the step holds the only connection that writes, so the call would wait for itself: "+
 		"use StartTx or SignalTx with the step's own transaction, or call the engine after the step",
-		ErrInsideTx, call, naming.Display(x.t.name), x.t.r.row.Address())
+		ErrInsideTx, call, naming.Display(x.t.name), x.t.r.row.NameOrUUID())
 }
 
 func (x *activeTx) blocksWriterOf(e *Engine) bool {

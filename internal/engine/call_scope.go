@@ -25,9 +25,9 @@ type Scope struct {
 	isInsideStep bool            // calls in the scope are made with the context of a step's function
 }
 
-// WithContext returns the scope for a call that is made with ctx. The context of a step's function marks the
+// WithNestingFromContext returns the scope for a call that is made with ctx. The context of a step's function marks the
 // call as nested in that step, in whatever goroutine it is made.
-func (s *Scope) WithContext(ctx context.Context) *Scope {
+func (s *Scope) WithNestingFromContext(ctx context.Context) *Scope {
 	if ctx == s.ctx || ctx == nil {
 		return s
 	}
@@ -55,7 +55,7 @@ func (s *Scope) checkOpen() error {
 	defer s.r.mu.Unlock()
 	err := s.checkOpenLocked()
 	if errors.Is(err, ErrSuspended) {
-		s.r.noteNotified()
+		s.r.noteSuspensionSeen()
 	}
 	return err
 }
@@ -67,17 +67,17 @@ func (s *Scope) endReason() error {
 	defer s.r.mu.Unlock()
 	err := s.endReasonLocked()
 	if err == ErrSuspended {
-		s.r.noteNotified()
+		s.r.noteSuspensionSeen()
 	}
 	return err
 }
 
-// noteIfSuspended records that the calling goroutine is notified, if the run is suspended.
-func (s *Scope) noteIfSuspended() {
+// noteSuspensionSeenIfSuspended records that the calling goroutine is notified, if the run is suspended.
+func (s *Scope) noteSuspensionSeenIfSuspended() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	if s.r.suspension != nil {
-		s.r.noteNotified()
+		s.r.noteSuspensionSeen()
 	}
 }
 
@@ -89,7 +89,7 @@ func (s *Scope) checkOpenLocked() error {
 		s.branch.hasCallRefusedAfterEnd = s.branch.hasCallRefusedAfterEnd || !s.branch.earliestEndTime().IsZero()
 	}
 	if d := s.r.forcedEnd; d != nil && d.recorded && err == d.cause { // nor the run's contexts
-		s.r.endCalls(err)
+		s.r.endCallContexts(err)
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func (s *Scope) endReasonLocked() error {
 	case r.forcedEnd != nil:
 		return r.forcedEnd.cause
 	case r.goroutines.functionReturned:
-		return r.openCallError()
+		return r.callOpenAtReturnError()
 	default:
 		return context.Cause(s.ctx)
 	}
@@ -118,8 +118,8 @@ func (s *Scope) Engine() *Engine { return s.r.e }
 // RunUUID returns the run's UUID.
 func (s *Scope) RunUUID() uuid.UUID { return s.r.row.UUID }
 
-// Address returns the text that addresses the run: the name of a root, the UUID of a child.
-func (s *Scope) Address() string { return s.r.row.Address() }
+// RunNameOrUUID returns the text that addresses the run: the name of a root, the UUID of a child.
+func (s *Scope) RunNameOrUUID() string { return s.r.row.NameOrUUID() }
 
 // Workflow returns the name of the run's workflow.
 func (s *Scope) Workflow() string { return s.r.row.Workflow }
@@ -137,16 +137,16 @@ func (s *Scope) DisplayName(name string) string { return naming.Display(s.fullNa
 // beginCall marks the name as used in this execution, and returns its row in history, or nil. site is
 // where the user's code made the call. If there is no terminal row, beginCall returns an error if the
 // scope can do nothing new. A started child needs no terminal row, because history holds only its start.
-func (s *Scope) beginCall(full string, kind store.Kind, site uintptr) (*store.Step, error) {
-	recorded, err := s.beginCallWithoutHold(full, kind, site)
+func (s *Scope) beginCall(full string, kind store.StepKind, site uintptr) (*store.Step, error) {
+	recorded, err := s.beginCallWithoutHoldingRun(full, kind, site)
 	if errors.Is(err, ErrDiverged) {
 		s.reportDivergence(full, err)
 	}
 	return recorded, err
 }
 
-// beginCallWithoutHold does the same as beginCall, but does not hold the run if the call diverges.
-func (s *Scope) beginCallWithoutHold(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+// beginCallWithoutHoldingRun does the same as beginCall, but does not hold the run if the call diverges.
+func (s *Scope) beginCallWithoutHoldingRun(full string, kind store.StepKind, site uintptr) (*store.Step, error) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	recorded, err := s.beginCallLocked(full, kind, site)
@@ -156,9 +156,9 @@ func (s *Scope) beginCallWithoutHold(full string, kind store.Kind, site uintptr)
 	return recorded, s.checkOpenLocked()
 }
 
-// beginLiveCall is called when a call that is valid is about to be executed, because it has no outcome in the history. It returns an
+// checkMayExecuteCall is called when a call that is valid is about to be executed, because it has no outcome in the history. It returns an
 // error if the call must not be executed.
-func (s *Scope) beginLiveCall(full string, kind store.Kind, recorded *store.Step) error {
+func (s *Scope) checkMayExecuteCall(full string, kind store.StepKind, recorded *store.Step) error {
 	if s.r.checksMissingCalls {
 		s.r.mu.Lock()
 		err := s.checkMissingCallsLocked(full, kind, recorded)
@@ -172,7 +172,7 @@ func (s *Scope) beginLiveCall(full string, kind store.Kind, recorded *store.Step
 
 // beginCallLocked does the same as beginCall, but does not check whether the scope can do anything new. r.mu is
 // held.
-func (s *Scope) beginCallLocked(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+func (s *Scope) beginCallLocked(full string, kind store.StepKind, site uintptr) (*store.Step, error) {
 	r := s.r
 	if err := s.reserveNameLocked(full, site); err != nil {
 		return nil, err
@@ -186,8 +186,8 @@ func (s *Scope) beginCallLocked(full string, kind store.Kind, site uintptr) (*st
 		r.pastReplay.Store(true)
 		return recorded, nil
 	}
-	r.countReplayed()
-	s.branch.noteReplay()
+	r.countReplayedCall()
+	s.branch.countReplayedCall()
 	return recorded, nil
 }
 
@@ -209,9 +209,9 @@ func (s *Scope) reserveNameLocked(full string, site uintptr) error {
 		}
 		return ErrSuspended
 	}
-	if first, twice := r.useName(full, site); twice {
+	if first, twice := r.markNameUsed(full, site); twice {
 		return fmt.Errorf("%w: %q in run %q (%s and %s): names are keys; use Map, or add the item's key to the name in a loop",
-			ErrDuplicateStep, naming.Display(full), r.row.Address(), stack.Position(first), stack.Position(site))
+			ErrDuplicateStep, naming.Display(full), r.row.NameOrUUID(), stack.Position(first), stack.Position(site))
 	}
 	r.noteCallMade(full)
 	return nil

@@ -25,36 +25,36 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		if s.isInsideCall() {
 			return nestedCallError(r, full)
 		}
-		if err := s.beginLiveCall(full, store.KindSleep, nil); err != nil {
+		if err := s.checkMayExecuteCall(full, store.KindSleep, nil); err != nil {
 			return err
 		}
 		if recorded, err = s.recordSleep(full, due); err != nil {
 			return err
 		}
 	}
-	if !s.inEndedBranch() && r.e.clock.Until(recorded.NextAt) > 0 && !r.sleepEndedBefore(recorded) {
+	if !s.isInEndedBranch() && r.e.clock.Until(recorded.NextAt) > 0 && !r.hasSleepEndedInHistory(recorded) {
 		if err := s.refuseInPreflight(full, store.KindSleep); err != nil {
 			return err
 		}
 		r.pastReplay.Store(true) // what follows was not executed before
-		if err := r.idleTracker.waitUntil(s, recorded.NextAt, nil); err != nil && !s.inEndedBranch() {
+		if err := r.idleTracker.waitUntil(s, recorded.NextAt, nil); err != nil && !s.isInEndedBranch() {
 			return err
 		}
 	}
-	return s.checkSleepEnded(recorded.NextAt)
+	return s.checkSleepEndedBeforeChoice(recorded.NextAt)
 }
 
-// sleepEndedBefore reports whether a sleep was over in an earlier execution, because a later call of the run began
+// hasSleepEndedInHistory reports whether a sleep was over in an earlier execution, because a later call of the run began
 // when the sleep was due or afterwards. The sleep then stays over, although the database's clock may be
 // behind now, for example after a failover.
-func (r *run) sleepEndedBefore(sleep *store.Step) bool {
+func (r *run) hasSleepEndedInHistory(sleep *store.Step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.anyBeganSince(sleep.Seq, sleep.NextAt)
+	return r.hasCallBegunSince(sleep.Seq, sleep.NextAt)
 }
 
-// inEndedBranch reports whether a choice has ended the branch of the scope, or a branch around it.
-func (s *Scope) inEndedBranch() bool {
+// isInEndedBranch reports whether a choice has ended the branch of the scope, or a branch around it.
+func (s *Scope) isInEndedBranch() bool {
 	if s.branch == nil {
 		return false
 	}
@@ -65,21 +65,21 @@ func (s *Scope) inEndedBranch() bool {
 
 // checkBranchOpen returns the result of checkOpen if a choice has ended the branch, and nil otherwise.
 func (s *Scope) checkBranchOpen() error {
-	if !s.inEndedBranch() {
+	if !s.isInEndedBranch() {
 		return nil
 	}
 	return s.checkOpen()
 }
 
-// checkSleepEnded returns nil if a sleep has ended by itself, and an error if a choice had ended the branch before.
+// checkSleepEndedBeforeChoice returns nil if a sleep has ended by itself, and an error if a choice had ended the branch before.
 // It compares the sleep's due time with the time of the choice, because in every later replay both are in
 // the past.
-func (s *Scope) checkSleepEnded(due time.Time) error {
+func (s *Scope) checkSleepEndedBeforeChoice(due time.Time) error {
 	if s.branch == nil {
 		return nil
 	}
-	s.branch.blockChoices()
-	defer s.branch.unblockChoices()
+	s.branch.preventEndByChoice()
+	defer s.branch.allowEndByChoice()
 	r := s.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,5 +110,5 @@ func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.
 
 func nestedCallError(r *run, full string) error {
 	return fmt.Errorf("%w: %q in run %q: return from the outer step first, and call this one from the workflow function",
-		ErrNestedStep, naming.Display(full), r.row.Address())
+		ErrNestedStep, naming.Display(full), r.row.NameOrUUID())
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// startedMarker writes the started row of a slow attempt before the attempt ends. If the attempt kills its
+// delayedStartedMarker writes the started row of a slow attempt before the attempt ends. If the attempt kills its
 // process, the row shows that it had begun. A fast attempt costs no row: the marker is only appended when
 // the attempt has lasted Config.MarkAfter, and nobody waits for its commit.
-type startedMarker struct {
+type delayedStartedMarker struct {
 	task  *stepTask
 	timer clock.ResettableTimer // nil: the marker has never been armed
 
@@ -23,20 +23,20 @@ type startedMarker struct {
 	entry    *journal.Entry
 }
 
-// startMarker arms a marker for the attempt that begins. It reuses a marker of an attempt that is over, because
+// armStartedMarker arms a marker for the attempt that begins. It reuses a marker of an attempt that is over, because
 // creating a timer for each step takes a measurable part of a fast step's time. The pool belongs to the
 // engine and not to the run: with many runs, only what the processor has just used is in its caches.
-func (t *stepTask) startMarker() *startedMarker {
-	m, _ := t.r.e.markerPool.Get().(*startedMarker)
+func (t *stepTask) armStartedMarker() *delayedStartedMarker {
+	m, _ := t.r.e.markerPool.Get().(*delayedStartedMarker)
 	if m == nil {
-		m = new(startedMarker)
+		m = new(delayedStartedMarker)
 	}
 	m.task = t
 	m.startTimer()
 	return m
 }
 
-func (m *startedMarker) startTimer() {
+func (m *delayedStartedMarker) startTimer() {
 	after := m.task.r.e.cfg.MarkAfter
 	if m.timer == nil {
 		m.timer = m.task.r.e.clock.AfterFunc(after, m.appendToJournal)
@@ -45,7 +45,7 @@ func (m *startedMarker) startTimer() {
 	m.timer.Reset(after)
 }
 
-func (m *startedMarker) appendToJournal() {
+func (m *delayedStartedMarker) appendToJournal() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.hasEnded {
@@ -60,7 +60,7 @@ func (m *startedMarker) appendToJournal() {
 // endMarker ends the marker when the attempt is over, and records whether its row was committed. It returns
 // ErrSuspended if the write was fenced. It ignores a marker that could not be written, because the
 // attempt's own write then fails for the same reason.
-func (m *startedMarker) endMarker() error {
+func (m *delayedStartedMarker) endMarker() error {
 	if m.timer == nil {
 		return nil
 	}
@@ -99,21 +99,21 @@ func (t *stepTask) commitStartedMarker() (res CallResult, done bool, err error) 
 	return res, w.Outcome == store.Adopted, err
 }
 
-// checkMayBegin returns why the step's function may not be called now, or nil if it may. It checks this right
+// checkAttemptMayBegin returns why the step's function may not be called now, or nil if it may. It checks this right
 // before the call, because the preceding write or Verify function may have lasted until the lease ended,
 // or until the run was paused or cancelled.
-func (t *stepTask) checkMayBegin() error {
+func (t *stepTask) checkAttemptMayBegin() error {
 	if t.r.e.clock.Now().After(t.r.leaseEndTime()) {
 		t.r.loseOwnership()
 	}
 	return t.s.checkOpen()
 }
 
-// takeBackMarker replaces the started marker of an at-most-once attempt whose function was not called with a
+// revokeStartedMarker replaces the started marker of an at-most-once attempt whose function was not called with a
 // backoff row. The next execution then calls the function without calling Verify first. If the row cannot
 // be written, the marker stays, and the step's outcome counts as unknown. If another execution owns the
 // run, the write is fenced.
-func (t *stepTask) takeBackMarker() {
+func (t *stepTask) revokeStartedMarker() {
 	w := t.newStepWrite(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt
 	if err := t.r.e.journal.WriteStep(t.r.writeCtx, w); err != nil {

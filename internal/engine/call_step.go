@@ -18,7 +18,7 @@ import (
 // CallSpec describes one durable call.
 type CallSpec struct {
 	Name string
-	Kind store.Kind
+	Kind store.StepKind
 	// MaxAttempts is the maximum number of attempts that RetryDelay allows. MaxAttempts is zero if there is no bound or no RetryDelay.
 	MaxAttempts int32
 	// AtMostOnce commits the started marker before the function is called. If a process died after that, the
@@ -53,8 +53,8 @@ type CallSpec struct {
 	Transact func(ctx context.Context, w *store.StepWrite, t *TxAttempt) (value any, f *record.Failure)
 }
 
-// hasAttempts reports whether the call consists of attempts.
-func (s *CallSpec) hasAttempts() bool { return s.Attempt != nil || s.Transact != nil }
+// isExecutedInAttempts reports whether the call consists of attempts.
+func (s *CallSpec) isExecutedInAttempts() bool { return s.Attempt != nil || s.Transact != nil }
 
 // AttemptOutput is the result of an attempt: the bytes to record, and the value that they decode into, so that
 // the caller need not decode them again. The value belongs to its attempt, because an attempt that was
@@ -110,7 +110,7 @@ func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 	if s.isInsideCall() {
 		return CallResult{}, nestedCallError(r, name)
 	}
-	if err := s.beginLiveCall(name, spec.Kind, recorded); err != nil {
+	if err := s.checkMayExecuteCall(name, spec.Kind, recorded); err != nil {
 		return CallResult{}, err
 	}
 	return s.executeCall(spec, name, recorded)
@@ -162,7 +162,7 @@ func (t *stepTask) executeAttempts() (CallResult, error) {
 		}
 	}
 	for {
-		if err := t.checkMayBegin(); err != nil {
+		if err := t.checkAttemptMayBegin(); err != nil {
 			return CallResult{}, err
 		}
 		result, next, err := t.executeAttempt()
@@ -205,7 +205,7 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 		return CallResult{}, time.Time{}, err
 	}
 	defer leave() // also after a Goexit
-	var m *startedMarker
+	var m *delayedStartedMarker
 	if t.attemptBegan = t.firstBegan; t.recorded != nil || t.attempt > 1 || t.spec.Permit != nil {
 		t.attemptBegan = t.r.e.clock.Now()
 	}
@@ -213,13 +213,13 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 		if res, done, err := t.commitStartedMarker(); done || err != nil {
 			return res, time.Time{}, err
 		}
-		if err := t.checkMayBegin(); err != nil {
-			t.takeBackMarker()
+		if err := t.checkAttemptMayBegin(); err != nil {
+			t.revokeStartedMarker()
 			return CallResult{}, time.Time{}, err
 		}
-		m = &startedMarker{task: t} // without a timer, because the started marker is committed already
+		m = &delayedStartedMarker{task: t} // without a timer, because the started marker is committed already
 	} else {
-		m = t.startMarker()
+		m = t.armStartedMarker()
 	}
 	began := time.Now()
 	got, err := t.callWithTimeouts()
@@ -228,7 +228,7 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 		err = merr
 	}
 	if err != nil {
-		t.takeBackInterrupted(got.failure != nil && got.failure.Suspended)
+		t.revokeStartedMarkerIfInterrupted(got.failure != nil && got.failure.Suspended)
 		return CallResult{}, time.Time{}, err
 	}
 	t.r.e.telemetry.RecordAttempt(t.r.ctx, t.r.row.Workflow, t.nameInMetrics(), t.attempt, time.Since(began), got.failure.ErrorType())
@@ -249,11 +249,11 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 	return res, time.Time{}, err
 }
 
-// takeBackInterrupted takes back the started marker of an attempt that ended because this process shuts down, or
+// revokeStartedMarkerIfInterrupted takes back the started marker of an attempt that ended because this process shuts down, or
 // because the attempt met the run's suspension. Such an attempt did not die with its process, so it must
 // not count as the last attempt that a retry policy allows. The outcome of an at-most-once step stays
 // unknown.
-func (t *stepTask) takeBackInterrupted(suspended bool) {
+func (t *stepTask) revokeStartedMarkerIfInterrupted(suspended bool) {
 	if !t.hasRow || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.ownedCtx), ErrShutdown) {
 		return
 	}
@@ -322,7 +322,7 @@ func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *recor
 			w.Step.EndedAt = time.UnixMicro(after).UTC()
 		}
 	}
-	if open := status == store.StepStarted && t.spec.hasAttempts(); open || t.failures != nil {
+	if open := status == store.StepStarted && t.spec.isExecutedInAttempts(); open || t.failures != nil {
 		w.Step.Failures = t.encodeFailures(open, f != nil)
 	}
 	return w
@@ -340,7 +340,7 @@ func (t *stepTask) commitRow(w *store.StepWrite) (CallResult, time.Time, error) 
 		err = errRowLocked
 	}
 	if MaySucceedOnRetry(err) {
-		err = r.e.retryWriteAlone(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.WriteStep(r.writeCtx, w) }, err)
+		err = r.e.retryWriteInSeparateTx(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.WriteOutcome, error) { return &w.Outcome, j.WriteStep(r.writeCtx, w) }, err)
 	}
 	switch {
 	case err == nil:
@@ -367,7 +367,7 @@ func (t *stepTask) outcomeAfterWrite(w *store.StepWrite) (CallResult, time.Time,
 		if w.Recorded.Kind != t.spec.Kind {
 			return CallResult{}, time.Time{}, kindMismatchError(&t.r.row, t.name, w.Recorded.Kind, t.spec.Kind)
 		}
-		return recordedResult(w.Recorded), time.Time{}, t.r.holdIfUnreadable(w.Recorded)
+		return recordedResult(w.Recorded), time.Time{}, t.r.holdIfRowUnreadable(w.Recorded)
 	default:
 		return CallResult{}, time.Time{}, t.handleFencedStep(w.RunState)
 	}

@@ -42,7 +42,7 @@ func (t *stepTask) awaitStepSlot(atMost time.Duration) (leave func(), err error)
 	}
 	t.slot = slot
 	if waited {
-		if err := t.checkMayBegin(); err != nil {
+		if err := t.checkAttemptMayBegin(); err != nil {
 			slot.Release()
 			return nil, err
 		}

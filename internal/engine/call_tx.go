@@ -49,8 +49,8 @@ type TxAttempt struct {
 	plainOutput []byte // the output before a codec has encoded it
 }
 
-// BeginFunction must be called right before each call of the function, which may be called more than once.
-func (x *TxAttempt) BeginFunction() { x.t.txPhase.tryEnter(phaseInFunction) }
+// MarkFunctionBegun must be called right before each call of the function, which may be called more than once.
+func (x *TxAttempt) MarkFunctionBegun() { x.t.txPhase.tryEnter(phaseInFunction) }
 
 // SetOutput puts the output into the checkpoint. If it returns an error, the engine no longer waits for the attempt, and nothing
 // may be committed.
@@ -70,9 +70,9 @@ func (x *TxAttempt) SetOutput(output []byte) error {
 	return nil
 }
 
-// ContextWithPatience returns a context that ends Config.Patience after ctx, which must be the context of an attempt.
+// ContextExtendedByPatience returns a context that ends Config.Patience after ctx, which must be the context of an attempt.
 // The returned context ends at once when this process must no longer execute the run.
-func ContextWithPatience(ctx context.Context) (context.Context, context.CancelFunc) {
+func ContextExtendedByPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
@@ -97,7 +97,7 @@ func ContextWithPatience(ctx context.Context) (context.Context, context.CancelFu
 func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
 	ctx, leave := t.markInsideTx(ctx)
 	defer leave()
-	err := t.r.e.retryUntilPatienceEnds(ctx, callerUntil(t.r.ownedCtx.Done()), func() error {
+	err := t.r.e.retryUntilPatienceEnds(ctx, newWriteOptions(t.r.ownedCtx.Done()), func() error {
 		w := t.newStepWrite(store.StepCompleted, nil, nil)
 		x := &TxAttempt{t: t, w: w, isOwnOutput: true}
 		value, f := t.spec.Transact(ctx, w, x)
@@ -122,7 +122,7 @@ func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
 	// If the run must end, try returns the reason, unless the transaction may have been committed. Otherwise
 	// the run is held: if the attempt's time ended during the retries, that is not the function's fault.
 	if err != nil && (t.s.stepsCtx.Err() == nil || errors.Is(got.failure.CommitError, store.ErrInDoubt)) && !errors.Is(err, store.ErrBadData) {
-		t.r.suspendHeld("commit step", t.name, got.failure.CommitError)
+		t.r.holdWithReason("commit step", t.name, got.failure.CommitError)
 		return attemptResult{err: ErrSuspended}
 	}
 	return got

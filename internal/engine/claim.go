@@ -50,7 +50,7 @@ func (w *worker) leadClaims(ctx context.Context) {
 				return
 			}
 		}
-		limit, got, err := g.claimNext(w, &pace, prefetch)
+		limit, got, err := g.claimForMembers(w, &pace, prefetch)
 		switch {
 		case err != nil:
 			w.stopIfFatal(err)
@@ -61,7 +61,7 @@ func (w *worker) leadClaims(ctx context.Context) {
 			pace.isFull = true
 			continue
 		}
-		pace.maxPoll = w.otherWorkers.claimPoll(&w.e.cfg, w.e.clock.Now(), got.nextDue, g.size())
+		pace.maxPoll = w.otherWorkers.claimPollInterval(&w.e.cfg, w.e.clock.Now(), got.nextDue, g.size())
 		if pace.noteSuccess(got.runCount, got.reachedLimit); !got.reachedLimit {
 			w.awaitWork(ctx, pace.pollDelay, got.nextDue)
 		}
@@ -78,11 +78,11 @@ type claimResult struct {
 // claimRuns claims runs for the slots and the prefetch places of the shares, and enters them. It releases the slots and places that it
 // does not use. The worker claims what it may execute itself, and need not have a share.
 func (w *worker) claimRuns(shares []claimShare, maxSuspects int) (claimResult, error) {
-	return w.claimWith(shares, maxSuspects, w.setQueueRules)
+	return w.claimByQueueRules(shares, maxSuspects, w.setQueueRulesOfClaim)
 }
 
-// claimWith is claimRuns with the rules that setRules sets. setRules reports whether they leave out runs that another claim would take.
-func (w *worker) claimWith(shares []claimShare, maxSuspects int, setRules func(context.Context, *store.ClaimQuery) (capped bool)) (claimResult, error) {
+// claimByQueueRules is claimRuns with the rules that setRules sets. setRules reports whether they leave out runs that another claim would take.
+func (w *worker) claimByQueueRules(shares []claimShare, maxSuspects int, setRules func(context.Context, *store.ClaimQuery) (capped bool)) (claimResult, error) {
 	q := w.newClaimQuery()
 	q.MaxSuspects = maxSuspects
 	for i := range shares {
@@ -91,7 +91,7 @@ func (w *worker) claimWith(shares []claimShare, maxSuspects int, setRules func(c
 		q.Limit += s.free.Capacity()
 	}
 	if q.Worker = shares[0].w.id; len(shares) > 1 {
-		q.Owners = ownersOf(shares, q.Limit)
+		q.Owners = roundRobinOwners(shares, q.Limit)
 	}
 	// The claim does not use the loop's context: a claim that is cancelled in flight may have taken runs.
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
@@ -106,13 +106,13 @@ func (w *worker) claimWith(shares []claimShare, maxSuspects int, setRules func(c
 	}
 	for i := range claims.Runs {
 		c := &claims.Runs[i]
-		s := shareOf(shares, c.Run.Owner.UUID)
+		s := shareOfOwner(shares, c.Run.Owner.UUID)
 		s.w.e.counters.claimedRuns.Add(1)
 		if c.Run.Status == store.Paused {
 			w.logPausedByClaim(&c.Run, q.Now)
 			continue
 		}
-		s.w.startExecution(c, s.w.claimDelay(&c.Run, q.Now), &s.free)
+		s.w.startExecution(c, s.w.timeFromCreationToClaim(&c.Run, q.Now), &s.free)
 		s.w.queueAdmitter.noteRunClaimed(c.Run.Queue)
 	}
 	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil
@@ -122,7 +122,7 @@ func (w *worker) claimWith(shares []claimShare, maxSuspects int, setRules func(c
 // the versions and claims again.
 func (w *worker) claimByVersionRules(ctx context.Context, q *store.ClaimQuery, shares []claimShare) (claims store.ClaimResult, err error) {
 	for range maxVersionRetries {
-		if q.Versions, err = w.versionRules(ctx, q.Now); err != nil {
+		if q.Versions, err = w.versionClaimRules(ctx, q.Now); err != nil {
 			return claims, err
 		}
 		if claims, err = w.executeClaim(ctx, q, shares); err != nil || !claims.NewVersions {
@@ -150,9 +150,9 @@ func (w *worker) executeClaim(ctx context.Context, q *store.ClaimQuery, shares [
 	return claims, err
 }
 
-// claimDelay returns the time from the creation of the run, its Delay included, to this claim. It returns -1 for a run that
+// timeFromCreationToClaim returns the time from the creation of the run, its Delay included, to this claim. It returns -1 for a run that
 // was claimed before, because its row no longer has the time at which it became due.
-func (w *worker) claimDelay(r *store.Run, now time.Time) time.Duration {
+func (w *worker) timeFromCreationToClaim(r *store.Run, now time.Time) time.Duration {
 	if r.Epoch.Count > 1 {
 		return -1
 	}
@@ -166,7 +166,7 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 	var enough <-chan time.Time // nil: no slot is free
 	var expired *time.Timer     // nil: not needed yet
 	for {
-		free, many, prefetch := w.claims.room(w.e.cfg.ClaimLimit)
+		free, many, prefetch := w.claims.freeSlotsAndPrefetch(w.e.cfg.ClaimLimit)
 		if many || prefetch > 0 {
 			return prefetch
 		} else if free > 0 && enough == nil {
@@ -183,7 +183,7 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 		case <-enough:
 			return 0
 		case <-expired.C:
-			expired.Reset(w.claims.claimExpired(w))
+			expired.Reset(w.claims.claimRunsExpiredInQueue(w))
 		case <-ctx.Done():
 			return 0
 		}
@@ -204,8 +204,8 @@ func (w *worker) hintClaimOfAdmitted() {
 	w.claims.freed.notify()
 }
 
-// hintClaimToAll does the same after a notification for all workers.
-func (w *worker) hintClaimToAll() {
+// hintClaimAfterBroadcast does the same after a notification for all workers.
+func (w *worker) hintClaimAfterBroadcast() {
 	w.firstHint.notify()
 	w.claims.sharedHints.notify()
 }
@@ -233,17 +233,17 @@ func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Ti
 	select {
 	case <-w.claims.hints:
 	case <-w.claims.sharedHints:
-		w.awaitTurn(ctx, t, poll)
+		w.awaitClaimTurn(ctx, t, poll)
 	case <-t.C:
 	case <-ctx.Done():
 	}
 }
 
-// awaitTurn waits for the turn of the group after a notification for all workers, or for the poll interval. Meanwhile another
+// awaitClaimTurn waits for the turn of the group after a notification for all workers, or for the poll interval. Meanwhile another
 // notification may arrive, and another worker be the first.
-func (w *worker) awaitTurn(ctx context.Context, t *time.Timer, poll time.Duration) {
+func (w *worker) awaitClaimTurn(ctx context.Context, t *time.Timer, poll time.Duration) {
 	for at := time.Now().Add(poll); ; {
-		if turn := time.Now().Add(w.claims.hintDelay(w.e.clock.Now())); turn.Before(at) {
+		if turn := time.Now().Add(w.claims.claimDelayAfterNotification(w.e.clock.Now())); turn.Before(at) {
 			at = turn
 		}
 		t.Reset(time.Until(at))

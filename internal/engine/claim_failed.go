@@ -30,7 +30,7 @@ const (
 
 // failedClaims holds the queries of failed claims, starts and next generations, whose runs the worker searches for.
 type failedClaims struct {
-	wakeLoop notifier // wakes failedClaimLoop
+	wakeLoop notifier // wakes releaseFailedClaimsLoop
 
 	mu           sync.Mutex
 	queries      []store.ClaimQuery
@@ -65,9 +65,9 @@ func (f *failedClaims) remove(q store.ClaimQuery, released bool) {
 	f.queries = slices.DeleteFunc(f.queries, func(u store.ClaimQuery) bool { return u.Nonce == q.Nonce && u.Now.Equal(q.Now) })
 }
 
-// extendOutageOfQuery extends the outage in the query by the ends of the leases of failed claims. The runs of these claims were not
+// extendOutageByFailedClaims extends the outage in the query by the ends of the leases of failed claims. The runs of these claims were not
 // executed, so the ends of their leases show no crash.
-func (f *failedClaims) extendOutageOfQuery(q *store.ClaimQuery) {
+func (f *failedClaims) extendOutageByFailedClaims(q *store.ClaimQuery) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, at := range f.unreleasedAt {
@@ -82,13 +82,13 @@ func (f *failedClaims) extendOutageOfQuery(q *store.ClaimQuery) {
 // same.
 func (w *worker) addUncertainStart(own []*store.StartWrite, err error) {
 	if len(own) > 0 {
-		w.addUncertainRun(&own[0].Run, own[0].Run.StartedAt, err)
+		w.addUncertainOwnership(&own[0].Run, own[0].Run.StartedAt, err)
 	}
 }
 
-// addUncertainRun adds the write that makes this worker the owner of the run, and of others with the same nonce, at the time now. It
+// addUncertainOwnership adds the write that makes this worker the owner of the run, and of others with the same nonce, at the time now. It
 // failed with err. If err says that nothing was written, nothing is added.
-func (w *worker) addUncertainRun(run *store.Run, now time.Time, err error) {
+func (w *worker) addUncertainOwnership(run *store.Run, now time.Time, err error) {
 	if !mayHaveCommitted(err) {
 		return
 	}
@@ -97,8 +97,8 @@ func (w *worker) addUncertainRun(run *store.Run, now time.Time, err error) {
 	w.failedClaims.add(q)
 }
 
-// failedClaimLoop releases the runs that failed claims have taken.
-func (w *worker) failedClaimLoop(ctx context.Context) {
+// releaseFailedClaimsLoop releases the runs that failed claims have taken.
+func (w *worker) releaseFailedClaimsLoop(ctx context.Context) {
 	for {
 		select {
 		case <-w.failedClaims.wakeLoop:
@@ -143,7 +143,9 @@ func (w *worker) releaseFailedClaim(ctx context.Context, q store.ClaimQuery) (do
 	for i, l := range leases {
 		writes.Go(func() {
 			end := &store.OwnershipEnd{UUID: l.Run, Epoch: l.Epoch, Status: store.Pending, WakeAt: now, Now: now}
-			errs[i] = w.e.writeWithRetry(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) { return &end.Outcome, j.WriteOwnershipEnd(ctx, end) })
+			errs[i] = w.e.writeWithRetry(ctx, writeOptions{}, nil, func(j journal.Writer) (*store.WriteOutcome, error) {
+				return &end.Outcome, j.WriteOwnershipEnd(ctx, end)
+			})
 		})
 	}
 	writes.Wait()

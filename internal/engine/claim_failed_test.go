@@ -22,7 +22,7 @@ func TestLeasesOfFailedClaimsEndWithoutACrash(t *testing.T) {
 	yesterday := now.Add(-24 * time.Hour)
 	q := claimedAt(now)
 	q.OutageFrom, q.OutageUntil = yesterday.Add(-time.Minute), yesterday
-	f.extendOutageOfQuery(&q)
+	f.extendOutageByFailedClaims(&q)
 	for end, want := range map[time.Time]bool{
 		first.LeaseUntil: true, second.LeaseUntil: true, current.LeaseUntil: false,
 		first.LeaseUntil.Add(-time.Millisecond): false, second.LeaseUntil.Add(time.Millisecond): false,
@@ -33,7 +33,7 @@ func TestLeasesOfFailedClaimsEndWithoutACrash(t *testing.T) {
 	}
 	f.remove(second, true)
 	q = claimedAt(now)
-	f.extendOutageOfQuery(&q)
+	f.extendOutageByFailedClaims(&q)
 	if q.LeaseEndedInOutage(second.LeaseUntil) {
 		t.Error("the runs of a claim were released, and the end of its lease is taken for an outage")
 	}

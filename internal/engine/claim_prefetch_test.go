@@ -25,7 +25,7 @@ type slate struct {
 
 func (*slate) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 
-func (s *slate) Renew(ctx context.Context, _ store.Heartbeat) (store.RenewResult, error) {
+func (s *slate) RenewLeases(ctx context.Context, _ store.Heartbeat) (store.RenewResult, error) {
 	if s.hangs {
 		<-ctx.Done()
 		return store.RenewResult{}, ctx.Err()
@@ -45,7 +45,7 @@ func (s *slate) Commit(_ context.Context, b *store.Batch) error {
 	return nil
 }
 
-func (*slate) Find(context.Context, []store.RunRef, store.PayloadSelection) ([]*store.Run, error) {
+func (*slate) GetRunsSelectingPayloads(context.Context, []store.RunRef, store.PayloadSelection) ([]*store.Run, error) {
 	return nil, store.ErrUnavailable // nobody tells who has cancelled a run
 }
 
@@ -74,7 +74,7 @@ func newCrew(t *testing.T) *crew {
 	e := New(c.slate, Config{
 		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, Grace: time.Second, Telemetry: tel,
 		Definitions: []*WorkflowDefinition{{Name: "w", CallFunction: func(s *Scope, _ []byte) ([]byte, *record.Failure) {
-			c.began <- s.Address()
+			c.began <- s.RunNameOrUUID()
 			select {
 			case <-c.free:
 			case <-s.Context().Done():

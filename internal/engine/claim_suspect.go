@@ -7,8 +7,8 @@ import "github.com/seed8ec063be/durable/internal/store"
 // worker executes one suspect at a time, so that the next death counts against that suspect only, and
 // innocent runs make progress. A suspect is cleared by its next checkpoint, or when it leaves memory.
 
-// claimableSuspects returns how many suspects may be claimed now: zero or one.
-func (w *worker) claimableSuspects() int {
+// maxClaimableSuspects returns how many suspects may be claimed now: zero or one.
+func (w *worker) maxClaimableSuspects() int {
 	if w.suspect.Load() != nil {
 		return 0
 	}

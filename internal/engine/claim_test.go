@@ -19,8 +19,8 @@ func (due) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 // QueueRows implements store.Store: no queue has settings.
 func (due) QueueRows(context.Context) ([]store.QueueRow, error) { return nil, nil }
 
-// RecordVersion implements store.Store: there is no other version.
-func (due) RecordVersion(context.Context, *store.WorkerVersionReport) (store.KnownVersions, error) {
+// RecordWorkerVersion implements store.Store: there is no other version.
+func (due) RecordWorkerVersion(context.Context, *store.WorkerVersionReport) (store.KnownVersions, error) {
 	return store.KnownVersions{}, nil
 }
 

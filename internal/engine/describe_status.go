@@ -31,8 +31,8 @@ func IsHeldForDrift(r *store.Run) bool {
 	return r.Status == store.Paused && r.Control&store.HeldForDrift != 0 && r.Control&store.PausedMask == 0
 }
 
-// describeContinuation returns what lets a run continue that is paused or held, as the end of a sentence. It is empty for other runs.
-func describeContinuation(r *store.Run) string {
+// describeHowToContinue returns what lets a run continue that is paused or held, as the end of a sentence. It is empty for other runs.
+func describeHowToContinue(r *store.Run) string {
 	switch {
 	case IsHeldForDrift(r):
 		return " until a worker whose code fits its history executes it"

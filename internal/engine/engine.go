@@ -40,9 +40,9 @@
 //   - call: durable calls, one file for each kind, and the attempts of steps with their
 //     slots and permits.
 //   - park: when a run that waits leaves memory.
-//   - queue, admission: runs in queues with settings: how they are started, and which of them get a place.
-//   - start_fold: starts that fold with others of their key.
-//   - probe: what package durabletest observes and controls.
+//   - queue_admission and start_in_queue: how runs in queues with settings are started, and which of them get a place.
+//   - start_with_start_key and start_keys_due: starts with the options Singleton, Debounce and Throttle.
+//   - test_probe: what package durabletest observes and controls.
 //
 // What an operator changes (limits, queues, runs) is in files of engine, and what a worker does about it in files of worker.
 package engine
@@ -104,10 +104,10 @@ type WorkflowDefinition struct {
 	// false if the run ends. If RunRetryDelay is nil, the run ends at its first failure.
 	RunRetryDelay func(failures int32) (time.Duration, bool)
 	Retired       map[string]bool // recorded calls that the code does not make any more
-	// UserFunction is the function that the user defined; see Scope.isOwnGoroutine. UserFunction is nil if it is unknown.
+	// UserFunction is the function that the user defined; see Scope.isOnOwnGoroutine. UserFunction is nil if it is unknown.
 	UserFunction any
 	// FirstRecord is nil if the workflow has none.
-	FirstRecord *FirstRecord
+	FirstRecord *FirstCheckpoint
 	// UsedNames is how many names a run uses if that is known before the run is executed, else zero.
 	UsedNames int
 	// CallFunction executes the workflow and returns either its output or its failure. The engine ignores both once
@@ -126,10 +126,10 @@ type Engine struct {
 	clock            clock.Clock
 	telemetry        *telemetry.Telemetry
 	workflows        map[string]*WorkflowDefinition
-	claims           *claimGroup        // of the workers
+	claims           *workerClaimGroup  // of the workers
 	claimFilter      *store.ClaimFilter // the workflows of defs in the queues of cfg
 	resultWaiters    *results.Waiters
-	signalTimes      increasingTimes
+	signalTimes      increasingTimeGenerator
 	tokenKey         atomic.Pointer[[]byte] // nil: not read yet
 	probe            TestProbe              // set by a test, else nil
 	rawStore         store.Store            // the store itself, without the wrappers of a probe and a codec
@@ -141,10 +141,10 @@ type Engine struct {
 	queueRows        queueRowCache
 	queueDepths      queueDepths
 	pinnedWorkflows  store.PinnedWorkflows // the pinned workflows of defs
-	folds            foldLocks
-	markerPool       sync.Pool // of startedMarker, whose timers are stopped
+	startKeyLocks    startKeyLocks
+	markerPool       sync.Pool // of delayedStartedMarker, whose timers are stopped
 
-	noOlderWorkerAt atomic.Pointer[time.Time] // when no worker that ignores generations lived last; nil: not known; see holdForOlderWorkers
+	noOlderWorkerAt atomic.Pointer[time.Time] // when no worker that ignores generations lived last; nil: not known; see holdIfOlderWorkersLive
 
 	mu            sync.Mutex
 	lifetime      *workerLifetime // nil while there is no worker
@@ -169,7 +169,7 @@ func New(s store.Store, cfg Config) *Engine {
 		s, e.codecStore = coded.New(s, cfg.Codec), coded.New(e.rawStore, cfg.Codec)
 		e.store = s
 	}
-	e.journal, e.claims = e.openJournal(), e.openClaimGroup()
+	e.journal, e.claims = e.findOrCreateJournal(), e.findOrCreateClaimGroup()
 	e.resultWaiters = results.New(s, e, e.telemetry.Log)
 	return e
 }
@@ -206,12 +206,12 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]StartRes
 	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return nil, err
 	}
-	return e.startUnlessNameTaken(ctx, userCaller, requests)
+	return e.checkNamesAndStart(ctx, userCaller, requests)
 }
 
-// startUnlessNameTaken starts the runs, except for requests whose name is the UUID of another run. Those get
+// checkNamesAndStart starts the runs, except for requests whose name is the UUID of another run. Those get
 // an error in their result.
-func (e *Engine) startUnlessNameTaken(ctx context.Context, by writeCaller, requests []StartRequest) ([]StartResult, error) {
+func (e *Engine) checkNamesAndStart(ctx context.Context, by writeOptions, requests []StartRequest) ([]StartResult, error) {
 	wrong, err := e.CheckNamesAgainstUUIDs(ctx, requests)
 	if err != nil {
 		return nil, err
@@ -219,11 +219,11 @@ func (e *Engine) startUnlessNameTaken(ctx context.Context, by writeCaller, reque
 	if len(wrong) == 0 {
 		return e.createRuns(ctx, by, requests)
 	}
-	return e.startValid(ctx, by, requests, wrong)
+	return e.startValidRequests(ctx, by, requests, wrong)
 }
 
-// startValid starts the runs of the requests that have no error in wrong.
-func (e *Engine) startValid(ctx context.Context, by writeCaller, requests []StartRequest, wrong map[int]error) ([]StartResult, error) {
+// startValidRequests starts the runs of the requests that have no error in wrong.
+func (e *Engine) startValidRequests(ctx context.Context, by writeOptions, requests []StartRequest, wrong map[int]error) ([]StartResult, error) {
 	startResults := make([]StartResult, len(requests))
 	var fit []StartRequest
 	var places []int
@@ -243,8 +243,8 @@ func (e *Engine) startValid(ctx context.Context, by writeCaller, requests []Star
 }
 
 // createRuns writes the runs of the requests, and executes at once those for which the worker of this process has slots.
-func (e *Engine) createRuns(ctx context.Context, by writeCaller, requests []StartRequest) ([]StartResult, error) {
-	if err := e.CheckQueues(ctx, requests); err != nil {
+func (e *Engine) createRuns(ctx context.Context, by writeOptions, requests []StartRequest) ([]StartResult, error) {
+	if err := e.PlaceStartsInQueues(ctx, requests); err != nil {
 		return nil, err
 	}
 	w, free := e.reserveSlots(requests)
@@ -261,12 +261,12 @@ func (e *Engine) createRuns(ctx context.Context, by writeCaller, requests []Star
 			rows.local = append(rows.local, s)
 		}
 	}
-	rows.addFirstRecord(e)
+	rows.addFirstCheckpoint(e)
 	outcome := store.Written // a conflict of names is reported as an error of one result
 	err := e.writeWithRetry(ctx, by, func() {
 		free.Release() // other starts need not wait for these slots
-		rows.leaveToClaims()
-	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, rows.write(ctx, j) })
+		rows.makeRunsClaimable()
+	}, func(j journal.Writer) (*store.WriteOutcome, error) { return &outcome, rows.write(ctx, j) })
 	if err != nil {
 		free.Release()
 		w.addUncertainStart(rows.local, err)
@@ -282,12 +282,12 @@ func (e *Engine) createRuns(ctx context.Context, by writeCaller, requests []Star
 	if len(rows.local) < len(starts) {
 		w.wakeLoops()
 	}
-	return e.FinishStarts(ctx, starts, &spans), nil
+	return e.FinishCommittedStarts(ctx, starts, &spans), nil
 }
 
 // PrepareStarts returns the rows to insert for the requests. The runs become claimable now, after their delay, or when an
 // admission has admitted them. The caller has called Enqueue with the requests before. The caller passes the spans to
-// FinishStarts, or ends them.
+// FinishCommittedStarts, or ends them.
 func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]*store.StartWrite, StartSpans) {
 	var spans StartSpans
 	now := e.clock.Now()
@@ -313,11 +313,13 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 	return starts, spans
 }
 
-// EnsureClock reads the database's clock if it is not known yet. Call EnsureClock before PrepareStarts.
-func (e *Engine) EnsureClock(ctx context.Context) error { return e.clock.EnsureReading(ctx, e.store) }
+// EnsureDatabaseClockRead reads the database's clock if it is not known yet. Call EnsureDatabaseClockRead before PrepareStarts.
+func (e *Engine) EnsureDatabaseClockRead(ctx context.Context) error {
+	return e.clock.EnsureReading(ctx, e.store)
+}
 
-// FinishStarts returns the results of the committed starts, and ends their spans.
-func (e *Engine) FinishStarts(ctx context.Context, starts []*store.StartWrite, spans *StartSpans) []StartResult {
+// FinishCommittedStarts returns the results of the committed starts, and ends their spans.
+func (e *Engine) FinishCommittedStarts(ctx context.Context, starts []*store.StartWrite, spans *StartSpans) []StartResult {
 	startResults := make([]StartResult, len(starts))
 	for i, s := range starts {
 		if s.Outcome == store.Written {

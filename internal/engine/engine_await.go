@@ -21,7 +21,7 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	defer e.awaitCallerCount.Add(-1)
 	defer lendSlotsDuringWait(ctx)()
 	if e.probe != nil {
-		return e.awaitProbed(ctx, id)
+		return e.awaitAndListCaller(ctx, id)
 	}
 	return e.awaitRun(ctx, id, true)
 }

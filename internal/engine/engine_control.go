@@ -66,7 +66,7 @@ func (e *Engine) Control(ctx context.Context, o *store.ControlRequest) error {
 
 // controlRuns does the same as Control for the given caller, but does not check that the call is made outside a transaction. It
 // retries for Config.Patience.
-func (e *Engine) controlRuns(ctx context.Context, by writeCaller, o *store.ControlRequest) error {
+func (e *Engine) controlRuns(ctx context.Context, by writeOptions, o *store.ControlRequest) error {
 	o.Now = e.clock.Now()
 	switch {
 	case o.Error != nil:
@@ -75,7 +75,7 @@ func (e *Engine) controlRuns(ctx context.Context, by writeCaller, o *store.Contr
 	case o.Verb == store.VerbTerminate:
 		o.Error = record.Terminated(o.Reason, o.Actor).Encode()
 	}
-	if err := e.commitAlone(ctx, by, func() error { return e.store.Control(ctx, o) }); err != nil {
+	if err := e.commitInSeparateTx(ctx, by, func() error { return e.store.ControlRuns(ctx, o) }); err != nil {
 		return err
 	}
 	if o.DryRun {

@@ -27,8 +27,8 @@ const (
 	placeNotGivenBack = "a worker has not yet taken back its place in its queue: try again"
 )
 
-// TreeResult is the result of the deletion of one tree.
-type TreeResult struct {
+// DeleteTreeResult is the result of the deletion of one tree.
+type DeleteTreeResult struct {
 	Run     *store.Run
 	Deleted int   // the number of runs that were deleted, or, with DryRun, that would be
 	Err     error // why the tree was not deleted
@@ -52,8 +52,8 @@ func (e *Engine) Delete(ctx context.Context, ref string, q DeleteRequest) (int, 
 }
 
 // DeleteTrees deletes the trees of the given runs in one transaction, except those whose state does not allow it.
-func (e *Engine) DeleteTrees(ctx context.Context, rows []*store.Run, q DeleteRequest) ([]TreeResult, error) {
-	results := make([]TreeResult, len(rows))
+func (e *Engine) DeleteTrees(ctx context.Context, rows []*store.Run, q DeleteRequest) ([]DeleteTreeResult, error) {
+	results := make([]DeleteTreeResult, len(rows))
 	todo := make([]int, len(rows))
 	for i, row := range rows {
 		results[i].Run, todo[i] = row, i
@@ -87,7 +87,7 @@ type treeDeleter struct {
 }
 
 // tryDelete deletes the trees of the results with the given positions, and returns the positions of those to be tried again.
-func (d *treeDeleter) tryDelete(ctx context.Context, results []TreeResult, todo []int) (again []int, err error) {
+func (d *treeDeleter) tryDelete(ctx context.Context, results []DeleteTreeResult, todo []int) (again []int, err error) {
 	now, err := d.e.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (d *treeDeleter) tryDelete(ctx context.Context, results []TreeResult, todo 
 		if err != nil {
 			return nil, err
 		}
-		t := store.DeleteTreeRequest{Root: r.Run.UUID, Name: r.Run.Address(), EndedBeforeCall: make(map[uuid.UUID]store.Epoch, len(nodes))}
+		t := store.DeleteTreeRequest{Root: r.Run.UUID, Name: r.Run.NameOrUUID(), EndedBeforeCall: make(map[uuid.UUID]store.Epoch, len(nodes))}
 		for _, n := range nodes {
 			if n.UUID == t.Root {
 				t.Epoch = n.Epoch
@@ -130,7 +130,7 @@ func (d *treeDeleter) tryDelete(ctx context.Context, results []TreeResult, todo 
 	if len(planned) == 0 {
 		return again, nil
 	}
-	if err := d.e.commitAlone(ctx, userCaller, func() error { return d.e.store.DeleteTrees(ctx, op) }); err != nil {
+	if err := d.e.commitInSeparateTx(ctx, userCaller, func() error { return d.e.store.DeleteTrees(ctx, op) }); err != nil {
 		return nil, err
 	}
 	for at, i := range planned {
@@ -149,7 +149,7 @@ func (d *treeDeleter) tryDelete(ctx context.Context, results []TreeResult, todo 
 }
 
 // recordRefusal sets the error of a tree that was not deleted, or reports that the deletion is to be tried again.
-func (d *treeDeleter) recordRefusal(r *TreeResult, t *store.DeleteTreeRequest) (again bool) {
+func (d *treeDeleter) recordRefusal(r *DeleteTreeResult, t *store.DeleteTreeRequest) (again bool) {
 	n := &t.Blocker
 	refused := &StateError{Ref: t.Name, Verb: deleteVerb, Status: n.Status}
 	switch {
@@ -177,11 +177,11 @@ func (d *treeDeleter) checkParentGone(ctx context.Context, row *store.Run) error
 		return nil
 	}
 	refused := func(of string) error {
-		return &StateError{Ref: row.Address(), Verb: deleteVerb, Status: row.Status, Detail: row.Status.String() + ", and a child of " + of}
+		return &StateError{Ref: row.NameOrUUID(), Verb: deleteVerb, Status: row.Status, Detail: row.Status.String() + ", and a child of " + of}
 	}
 	parent, err := d.e.getRun(ctx, row.Parent.UUID.String(), store.NoPayloads)
 	if err == nil {
-		return refused(fmt.Sprintf("run %q: delete the root of the tree", parent.Address()))
+		return refused(fmt.Sprintf("run %q: delete the root of the tree", parent.NameOrUUID()))
 	}
 	if !errors.Is(err, ErrNotFound) {
 		return err
@@ -198,9 +198,9 @@ func (d *treeDeleter) checkParentGone(ctx context.Context, row *store.Run) error
 	return nil // the parent was deleted
 }
 
-// errorUnlessDeleted returns an error of a call that had found the run ref, or ErrNotFound if the run was deleted since, so that
+// notFoundErrorIfDeleted returns an error of a call that had found the run ref, or ErrNotFound if the run was deleted since, so that
 // what the call read of it was incomplete.
-func (e *Engine) errorUnlessDeleted(ctx context.Context, ref string, err error) error {
+func (e *Engine) notFoundErrorIfDeleted(ctx context.Context, ref string, err error) error {
 	if _, gone := e.getRun(ctx, ref, store.NoPayloads); errors.Is(gone, ErrNotFound) {
 		return gone
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// storedValues returns the values by the stored names of their calls.
-func (q *RepairRequest) storedValues() map[string][]byte {
+// valuesByStoredName returns the values by the stored names of their calls.
+func (q *RepairRequest) valuesByStoredName() map[string][]byte {
 	values := make(map[string][]byte, len(q.Values))
 	for name, value := range q.Values {
 		values[naming.ParseDisplay(name)] = value
@@ -24,7 +24,7 @@ func (q *RepairRequest) storedValues() map[string][]byte {
 // Fork starts a root run that begins with a copy of the history of the run ref. The other run does not change, and may be
 // live. What is copied are outcomes, which do not change either, so the copy needs no lock.
 func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*PlannedRunRepair, error) {
-	if err := e.checkNoWorkersBefore(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
+	if err := e.checkNoWorkersBelowSchema(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
 		return nil, err
 	}
 	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
@@ -36,7 +36,7 @@ func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*Planne
 	}
 	made, err := e.fork(ctx, row, &q)
 	if err != nil {
-		return nil, e.errorUnlessDeleted(ctx, ref, fmt.Errorf("%s run %q: %w", ForkVerb, ref, err))
+		return nil, e.notFoundErrorIfDeleted(ctx, ref, fmt.Errorf("%s run %q: %w", ForkVerb, ref, err))
 	}
 	return made, nil
 }
@@ -46,16 +46,16 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 	if err != nil {
 		return nil, err
 	}
-	start, err := e.forkRequest(ctx, row, q)
+	start, err := e.newForkStartRequest(ctx, row, q)
 	if err != nil {
 		return nil, err
 	}
 	subject, r := &repair.RunToRepair{Run: row, History: history}, &repair.Request{From: naming.ParseDisplay(q.From), FromEnd: q.FromEnd, Now: e.clock.Now()}
-	steps, detail, err := repair.CopyHistory(subject, r, q.storedValues())
+	steps, detail, err := repair.CopyHistory(subject, r, q.valuesByStoredName())
 	if err != nil || q.DryRun {
 		return &PlannedRunRepair{Run: &store.Run{Name: q.NewID}, Generation: 1, Detail: detail}, err
 	}
-	if err := copyProblem(row, steps); err != nil {
+	if err := checkCopyDecodable(row, steps); err != nil {
 		return nil, err
 	}
 	starts, spans := e.PrepareStarts(ctx, start)
@@ -65,7 +65,7 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 		steps[i].Run, steps[i].Epoch = run.UUID, run.Epoch
 	}
 	f := &store.Fork{Start: s, Steps: steps, Source: row.UUID, Actor: q.Actor, Reason: q.Reason}
-	err = e.commitAlone(ctx, userCaller, func() error { return e.store.Fork(ctx, f) })
+	err = e.commitInSeparateTx(ctx, userCaller, func() error { return e.store.ForkRun(ctx, f) })
 	if err == nil && s.Outcome != store.Written {
 		err = fmt.Errorf("%w: run %q exists already: use another ID", ErrIDConflict, run.Name)
 	}
@@ -83,22 +83,22 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 	return &PlannedRunRepair{Run: run, Generation: 1, Detail: detail}, nil
 }
 
-// copyProblem returns why a payload of the copy cannot be decoded, or nil. It would be encoded anew for the other run.
-func copyProblem(row *store.Run, steps []store.Step) error {
+// checkCopyDecodable returns why a payload of the copy cannot be decoded, or nil. It would be encoded anew for the other run.
+func checkCopyDecodable(row *store.Run, steps []store.Step) error {
 	if err := payload.Problem(row.Input); err != nil {
 		return fmt.Errorf("the input: %w", err)
 	}
 	for i := range steps {
-		if err := cmp.Or(decodeProblem(&steps[i]), payload.Problem(steps[i].Failures)); err != nil {
+		if err := cmp.Or(checkDecodable(&steps[i]), payload.Problem(steps[i].Failures)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// forkRequest returns the request to start the run that a fork makes. It has the queue, priority, timeout and tags of the
+// newForkStartRequest returns the request to start the run that a fork makes. It has the queue, priority, timeout and tags of the
 // forked run.
-func (e *Engine) forkRequest(ctx context.Context, row *store.Run, q *RepairRequest) ([]StartRequest, error) {
+func (e *Engine) newForkStartRequest(ctx context.Context, row *store.Run, q *RepairRequest) ([]StartRequest, error) {
 	details, err := e.store.RunProgress(ctx, row.UUID, e.clock.Now())
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (e *Engine) forkRequest(ctx context.Context, row *store.Run, q *RepairReque
 		err = wrong[0]
 	}
 	if err == nil {
-		err = e.CheckQueues(ctx, all)
+		err = e.PlaceStartsInQueues(ctx, all)
 	}
 	return all, err
 }

@@ -21,10 +21,10 @@ func (e *Engine) SignalInTx(signal *store.SignalWrite, insert func(*store.Signal
 	return e.codecStore.CommitSignalWith(signal, insert)
 }
 
-// foldInTx does the same for a start that folds.
-func (e *Engine) foldInTx(c *store.FoldChangeRequest, insert func(*store.FoldChangeRequest) error) error {
+// changeStartKeyInTx does the same for a start with a start key.
+func (e *Engine) changeStartKeyInTx(c *store.StartKeyChangeRequest, insert func(*store.StartKeyChangeRequest) error) error {
 	if e.codecStore == nil {
 		return insert(c)
 	}
-	return e.codecStore.ChangeFoldWith(c, insert)
+	return e.codecStore.ChangeStartKeyWith(c, insert)
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// journalKey identifies the journals that engines of one store may share.
-type journalKey struct {
+// sharedJournalKey identifies the journals that engines of one store may share.
+type sharedJournalKey struct {
 	store         store.Store // as New was given it, because a wrapper may commit in its own way
 	patience      time.Duration
 	meterProvider metric.MeterProvider // which count its flushes
 }
 
-// openJournal returns the journal for the engine's store. Engines of this process that use the same store share one: a write costs
+// findOrCreateJournal returns the journal for the engine's store. Engines of this process that use the same store share one: a write costs
 // the less, the more writes share its transaction. Engines with a codec or a probe have a journal of their own, because they commit
 // in ways of their own.
-func (e *Engine) openJournal() *journal.Journal {
+func (e *Engine) findOrCreateJournal() *journal.Journal {
 	create := func() any {
 		t := e.telemetry
 		j := journal.New(e.store.Commit, func(f journal.FlushStats) { t.RecordFlush(f.Rows, f.Bytes, f.Duration) }, e.cfg.Patience)
@@ -29,15 +29,15 @@ func (e *Engine) openJournal() *journal.Journal {
 		}
 		return j
 	}
-	sharer, meters := e.sharer(), e.telemetry.MeterProvider()
+	sharer, meters := e.storeIfShared(), e.telemetry.MeterProvider()
 	if sharer == nil || !reflect.TypeOf(meters).Comparable() {
 		return create().(*journal.Journal)
 	}
-	return sharer.SharedValue(journalKey{e.store, e.cfg.Patience, meters}, create).(*journal.Journal)
+	return sharer.SharedValue(sharedJournalKey{e.store, e.cfg.Patience, meters}, create).(*journal.Journal)
 }
 
-// sharer returns the store if the engine shares its journal and its claims with other engines, or nil.
-func (e *Engine) sharer() store.ValueSharer {
+// storeIfShared returns the store if the engine shares its journal and its claims with other engines, or nil.
+func (e *Engine) storeIfShared() store.ValueSharer {
 	if sharer, shares := e.store.(store.ValueSharer); shares && e.codecStore == nil && e.probe == nil && reflect.TypeOf(e.store).Comparable() {
 		return sharer
 	}

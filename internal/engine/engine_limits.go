@@ -17,23 +17,23 @@ func (e *Engine) SetLimit(ctx context.Context, c store.LimitChangeRequest) error
 		c.Now, err = e.Now(ctx)
 	}
 	if err == nil {
-		err = e.commitAlone(ctx, userCaller, func() error { return e.store.ChangeLimit(ctx, c) })
+		err = e.commitInSeparateTx(ctx, userCaller, func() error { return e.store.ChangeLimit(ctx, c) })
 	}
 	if err != nil {
 		return fmt.Errorf("set limit %q: %w", c.Name, err)
 	}
-	e.reportOperatorChange(telemetry.KeyLimit, c.Name, c.LastChange())
+	e.reportOperatorChange(telemetry.KeyLimit, c.Name, c.OperatorChange())
 	return nil
 }
 
 // DeleteLimit removes the row of a limit. It returns ErrNotFound if there is none.
-func (e *Engine) DeleteLimit(ctx context.Context, c store.OperatorRequest) error {
+func (e *Engine) DeleteLimit(ctx context.Context, c store.DeleteOrResetRequest) error {
 	return e.changeLimit(ctx, &c, store.OperatorDelete, func() (bool, error) { return e.store.DeleteLimit(ctx, c) })
 }
 
 // ResetLimit removes the bounds of an operator. It returns ErrNotFound if there is no such limit, and ErrNotDeclared.
-func (e *Engine) ResetLimit(ctx context.Context, c store.OperatorRequest) error {
-	err := e.changeLimit(ctx, &c, store.OperatorReset, func() (bool, error) { return e.store.ResetLimit(ctx, c) })
+func (e *Engine) ResetLimit(ctx context.Context, c store.DeleteOrResetRequest) error {
+	err := e.changeLimit(ctx, &c, store.OperatorReset, func() (bool, error) { return e.store.ResetLimitSettings(ctx, c) })
 	if !errors.Is(err, ErrNotFound) {
 		return err
 	}
@@ -48,14 +48,14 @@ func (e *Engine) ResetLimit(ctx context.Context, c store.OperatorRequest) error 
 }
 
 // changeLimit sets the time of the call, and makes a change that reports whether there is such a limit.
-func (e *Engine) changeLimit(ctx context.Context, c *store.OperatorRequest, verb store.OperatorVerb, change func() (bool, error)) error {
+func (e *Engine) changeLimit(ctx context.Context, c *store.DeleteOrResetRequest, verb store.OperatorVerb, change func() (bool, error)) error {
 	err := e.checkNoOlderWorkers(ctx, "limits")
 	if err == nil {
 		c.Now, err = e.Now(ctx)
 	}
 	found := false
 	if err == nil {
-		err = e.commitAlone(ctx, userCaller, func() error {
+		err = e.commitInSeparateTx(ctx, userCaller, func() error {
 			did, err := change()
 			found = found || did
 			return err
@@ -67,7 +67,7 @@ func (e *Engine) changeLimit(ctx context.Context, c *store.OperatorRequest, verb
 	if !found {
 		return fmt.Errorf("%w: limit %q", ErrNotFound, c.Name)
 	}
-	e.reportOperatorChange(telemetry.KeyLimit, c.Name, c.RecordedChange(verb))
+	e.reportOperatorChange(telemetry.KeyLimit, c.Name, c.OperatorChange(verb))
 	return nil
 }
 

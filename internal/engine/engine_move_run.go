@@ -25,11 +25,11 @@ func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.MoveRun
 	}
 	m.Run = row.UUID
 	if m.Queue != "" && m.Queue != row.Queue {
-		if m.NeedsPlace, err = e.queueNeedsPlace(ctx, m.Queue, began, !row.Parent.Valid); err != nil {
+		if m.NeedsPlace, err = e.checkQueueAcceptsMove(ctx, m.Queue, began, !row.Parent.Valid); err != nil {
 			return fmt.Errorf("%s run %q: %w", verb, ref, err)
 		}
 	}
-	err = e.commitAlone(ctx, userCaller, func() error { return e.store.MoveRun(ctx, m) })
+	err = e.commitInSeparateTx(ctx, userCaller, func() error { return e.store.MoveRun(ctx, m) })
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s run %q: %w", verb, ref, err)
@@ -45,9 +45,9 @@ func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.MoveRun
 	return nil
 }
 
-// queueNeedsPlace reports whether the queue has a row, as of the given time or later. It returns ErrQueueFull or
+// checkQueueAcceptsMove reports whether the queue has a row, as of the given time or later. It returns ErrQueueFull or
 // ErrQueueClosed if the queue refuses a further root run.
-func (e *Engine) queueNeedsPlace(ctx context.Context, queue string, at time.Time, root bool) (needsPlace bool, err error) {
+func (e *Engine) checkQueueAcceptsMove(ctx context.Context, queue string, at time.Time, root bool) (needsPlace bool, err error) {
 	rows := e.queueRows.rowsReadSince(ctx, at)
 	if rows.readFailed {
 		return false, fmt.Errorf("%w: the settings of queue %q cannot be read", store.ErrUnavailable, queue)
@@ -57,7 +57,7 @@ func (e *Engine) queueNeedsPlace(ctx context.Context, queue string, at time.Time
 		return false, nil
 	}
 	if root {
-		err = e.queueRefusal(ctx, row, 1)
+		err = e.checkQueueAcceptsStarts(ctx, row, 1)
 	}
 	return true, err
 }

@@ -28,18 +28,18 @@ func (e *OlderWorkerError) Unwrap() error { return store.ErrSchema }
 // worker that is stopped for longer than its lease counts as dead. If it continues, nothing can prevent that it
 // claims runs without regard to them.
 func (e *Engine) checkNoOlderWorkers(ctx context.Context, ignored string) error {
-	return e.checkNoWorkersBefore(ctx, ignored, store.FirstSchemaWithQueues)
+	return e.checkNoWorkersBelowSchema(ctx, ignored, store.FirstSchemaWithQueues)
 }
 
-// checkNoWorkersBefore is checkNoOlderWorkers for what workers ignore whose code is from before the version of the schema.
-func (e *Engine) checkNoWorkersBefore(ctx context.Context, ignored string, version int16) error {
+// checkNoWorkersBelowSchema is checkNoOlderWorkers for what workers ignore whose code is from before the version of the schema.
+func (e *Engine) checkNoWorkersBelowSchema(ctx context.Context, ignored string, version int16) error {
 	if err := e.CheckOutsideTx(ctx, "a change of "+ignored); err != nil {
 		return err
 	}
 	return e.findOlderWorker(ctx, userCaller, ignored, version)
 }
 
-func (e *Engine) findOlderWorker(ctx context.Context, by writeCaller, ignored string, version int16) error {
+func (e *Engine) findOlderWorker(ctx context.Context, by writeOptions, ignored string, version int16) error {
 	var live []store.Worker
 	err := e.retryUntilPatienceEnds(ctx, by, func() (err error) {
 		live, err = e.liveWorkers(ctx)
@@ -57,14 +57,14 @@ func (e *Engine) findOlderWorker(ctx context.Context, by writeCaller, ignored st
 // generations by themselves.
 const olderWorkersPoll = time.Second
 
-// holdForOlderWorkers holds the run, which is about to begin its next generation by itself, while a worker lives that ignores generations:
+// holdIfOlderWorkersLive holds the run, which is about to begin its next generation by itself, while a worker lives that ignores generations:
 // if that worker claimed the run, it would use idempotency keys of the generation before. It reports whether the run has left.
-func (r *run) holdForOlderWorkers(what string) bool {
+func (r *run) holdIfOlderWorkersLive(what string) bool {
 	if at := r.e.noOlderWorkerAt.Load(); at != nil && time.Since(*at) < olderWorkersPoll {
 		return false
 	}
 	now := time.Now()
-	err := r.e.findOlderWorker(r.writeCtx, callerUntil(r.ownedCtx.Done()), featureRepairs, store.FirstSchemaWithRepairs)
+	err := r.e.findOlderWorker(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), featureRepairs, store.FirstSchemaWithRepairs)
 	var older *OlderWorkerError
 	switch {
 	case errors.As(err, &older):

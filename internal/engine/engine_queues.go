@@ -26,13 +26,13 @@ func (e *Engine) SetQueue(ctx context.Context, c store.QueueChangeRequest) error
 	if err != nil {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
-	err = e.commitAlone(ctx, userCaller, func() error { return e.store.ChangeQueue(ctx, c) })
+	err = e.commitInSeparateTx(ctx, userCaller, func() error { return e.store.ChangeQueue(ctx, c) })
 	e.queueRows.invalidate()
 	if err != nil {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
 	e.worker().wakeLoops()
-	e.reportOperatorChange(telemetry.KeyQueue, c.Name, c.LastChange())
+	e.reportOperatorChange(telemetry.KeyQueue, c.Name, c.OperatorChange())
 	return nil
 }
 
@@ -48,30 +48,30 @@ func (e *Engine) PauseQueue(ctx context.Context, p store.QueuePauseRequest) erro
 		return err
 	}
 	p.Now = now
-	return e.changeQueue(ctx, p.Name, p.LastChange(), func() (bool, error) { return e.store.PauseQueue(ctx, p) })
+	return e.changeQueue(ctx, p.Name, p.OperatorChange(), func() (bool, error) { return e.store.PauseQueue(ctx, p) })
 }
 
 // DeleteQueue marks a queue as deleted. It returns ErrNotFound if there is none.
-func (e *Engine) DeleteQueue(ctx context.Context, c store.OperatorRequest) (err error) {
+func (e *Engine) DeleteQueue(ctx context.Context, c store.DeleteOrResetRequest) (err error) {
 	if c.Now, err = e.Now(ctx); err != nil {
 		return err
 	}
-	return e.changeQueue(ctx, c.Name, c.RecordedChange(store.OperatorDelete), func() (bool, error) { return e.store.DeleteQueue(ctx, c) })
+	return e.changeQueue(ctx, c.Name, c.OperatorChange(store.OperatorDelete), func() (bool, error) { return e.store.DeleteQueue(ctx, c) })
 }
 
-// ErrNotDeclared is returned by ResetQueue and ResetLimit if no code declares the queue or the limit.
+// ErrNotDeclared is returned by ResetQueueSettings and ResetLimitSettings if no code declares the queue or the limit.
 var ErrNotDeclared = errors.New("no code declares it")
 
 // ResetQueue removes the settings that an operator has given the queue, so that the declared ones apply again. It returns ErrNotFound if there is no such queue, and ErrNotDeclared if no code
 // declares it.
-func (e *Engine) ResetQueue(ctx context.Context, c store.OperatorRequest) (err error) {
+func (e *Engine) ResetQueue(ctx context.Context, c store.DeleteOrResetRequest) (err error) {
 	if err := e.checkNoOlderWorkers(ctx, "queues"); err != nil {
 		return fmt.Errorf("reset queue %q: %w", c.Name, err)
 	}
 	if c.Now, err = e.Now(ctx); err != nil {
 		return err
 	}
-	err = e.changeQueue(ctx, c.Name, c.RecordedChange(store.OperatorReset), func() (bool, error) { return e.store.ResetQueue(ctx, c) })
+	err = e.changeQueue(ctx, c.Name, c.OperatorChange(store.OperatorReset), func() (bool, error) { return e.store.ResetQueueSettings(ctx, c) })
 	if !errors.Is(err, ErrNotFound) {
 		return err
 	}
@@ -83,7 +83,7 @@ func (e *Engine) ResetQueue(ctx context.Context, c store.OperatorRequest) (err e
 
 func (e *Engine) changeQueue(ctx context.Context, name string, c store.OperatorChange, change func() (bool, error)) error {
 	found, verb := false, c.Verb
-	err := e.commitAlone(ctx, userCaller, func() error {
+	err := e.commitInSeparateTx(ctx, userCaller, func() error {
 		did, err := change()
 		found = found || did
 		return err
@@ -142,7 +142,7 @@ func (w *worker) declareAllQueues(ctx context.Context) error {
 		return err
 	}
 	for _, d := range w.e.cfg.DeclaredQueues {
-		err := w.e.store.ChangeQueue(ctx, store.QueueChangeRequest{Name: d.Name, Settings: d.Settings, Now: w.e.clock.Now(), Declare: true, Version: w.e.orderedVersion()})
+		err := w.e.store.ChangeQueue(ctx, store.QueueChangeRequest{Name: d.Name, Settings: d.Settings, Now: w.e.clock.Now(), Declare: true, Version: w.e.programVersionIfOrdered()})
 		if err != nil {
 			return fmt.Errorf("declare queue %q: %w", d.Name, err)
 		}

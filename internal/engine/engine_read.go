@@ -33,7 +33,7 @@ func (e *Engine) getRun(ctx context.Context, ref string, with store.PayloadSelec
 	if err := CheckRunID(ref); err != nil {
 		return nil, err
 	}
-	found, err := e.store.Find(ctx, []store.RunRef{{UUIDOrName: ref}}, with)
+	found, err := e.store.GetRunsSelectingPayloads(ctx, []store.RunRef{{UUIDOrName: ref}}, with)
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", ref, err)
 	}

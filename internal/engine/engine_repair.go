@@ -64,7 +64,7 @@ const (
 // runs, parents first. It returns a *StateError for a run whose state does not allow it, and an error of package repair for a
 // request that does not fit the history of the run.
 func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]PlannedRunRepair, error) {
-	if err := e.checkNoWorkersBefore(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
+	if err := e.checkNoWorkersBelowSchema(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
 		return nil, err
 	}
 	p := &repairPlanner{e: e, ref: ref, request: q}
@@ -84,7 +84,7 @@ func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]Pla
 		}
 		if err != nil {
 			p.resumePausedRun(ctx)
-			return nil, e.errorUnlessDeleted(ctx, ref, err)
+			return nil, e.notFoundErrorIfDeleted(ctx, ref, err)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := p.checkState(row); err != nil {
+	if err := p.checkStateAllowsRepair(row); err != nil {
 		return false, err
 	}
 	if p.storeRequest.Now, err = p.e.Now(ctx); err != nil {
@@ -131,7 +131,7 @@ func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	case row.Parent.Valid:
-		if err := p.guardPausedParent(ctx, row); err != nil {
+		if err := p.requireAndGuardPausedParent(ctx, row); err != nil {
 			return false, err
 		}
 		q.HasPausedAncestor = true
@@ -139,18 +139,18 @@ func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 	if done, err := p.fenceAndAddRun(ctx, row, &q); err != nil || !done || p.request.DryRun {
 		return done, err
 	}
-	p.setCancel()
+	p.cancelSupersededChildren()
 	if row.Control&store.PausedForRepair != 0 {
 		p.storeRequest.Resume = &store.ControlRequest{Verb: store.VerbResume, Runs: append(p.childrenToResume, row.UUID), Now: p.storeRequest.Now, ForRepair: true}
 	}
-	if err := p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.Repair(ctx, &p.storeRequest) }); err != nil {
+	if err := p.e.commitInSeparateTx(ctx, userCaller, func() error { return p.e.store.ApplyRepair(ctx, &p.storeRequest) }); err != nil {
 		return false, p.wrapError(row, err)
 	}
 	return p.storeRequest.Outcome == store.Written, nil
 }
 
-// setCancel cancels the children that belong to the superseded generations only.
-func (p *repairPlanner) setCancel() {
+// cancelSupersededChildren cancels the children that belong to the superseded generations only.
+func (p *repairPlanner) cancelSupersededChildren() {
 	if len(p.childrenToCancel) > 0 {
 		p.storeRequest.Cancel = &store.ControlRequest{
 			Verb: store.VerbCancel, Runs: p.childrenToCancel, Now: p.storeRequest.Now, Reason: supersededReason, Actor: p.request.Actor,
@@ -165,7 +165,7 @@ func (p *repairPlanner) wrapError(row *store.Run, err error) error {
 	if errors.As(err, &refused) {
 		return p.newStateError(row, refused.Detail)
 	}
-	return fmt.Errorf("%s run %q: %w", p.request.Verb, row.Address(), err)
+	return fmt.Errorf("%s run %q: %w", p.request.Verb, row.NameOrUUID(), err)
 }
 
 // newStateError returns a *StateError with further words about the state.
@@ -173,9 +173,9 @@ func (p *repairPlanner) newStateError(row *store.Run, detail string) error {
 	return &StateError{Ref: p.ref, Verb: p.request.Verb, Status: row.Status, Detail: row.Status.String() + ", and " + detail}
 }
 
-// checkState returns a *StateError if the status of the run does not allow the repair. Those who cancelled a run rely
+// checkStateAllowsRepair returns a *StateError if the status of the run does not allow the repair. Those who cancelled a run rely
 // on its end, so it does not continue.
-func (p *repairPlanner) checkState(row *store.Run) error {
+func (p *repairPlanner) checkStateAllowsRepair(row *store.Run) error {
 	allowed := row.Status != store.Cancelled && row.Control&store.CancelRequested == 0
 	if p.request.Verb == RetryVerb {
 		allowed = row.Status == store.Failed || row.Status == store.Expired
@@ -195,9 +195,9 @@ func (p *repairPlanner) checkState(row *store.Run) error {
 	return &StateError{Ref: p.ref, Verb: p.request.Verb, Status: row.Status, Control: row.Control}
 }
 
-// guardPausedParent returns a *StateError unless the parent of the run is paused and still waits for it. Any other parent has
+// requireAndGuardPausedParent returns a *StateError unless the parent of the run is paused and still waits for it. Any other parent has
 // recorded the end of its child, or may record it at any moment.
-func (p *repairPlanner) guardPausedParent(ctx context.Context, row *store.Run) error {
+func (p *repairPlanner) requireAndGuardPausedParent(ctx context.Context, row *store.Run) error {
 	parent, err := p.e.getRun(ctx, row.Parent.UUID.String(), store.NoPayloads)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -215,11 +215,11 @@ func (p *repairPlanner) guardPausedParent(ctx context.Context, row *store.Run) e
 	}
 	switch {
 	case !open:
-		return p.newStateError(row, fmt.Sprintf("its parent, run %q, has recorded that: repair the parent", parent.Address()))
+		return p.newStateError(row, fmt.Sprintf("its parent, run %q, has recorded that: repair the parent", parent.NameOrUUID()))
 	case parent.Status.IsTerminal():
-		return p.newStateError(row, fmt.Sprintf("its parent, run %q, has ended: repair the parent", parent.Address()))
+		return p.newStateError(row, fmt.Sprintf("its parent, run %q, has ended: repair the parent", parent.NameOrUUID()))
 	case parent.Status != store.Paused:
-		return p.newStateError(row, fmt.Sprintf("its parent, run %q, may record that at any moment: pause the parent first", parent.Address()))
+		return p.newStateError(row, fmt.Sprintf("its parent, run %q, may record that at any moment: pause the parent first", parent.NameOrUUID()))
 	}
 	p.storeRequest.Guards = append(p.storeRequest.Guards, store.RunGuard{Run: parent.UUID, Before: runStateOf(parent)})
 	return nil
@@ -240,19 +240,19 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 			}
 		}
 		f := &store.FenceRequest{Run: row.UUID, Now: p.storeRequest.Now, Nonce: q.Nonce, Before: runStateOf(row), Reason: p.pauseReason(), Actor: p.request.Actor}
-		if err := p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.Fence(ctx, f) }); err != nil {
+		if err := p.e.commitInSeparateTx(ctx, userCaller, func() error { return p.e.store.FenceRun(ctx, f) }); err != nil {
 			return false, p.wrapError(row, err)
 		}
 		if f.Outcome != store.Written {
 			return false, nil
 		}
 		if !row.Status.IsTerminal() {
-			row.Status, row.Epoch, row.Control = store.Paused, f.EpochAfterFence(), f.ControlAfter()
+			row.Status, row.Epoch, row.Control = store.Paused, f.EpochAfterFence(), f.ControlAfterFence()
 		}
 	}
 	s, made, err := p.planGeneration(ctx, row, q)
 	if err != nil {
-		if p.hasChanged(ctx, row) { // perhaps only because another repair was first
+		if p.hasRunChanged(ctx, row) { // perhaps only because another repair was first
 			return false, nil
 		}
 		return false, err
@@ -280,8 +280,8 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 	return true, nil
 }
 
-// hasChanged reports whether the run has changed since it was read, or fenced.
-func (p *repairPlanner) hasChanged(ctx context.Context, row *store.Run) bool {
+// hasRunChanged reports whether the run has changed since it was read, or fenced.
+func (p *repairPlanner) hasRunChanged(ctx context.Context, row *store.Run) bool {
 	now, err := p.e.getRun(ctx, row.UUID.String(), 0)
 	return err == nil && runStateOf(now) != runStateOf(row)
 }
@@ -302,7 +302,7 @@ func (p *repairPlanner) planGeneration(ctx context.Context, row *store.Run, q *r
 	case RerunVerb:
 		made, err = repair.PlanRerun(s, q, step)
 	case ForkVerb:
-		made, err = repair.PlanFork(s, q, p.request.storedValues())
+		made, err = repair.PlanFork(s, q, p.request.valuesByStoredName())
 	default:
 		made, err = repair.PlanRetry(s, q)
 	}
@@ -324,7 +324,7 @@ func (p *repairPlanner) readRunToRepair(ctx context.Context, row *store.Run) (s 
 		}
 		s.Timeout = details.Timeout
 	}
-	tree, err := p.e.store.Tree(ctx, row.UUID)
+	tree, err := p.e.store.RunTree(ctx, row.UUID)
 	if err != nil {
 		return nil, err
 	}
@@ -365,7 +365,7 @@ func (e *Engine) Generations(ctx context.Context, ref string, q store.Generation
 		if err != nil {
 			return nil, nil, err
 		}
-		all, err := e.store.Generations(ctx, row.UUID, q)
+		all, err := e.store.SupersededGenerations(ctx, row.UUID, q)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the generations of run %q: %w", ref, err)
 		}

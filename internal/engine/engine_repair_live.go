@@ -17,7 +17,7 @@ import (
 
 // A live run is paused for its repair, so that running steps are recorded before its history is read. It is resumed in
 // the transaction of the repair, or when the repair is given up. The pause is leased like a run: if the process dies in
-// between, a worker resumes the run when the lease ends; see worker_repair_pauses.go.
+// between, a worker resumes the run when the lease ends; see worker_expired_repairs.go.
 
 const (
 	standstillPoll    = 20 * time.Millisecond // how often a run is read that is being paused
@@ -33,7 +33,7 @@ func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q
 	// A repair that is refused neither pauses nor fences the run.
 	_, _, err = p.planGeneration(ctx, row, q)
 	switch {
-	case err != nil && row.Status == store.Paused && p.hasChanged(ctx, row): // perhaps only because another repair was first
+	case err != nil && row.Status == store.Paused && p.hasRunChanged(ctx, row): // perhaps only because another repair was first
 		return false, nil
 	case err != nil || row.Status == store.Paused || p.request.InterruptSteps:
 		return err == nil, err
@@ -77,7 +77,7 @@ func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q
 // if it is given up.
 func (p *repairPlanner) extendPause(ctx context.Context, run uuid.UUID) error {
 	p.pausedRun = run
-	return p.e.commitAlone(ctx, userCaller, func() error { return p.e.store.ExtendRepairPause(ctx, run, p.e.clock.Now().Add(p.e.cfg.Lease)) })
+	return p.e.commitInSeparateTx(ctx, userCaller, func() error { return p.e.store.ExtendRepairPause(ctx, run, p.e.clock.Now().Add(p.e.cfg.Lease)) })
 }
 
 // pauseReason returns the reason of the pause of a live run.

@@ -15,7 +15,7 @@ func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Setti
 	if err := e.checkNoOlderWorkers(ctx, "schedules"); err != nil {
 		return err
 	}
-	if err := e.newScheduleCheck(ctx)(name, s); err != nil {
+	if err := e.newScheduleSettingsCheck(ctx)(name, s); err != nil {
 		return err
 	}
 	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorSet, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
@@ -23,11 +23,11 @@ func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Setti
 	})
 }
 
-// newScheduleCheck returns newScheduleQueueCheck for the rows of queues as they are now.
-func (e *Engine) newScheduleCheck(ctx context.Context) func(name string, s *schedule.Settings) error {
+// newScheduleSettingsCheck returns newScheduleSettingsCheckFromCache for the rows of queues as they are now.
+func (e *Engine) newScheduleSettingsCheck(ctx context.Context) func(name string, s *schedule.Settings) error {
 	now := time.Now()
 	e.queueRows.rowsReadSince(ctx, now)
-	return e.newScheduleQueueCheck(now)
+	return e.newScheduleSettingsCheckFromCache(now)
 }
 
 // ResetSchedule removes the settings of an operator.
@@ -62,8 +62,8 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) er
 }
 
 // TriggerSchedule starts a run of the schedule now, and returns its ID.
-func (e *Engine) TriggerSchedule(ctx context.Context, name string, act store.Act) (id string, err error) {
-	call, check := uuid.NewString(), e.newScheduleCheck(ctx)
+func (e *Engine) TriggerSchedule(ctx context.Context, name string, act store.ActorAndReason) (id string, err error) {
+	call, check := uuid.NewString(), e.newScheduleSettingsCheck(ctx)
 	err = e.changeSchedule(ctx, name, act, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
 		w, id, err = schedule.PlanTrigger(&schedule.Firing{Name: name, Now: e.clock.Now(), NewStart: e.newScheduleStart, Check: check}, at, call)
 		return w, err
@@ -79,15 +79,15 @@ type BackfillResult struct {
 }
 
 // Backfill starts the runs of past times that were not fired, in several transactions.
-func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, act store.Act) (done BackfillResult, err error) {
+func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, act store.ActorAndReason) (done BackfillResult, err error) {
 	for !from.IsZero() {
-		if err := e.EnsureClock(ctx); err != nil {
+		if err := e.EnsureDatabaseClockRead(ctx); err != nil {
 			return done, err
 		}
-		firing := schedule.Firing{Name: name, Now: e.clock.Now(), NewStart: e.newScheduleStart, Check: e.newScheduleCheck(ctx)}
+		firing := schedule.Firing{Name: name, Now: e.clock.Now(), NewStart: e.newScheduleStart, Check: e.newScheduleSettingsCheck(ctx)}
 		b := &schedule.Backfill{Firing: firing, From: from, To: to, Call: uuid.NewString()}
 		change := &store.ScheduleChangeRequest{Name: name, TimesToDecide: b.TimesToDecide, Plan: b.Plan, Act: act}
-		if err := e.commitSchedule(ctx, change); err != nil {
+		if err := e.commitScheduleChange(ctx, change); err != nil {
 			return done, err
 		}
 		if b.Err != nil {

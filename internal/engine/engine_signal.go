@@ -29,7 +29,7 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.SignalWrite) e
 
 // sendSignal does the same as Signal for the given caller. The time of the signal is later than the time
 // after.
-func (e *Engine) sendSignal(ctx context.Context, by writeCaller, ref string, s *store.SignalWrite, after time.Time) error {
+func (e *Engine) sendSignal(ctx context.Context, by writeOptions, ref string, s *store.SignalWrite, after time.Time) error {
 	var row *store.Run
 	err := e.retryUntilPatienceEnds(ctx, by, func() (err error) {
 		if row, err = e.GetWithoutPayloads(ctx, ref); errors.Is(err, ErrNotFound) {
@@ -45,16 +45,16 @@ func (e *Engine) sendSignal(ctx context.Context, by writeCaller, ref string, s *
 	}
 	s.Run = row.UUID
 	e.setSignalTime(s, after)
-	write := func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.WriteSignal(ctx, s) }
-	if s.Act.IsRecorded() { // a batch holds one such signal for each run
-		err = e.retryWriteAlone(ctx, by, nil, by.wrap(write), nil)
+	write := func(j journal.Writer) (*store.WriteOutcome, error) { return &s.Outcome, j.WriteSignal(ctx, s) }
+	if s.Act.HasActorOrReason() { // a batch holds one such signal for each run
+		err = e.retryWriteInSeparateTx(ctx, by, nil, by.wrap(write), nil)
 	} else {
 		err = e.writeWithRetry(ctx, by, nil, write)
 	}
 	if err != nil {
 		return fmt.Errorf("signal run %q: %w", ref, err)
 	}
-	if err := e.SignalError(ref, s); err != nil {
+	if err := e.SignalOutcomeError(ref, s); err != nil {
 		return err
 	}
 	if w := e.worker(); w != nil {
@@ -77,13 +77,13 @@ func (e *Engine) setSignalTime(s *store.SignalWrite, after time.Time) {
 	s.Act.At = s.CreatedAt
 }
 
-// increasingTimes generates strictly increasing times.
-type increasingTimes struct {
+// increasingTimeGenerator generates strictly increasing times.
+type increasingTimeGenerator struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
-func (s *increasingTimes) nextTime(now, after time.Time) time.Time {
+func (s *increasingTimeGenerator) nextTime(now, after time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if after.After(s.last) {
@@ -96,8 +96,8 @@ func (s *increasingTimes) nextTime(now, after time.Time) time.Time {
 	return now
 }
 
-// SignalError returns the error for the outcome of a committed signal, or nil.
-func (e *Engine) SignalError(ref string, s *store.SignalWrite) error {
+// SignalOutcomeError returns the error for the outcome of a committed signal, or nil.
+func (e *Engine) SignalOutcomeError(ref string, s *store.SignalWrite) error {
 	switch {
 	case s.Outcome == store.Written:
 		return nil

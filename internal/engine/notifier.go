@@ -18,9 +18,9 @@ func (b notifier) notify() {
 	}
 }
 
-// awaitDue waits until n is notified, for at most the duration wait, and not past the time next of the database. A zero next
+// awaitNotificationOrDue waits until n is notified, for at most the duration wait, and not past the time next of the database. A zero next
 // means that nothing is due. It also returns when ctx ends.
-func (w *worker) awaitDue(ctx context.Context, n notifier, wait time.Duration, next time.Time) {
+func (w *worker) awaitNotificationOrDue(ctx context.Context, n notifier, wait time.Duration, next time.Time) {
 	if !next.IsZero() {
 		wait = min(wait, w.e.clock.Until(next))
 	}

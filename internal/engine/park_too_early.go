@@ -25,15 +25,15 @@ const (
 	maxEarlyParkDoublings = 10     // the maximum number of doublings of the delay and of the settling time
 )
 
-// suspensionNotices records which goroutines know that the run is suspended.
-type suspensionNotices struct {
+// goroutinesNotifiedOfSuspension records which goroutines know that the run is suspended.
+type goroutinesNotifiedOfSuspension struct {
 	notifiedGoroutines map[string]bool // goroutines that were notified, by their numbers
 	sawSuspendedBranch map[string]bool // goroutines that got ErrSuspended as the result of a branch
 	callBeforeNotice   bool            // a goroutine that was not notified made a call
 }
 
-// noteNotified records that the calling goroutine is notified of the suspension. r.mu is held.
-func (r *run) noteNotified() {
+// noteSuspensionSeen records that the calling goroutine is notified of the suspension. r.mu is held.
+func (r *run) noteSuspensionSeen() {
 	if r.suspensionNotices.notifiedGoroutines == nil {
 		r.suspensionNotices.notifiedGoroutines = make(map[string]bool)
 	}
@@ -45,7 +45,7 @@ func (r *run) noteRefusedCall() {
 	if r.suspension != nil && r.suspension.cause == ErrParked && !r.suspensionNotices.notifiedGoroutines[stack.GoroutineID()] {
 		r.suspensionNotices.callBeforeNotice = true
 	}
-	r.noteNotified()
+	r.noteSuspensionSeen()
 }
 
 // noteCallWhileParked records that the calling goroutine begins a call that it was allowed to make before the run was parked.
@@ -66,9 +66,9 @@ func (s *Scope) NoteSuspendedBranch() {
 	n.sawSuspendedBranch[stack.GoroutineID()] = true
 }
 
-// NoteReturn records that the function of the run has returned with the error, or has panicked with it. If the run was parked meanwhile,
+// NoteFunctionReturned records that the function of the run has returned with the error, or has panicked with it. If the run was parked meanwhile,
 // and the function ends because of something else, its result is lost: it was about to end the run.
-func (s *Scope) NoteReturn(err error) {
+func (s *Scope) NoteFunctionReturned(err error) {
 	if errors.Is(err, ErrSuspended) || errors.Is(err, context.Canceled) {
 		return
 	}
@@ -89,10 +89,10 @@ func (r *run) noteWait() {
 	r.mu.Unlock()
 }
 
-// earlyParkDelay reports whether the run was parked too early, and returns after what delay it then wakes. A
+// wakeDelayIfParkedEarly reports whether the run was parked too early, and returns after what delay it then wakes. A
 // function that continues after the notification, and calls from another goroutine, looks the same, so
 // the delay doubles each time.
-func (r *run) earlyParkDelay(s *suspension) (away time.Duration, early bool) {
+func (r *run) wakeDelayIfParkedEarly(s *suspension) (away time.Duration, early bool) {
 	if s.cause != ErrParked || s.status != store.Waiting {
 		return 0, false
 	}
@@ -132,8 +132,8 @@ func (p *earlyParkCounts) recordPark(id uuid.UUID, early bool) (times int) {
 	return times
 }
 
-// settlingTime returns the minimum settling time of a run that was parked too early before, or zero.
-func (p *earlyParkCounts) settlingTime(id uuid.UUID) time.Duration {
+// minSettleTime returns the minimum settling time of a run that was parked too early before, or zero.
+func (p *earlyParkCounts) minSettleTime(id uuid.UUID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if times := p.countByRun[id]; times > 0 {

@@ -20,10 +20,10 @@ func TestAWaitThatBeginsAfterTheRunParked(t *testing.T) {
 		s := &suspension{cause: ErrParked, status: store.Waiting, wakeAt: time.Now().Add(time.Hour)}
 		r.suspension, r.goroutines.allReturned = s, true
 		if notified {
-			r.noteNotified()
+			r.noteSuspensionSeen()
 		}
 		r.idleTracker.endWait(r.idleTracker.beginWait(time.Now().Add(time.Minute)))
-		if _, early := r.earlyParkDelay(s); early == notified {
+		if _, early := r.wakeDelayIfParkedEarly(s); early == notified {
 			t.Errorf("a goroutine that was notified (%v) waits: parked too early is %v", notified, early)
 		}
 	}
@@ -39,11 +39,11 @@ func TestACallThatBeginsWhileTheRunParks(t *testing.T) {
 			s := r.parked(concurrentSettleTime)
 			r.mu.Lock()
 			if r.goroutines.allReturned = true; notified {
-				r.noteNotified()
+				r.noteSuspensionSeen()
 			}
 			r.mu.Unlock()
 			r.idleTracker.beginBusy()
-			if _, early := r.earlyParkDelay(s); early == notified {
+			if _, early := r.wakeDelayIfParkedEarly(s); early == notified {
 				t.Errorf("a goroutine that was notified (%v) begins a call: parked too early is %v", notified, early)
 			}
 		})
@@ -63,8 +63,8 @@ func TestAFunctionThatReturnsWhileTheRunParks(t *testing.T) {
 			r.mu.Lock()
 			r.goroutines.allReturned = true
 			r.mu.Unlock()
-			r.scope().NoteReturn(c.err)
-			if _, early := r.earlyParkDelay(s); early != c.early {
+			r.scope().NoteFunctionReturned(c.err)
+			if _, early := r.wakeDelayIfParkedEarly(s); early != c.early {
 				t.Errorf("the function returns %v: parked too early is %v", c.err, early)
 			}
 		})

@@ -41,7 +41,7 @@ type PreflightResult struct {
 // NextCall is a call, with its name as people see it.
 type NextCall struct {
 	Name string
-	Kind store.Kind
+	Kind store.StepKind
 }
 
 // refusingStore refuses every use. A call of a method that it does not define panics, and the replay of that run fails.
@@ -74,13 +74,13 @@ type replayFindings struct {
 	out PreflightResult
 }
 
-func (p *replayFindings) noteNextCall(full string, kind store.Kind) {
+func (p *replayFindings) noteNextCall(full string, kind store.StepKind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.out.NextCalls = append(p.out.NextCalls, NextCall{naming.Display(full), kind})
 }
 
-func (p *replayFindings) noteNeededNameChange(name string, kind store.Kind) {
+func (p *replayFindings) noteNeededNameChange(name string, kind store.StepKind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if need := (NextCall{name, kind}); !slices.Contains(p.out.NeededChanges, need) {
@@ -104,7 +104,7 @@ func (p *replayFindings) noteEnd(output []byte, failure *record.Failure) {
 
 // refuseInPreflight notes a call that is not recorded, and returns ErrSuspended for it. It returns nil if the run is no replay of a
 // preflight.
-func (s *Scope) refuseInPreflight(full string, kind store.Kind) error {
+func (s *Scope) refuseInPreflight(full string, kind store.StepKind) error {
 	if s.r.preflightFindings == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned) // also after a Goexit
-		if !r.holdUnlessReadable() {
+		if !r.holdUnlessPayloadsReadable() {
 			return
 		}
 		output, failure := r.callWorkflow()
@@ -137,7 +137,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 			switch {
 			case failure != nil:
 				verb = "fail"
-			case r.nextInput() != nil:
+			case r.continueAsNewInput() != nil:
 				verb = "continue as new"
 			}
 			r.checkMissingCallsAtEnd(verb, failure)
@@ -174,7 +174,7 @@ func (p *replayFindings) hasNoFinding() bool {
 // noteNeededNameChanges notes which declared changes of names the history needs, or the idempotency keys of calls that a repair has dropped.
 func (r *run) noteNeededNameChanges() {
 	def := r.workflowDefinition()
-	noteRenamed := func(last string, kind store.Kind) {
+	noteRenamed := func(last string, kind store.StepKind) {
 		for _, old := range def.PreviousCallNames {
 			if old == last {
 				r.preflightFindings.noteNeededNameChange(last, kind)

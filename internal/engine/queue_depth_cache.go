@@ -27,8 +27,8 @@ type queueDepthReading struct {
 	free  int // how many further runs this process may start
 }
 
-// takeFree reports whether n further runs can be started without another reading, and counts them.
-func (d *queueDepths) takeFree(queue string, most, n int) bool {
+// tryTakeFreePlaces reports whether n further runs can be started without another reading, and counts them.
+func (d *queueDepths) tryTakeFreePlaces(queue string, most, n int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.readings[queue]

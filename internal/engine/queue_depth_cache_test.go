@@ -19,7 +19,7 @@ func TestOldReadingsOfDepthsAreDropped(t *testing.T) {
 		d.setReading(fmt.Sprint("queue ", i), queueDepthReading{began: time.Now().Add(time.Hour), most: 10, free: 1})
 	}
 	for i := range 2 * maxQueueDepthReadings {
-		if !d.takeFree(fmt.Sprint("queue ", i), 10, 1) {
+		if !d.tryTakeFreePlaces(fmt.Sprint("queue ", i), 10, 1) {
 			t.Fatalf("the reading of queue %d was dropped", i)
 		}
 	}

@@ -28,7 +28,7 @@ func (r *Retention) isEnabled() bool { return r.shortestPeriod() > 0 }
 
 // shortestPeriod returns the shortest time for which something is kept, or zero if nothing is ever deleted.
 func (r *Retention) shortestPeriod() time.Duration {
-	shortest := r.shortestOfRuns()
+	shortest := r.shortestRunRetention()
 	for _, d := range []time.Duration{r.Generations, r.Events} {
 		if d > 0 && (shortest == 0 || d < shortest) {
 			shortest = d
@@ -37,8 +37,8 @@ func (r *Retention) shortestPeriod() time.Duration {
 	return shortest
 }
 
-// shortestOfRuns is shortest for runs.
-func (r *Retention) shortestOfRuns() (shortest time.Duration) {
+// shortestRunRetention is shortest for runs.
+func (r *Retention) shortestRunRetention() (shortest time.Duration) {
 	for _, keep := range r.Keep {
 		for _, d := range keep {
 			if d > 0 && (shortest == 0 || d < shortest) {

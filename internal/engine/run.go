@@ -63,7 +63,7 @@ type run struct {
 
 	suspension        *suspension
 	returnTimer       *time.Timer // calls releaseWithoutReturn if the function does not return in time
-	suspensionNotices suspensionNotices
+	suspensionNotices goroutinesNotifiedOfSuspension
 	forcedEnd         *forcedEnd
 	next              nextGeneration
 	preflightFindings *replayFindings // not nil: the run is replayed by a preflight
@@ -81,19 +81,19 @@ type suspension struct {
 	compensationMissing bool              // the cause is ErrHeld, because the code lacks a compensation
 	divergence          *store.Divergence // the cause is ErrHeld, because the code does not fit the history
 	olderWorker         bool              // the cause is ErrHeld, because a worker ignores generations
-	unreadable          bool              // the cause is ErrHeld, because a payload cannot be decoded; see run_unreadable.go
-	queueMissing        bool              // the cause is ErrHeld, because the queue of a child has no settings; see holdForQueue
+	unreadable          bool              // the cause is ErrHeld, because a payload cannot be decoded; see run_unreadable_payload.go
+	queueMissing        bool              // the cause is ErrHeld, because the queue of a child has no settings; see holdForMissingQueue
 }
 
 func newRun(w *worker, c *store.ClaimedRun) *run {
 	row := c.Run
 	r := &run{w: w, e: w.e, row: row}
-	r.unreadHistory, r.checkpointsAtCrash, r.usedNames = c.UnreadHistory, c.CheckpointsAtLastCrash, make(map[string]uintptr, r.expectedNames())
+	r.unreadHistory, r.checkpointsAtCrash, r.usedNames = c.UnreadHistory, c.CheckpointsAtLastCrash, make(map[string]uintptr, r.expectedNameCount())
 	r.bypassesQueue = c.BypassesQueue
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.telemetry.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, naming.DisplayRun(&row), row.Epoch.Count, row.Trace)
 	r.span, r.traceparent, r.isTraced = span, column, span.IsRecording()
-	r.runContexts = newContexts(ctx)
+	r.runContexts = newRunContexts(ctx)
 	r.addHistory(c.History)
 	if !r.unreadHistory.Exists {
 		r.loadBranchEnds()
@@ -128,7 +128,7 @@ func (r *run) execute(late time.Duration) {
 	}
 	r.e.counters.startedExecutions.Add(1)
 	r.e.telemetry.CountExecutionBegin(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.slot.IsGiven() || r.unreadHistory.Exists && !r.readRemainingHistory() || !r.holdUnlessReadable() || !r.holdUnlessRenewalsKnown() || r.suspendIfRetryNotDue() || !r.checkStartBy() || r.isFirstExecution() && r.isExpiring() || r.awaitsSlot() || !r.cancelLosersChildren(true) {
+	if !r.slot.IsGiven() || r.unreadHistory.Exists && !r.readRemainingHistory() || !r.holdUnlessPayloadsReadable() || !r.holdUnlessKeyRenewalsDecoded() || r.suspendIfRetryNotDue() || !r.checkStartBy() || r.isFirstExecution() && r.isExpiring() || r.suspendIfWithoutSlot() || !r.cancelLosersChildren(true) {
 		r.writeEnd(nil, nil)
 		return
 	}
@@ -153,7 +153,7 @@ func (r *run) callWorkflow() (output []byte, failure *record.Failure) {
 		if v := recover(); v != nil {
 			output, failure = nil, panicFailure(v, debug.Stack())
 			thrown, _ := v.(error)
-			scope.NoteReturn(thrown)
+			scope.NoteFunctionReturned(thrown)
 			r.logger().Error("a workflow panicked", telemetry.KeyError, failure.Message, telemetry.KeyStack, failure.Stack)
 		}
 	}()
@@ -240,9 +240,11 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 	}
 	if failure != nil {
 		w.Output, w.Error = nil, failure.Encode()
-		w.FailedStep, w.FailedType = r.failureKey(failure)
+		w.FailedStep, w.FailedType = r.failureGroupKey(failure)
 	}
-	err := r.e.writeWithRetry(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.WriteOwnershipEnd(r.writeCtx, w) })
+	err := r.e.writeWithRetry(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.WriteOutcome, error) {
+		return &w.Outcome, j.WriteOwnershipEnd(r.writeCtx, w)
+	})
 	if errors.Is(err, store.ErrBadData) && failure == nil {
 		return r.writeResult(store.Failed, nil, &record.Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{record.CodeRefused}})
 	}
@@ -250,7 +252,7 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 	switch {
 	case err != nil && !isStoreUnusable(err):
 		r.endWriteBegan.Store(false)
-		r.suspendHeld("write the end of the run", "", err)
+		r.holdWithReason("write the end of the run", "", err)
 		return 0
 	case err != nil:
 		r.logger().Error("a run's result could not be written; another execution will come to it again", telemetry.KeyError, err)
@@ -272,7 +274,7 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 			r.w.wakeLoops() // the parent may wait without being in memory
 		}
 		if status == store.Cancelled {
-			r.w.foldHints.notify() // a start may wait for this end
+			r.w.startKeyHints.notify() // a start may wait for this end
 		}
 	}
 	return 0
@@ -301,8 +303,8 @@ func (r *run) writeSuspension(ctx context.Context, s *suspension) {
 		outcome = telemetry.OutcomeParked
 	}
 	var w *store.OwnershipEnd
-	away, early := r.earlyParkDelay(s) // called once, however often the write is retried
-	err := r.e.writeWithRetry(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
+	away, early := r.wakeDelayIfParkedEarly(s) // called once, however often the write is retried
+	err := r.e.writeWithRetry(ctx, writeOptions{}, nil, func(j journal.Writer) (*store.WriteOutcome, error) {
 		r.w.ownedRunChangesMu.RLock()
 		defer r.w.ownedRunChangesMu.RUnlock()
 		w = r.newReleaseWrite(s, away, early)

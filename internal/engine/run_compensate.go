@@ -60,9 +60,9 @@ func (c *compensations) addFailuresTo(failure *record.Failure) *record.Failure {
 	return &f
 }
 
-// Compensate registers the compensation that spec describes. Compensate also works when the run must already end, because the
+// RegisterCompensation registers the compensation that spec describes. Compensate also works when the run must already end, because the
 // effect to undo has happened.
-func (s *Scope) Compensate(spec *CallSpec) error {
+func (s *Scope) RegisterCompensation(spec *CallSpec) error {
 	if err := naming.Check("compensation", spec.Name); err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ type runContexts struct {
 	writeCtx context.Context
 }
 
-// newContexts returns contexts that end with parent at the latest, except for durable.
-func newContexts(parent context.Context) (c runContexts) {
+// newRunContexts returns contexts that end with parent at the latest, except for durable.
+func newRunContexts(parent context.Context) (c runContexts) {
 	c.ownedCtx, c.endOwnedCtx = context.WithCancelCause(parent)
 	c.stepsCtx, c.endStepsCtx = context.WithCancelCause(c.ownedCtx)
 	c.ctx, c.endCtx = context.WithCancelCause(c.stepsCtx)
@@ -27,8 +27,8 @@ func newContexts(parent context.Context) (c runContexts) {
 	return c
 }
 
-// endCalls ends the contexts of the function and of its steps, because the run must end.
-func (c *runContexts) endCalls(cause error) {
+// endCallContexts ends the contexts of the function and of its steps, because the run must end.
+func (c *runContexts) endCallContexts(cause error) {
 	c.endCtx(cause)
 	c.endStepsCtx(cause)
 }

@@ -133,9 +133,9 @@ func (c *attemptContext) Deadline() (time.Time, bool) {
 	return c.t.r.deadline.earlierDeadline(at, ok)
 }
 
-// SetTimeout makes a run expire d from now. Zero removes its deadline. SetTimeout returns a *StateError
+// SetRunTimeout makes a run expire d from now. Zero removes its deadline. SetRunTimeout returns a *StateError
 // for a run that has ended, is being cancelled, or is expiring.
-func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration, act store.Act) error {
+func (e *Engine) SetRunTimeout(ctx context.Context, ref string, d time.Duration, act store.ActorAndReason) error {
 	if err := e.CheckOutsideTx(ctx, "a change of a timeout"); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (r *run) suspendForDrift(full string, err error) bool {
 	if w := r.workflowDefinition(); r.preflightFindings == nil && (w == nil || w.OnDrift != DriftHolds) {
 		return false
 	}
-	d := &store.Divergence{Version: r.e.orderedVersion(), At: r.e.clock.Now(), Call: shortenReason(naming.Display(full)), Detail: shortenReason(err.Error())}
+	d := &store.Divergence{Version: r.e.programVersionIfOrdered(), At: r.e.clock.Now(), Call: shortenReason(naming.Display(full)), Detail: shortenReason(err.Error())}
 	if r.preflightFindings != nil {
 		r.preflightFindings.noteDivergence(d)
 	}

@@ -35,7 +35,7 @@ func (r *run) checkMissingCallsAtEnd(verb string, failure *record.Failure) *reco
 	if failure != nil && slices.Contains(failure.Codes, record.CodeDiverged) || r.functionBase == 0 { // it was not called
 		return nil
 	}
-	what := fmt.Sprintf("run %q of workflow %q would %s", r.row.Address(), r.row.Workflow, verb)
+	what := fmt.Sprintf("run %q of workflow %q would %s", r.row.NameOrUUID(), r.row.Workflow, verb)
 	if failure != nil {
 		what += fmt.Sprintf(" (%.200s)", failure.Message)
 	}
@@ -61,7 +61,7 @@ func (b *Branch) CheckMissingCallsAtReturn() error {
 	var err error
 	if b.stackBase.Load() != 0 && r.suspension == nil && r.forcedEnd == nil && !r.goroutines.functionReturned && b.earliestEndTime().IsZero() &&
 		(r.preflightFindings == nil || r.preflightFindings.hasNoFinding()) {
-		names, err = r.missingCallsErrorLocked(s.prefix, fmt.Sprintf("branch %q of run %q of workflow %q returns", b.Name(), r.row.Address(), r.row.Workflow))
+		names, err = r.missingCallsErrorLocked(s.prefix, fmt.Sprintf("branch %q of run %q of workflow %q returns", b.Name(), r.row.NameOrUUID(), r.row.Workflow))
 	}
 	r.mu.Unlock()
 	if err == nil {

@@ -29,8 +29,8 @@ type missingCallCounts map[string]int
 // scopePrefix returns the prefix of the scope of a call.
 func scopePrefix(full string) string { return full[:strings.LastIndex(full, naming.Separator)+1] }
 
-// mustBeCalled reports whether a replay has to make a recorded call: it is a call of the user, and not declared as retired.
-func (r *run) mustBeCalled(row *store.Step) bool {
+// mustBeCalledInReplay reports whether a replay has to make a recorded call: it is a call of the user, and not declared as retired.
+func (r *run) mustBeCalledInReplay(row *store.Step) bool {
 	switch row.Kind {
 	case store.KindCompensation, store.KindFailure, store.KindRenewal, store.KindPatch, store.KindGraph:
 		return false
@@ -45,7 +45,7 @@ func (r *run) workflowDefinition() *WorkflowDefinition { return r.e.workflows[r.
 // countRecordedCalls counts the recorded calls, before the function is called.
 func (r *run) countRecordedCalls() {
 	for _, row := range r.history {
-		if row.IsOwnGoroutine() && r.mustBeCalled(row) {
+		if row.WasMadeByScopeGoroutine() && r.mustBeCalledInReplay(row) {
 			if r.missingCallCounts == nil {
 				r.missingCallCounts = make(missingCallCounts, 4)
 			}
@@ -57,40 +57,40 @@ func (r *run) countRecordedCalls() {
 
 // noteCallMade notes that this execution makes a call. r.mu is held.
 func (r *run) noteCallMade(full string) {
-	if row := r.history[full]; row != nil && r.checksMissingCalls && row.IsOwnGoroutine() && r.mustBeCalled(row) {
+	if row := r.history[full]; row != nil && r.checksMissingCalls && row.WasMadeByScopeGoroutine() && r.mustBeCalledInReplay(row) {
 		r.missingCallCounts[scopePrefix(full)]--
 	}
 }
 
-// isOwnGoroutine reports whether the calling goroutine is the one of the scope. The scope of a Map has none. Neither has a
+// isOnOwnGoroutine reports whether the calling goroutine is the one of the scope. The scope of a Map has none. Neither has a
 // branch in which other branches were started, because their goroutines cannot be told from its own.
 //
 // Most calls are made by the code of the workflow function itself, which only the run's own goroutine executes. Their call site says
 // so, and the stack need not be walked for them, which would be a fifth of the time that the engine takes for a step.
-func (s *Scope) isOwnGoroutine(callSite uintptr) bool {
+func (s *Scope) isOnOwnGoroutine(callSite uintptr) bool {
 	switch {
 	case s.compensating:
 		return false
 	case s.branch == nil:
-		return s.prefix == "" && (s.r.isInFunction(callSite) || stack.BaseFunction() == s.r.functionBase)
+		return s.prefix == "" && (s.r.isInWorkflowFunction(callSite) || stack.BaseFunction() == s.r.functionBase)
 	}
 	return s.prefix == s.branch.scope.prefix && (s.branch.isNode || !s.branch.hasBranches.Load() && stack.BaseFunction() == s.branch.stackBase.Load())
 }
 
-// isInFunction reports whether the call site is in the code of the workflow function.
-func (r *run) isInFunction(callSite uintptr) bool {
+// isInWorkflowFunction reports whether the call site is in the code of the workflow function.
+func (r *run) isInWorkflowFunction(callSite uintptr) bool {
 	def := r.workflowDefinition()
 	return def != nil && def.UserFunction != nil && callSite != 0 && stack.FunctionEntryAt(callSite) == stack.FunctionEntry(def.UserFunction)
 }
 
 // nextSeq returns the sequence number of a call that begins now.
 func (s *Scope) nextSeq(callSite uintptr) int32 {
-	return store.EncodeSeq(s.r.lastPosition.Add(1), s.isOwnGoroutine(callSite))
+	return store.EncodeSeq(s.r.lastPosition.Add(1), s.isOnOwnGoroutine(callSite))
 }
 
 // provesCodeChange reports whether a call of the kind proves that the code was changed, if it is executed while recorded calls are
 // missing. A Map and a choice do not: they may have been made before without a record.
-func provesCodeChange(kind store.Kind, recorded *store.Step) bool {
+func provesCodeChange(kind store.StepKind, recorded *store.Step) bool {
 	switch kind {
 	case store.KindStep, store.KindTx:
 		return recorded == nil || !recorded.Status.IsTerminal()
@@ -102,9 +102,9 @@ func provesCodeChange(kind store.Kind, recorded *store.Step) bool {
 
 // checkMissingCallsLocked returns ErrDiverged if the call is about to be executed although the scope's goroutine has recorded calls
 // that it has not made in this execution. r.mu is held.
-func (s *Scope) checkMissingCallsLocked(full string, kind store.Kind, recorded *store.Step) error {
+func (s *Scope) checkMissingCallsLocked(full string, kind store.StepKind, recorded *store.Step) error {
 	r := s.r
-	if r.missingCallCounts[s.prefix] <= 0 || !provesCodeChange(kind, recorded) || r.workflowDefinition().OnDrift == DriftContinues || r.goroutines.functionReturned || !s.isOwnGoroutine(0) {
+	if r.missingCallCounts[s.prefix] <= 0 || !provesCodeChange(kind, recorded) || r.workflowDefinition().OnDrift == DriftContinues || r.goroutines.functionReturned || !s.isOnOwnGoroutine(0) {
 		return nil
 	}
 	names := s.r.missingCallNames(s.prefix)
@@ -113,7 +113,7 @@ func (s *Scope) checkMissingCallsLocked(full string, kind store.Kind, recorded *
 	}
 	return fmt.Errorf("%w: %q in run %q of workflow %q has no outcome in the history, which holds %q, and the code has not called that before: declare a call that was renamed with Renamed, "+
 		"one that was removed with Retired, and make a new one only if Ctx.Patched says so",
-		ErrDiverged, naming.Display(full), r.row.Address(), r.row.Workflow, names)
+		ErrDiverged, naming.Display(full), r.row.NameOrUUID(), r.row.Workflow, names)
 }
 
 // missingCallNames returns the recorded calls of the scope's goroutine that this execution has not made, as people see them, in the order
@@ -121,7 +121,7 @@ func (s *Scope) checkMissingCallsLocked(full string, kind store.Kind, recorded *
 func (r *run) missingCallNames(prefix string) (names []string) {
 	var missing []*store.Step
 	for name, row := range r.history {
-		if _, isMade := r.usedNames[name]; !isMade && row.IsOwnGoroutine() && scopePrefix(name) == prefix && r.mustBeCalled(row) {
+		if _, isMade := r.usedNames[name]; !isMade && row.WasMadeByScopeGoroutine() && scopePrefix(name) == prefix && r.mustBeCalledInReplay(row) {
 			missing = append(missing, row)
 		}
 	}

@@ -33,7 +33,7 @@ func (r *run) forceEnd(d forcedEnd) {
 	}
 	r.mu.Unlock()
 	if takes {
-		r.endCalls(d.cause)
+		r.endCallContexts(d.cause)
 	}
 }
 
@@ -82,7 +82,7 @@ var verbsOfEnds = map[store.Status]string{store.Completed: "complete", store.Fai
 // returned the input of a next generation, and the run need not end, it makes that generation instead.
 func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 	for {
-		if next := r.nextInput(); next != nil && failure == nil && !r.isForcedToEnd() {
+		if next := r.continueAsNewInput(); next != nil && failure == nil && !r.isForcedToEnd() {
 			if failure = r.checkMissingCallsAtEnd("continue as new", nil); r.isSuspended() {
 				return
 			} else if failure != nil {
@@ -104,7 +104,7 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 				return
 			}
 		}
-		if status == store.Failed && r.retriesItself(failure) {
+		if status == store.Failed && r.shouldRetryRun(failure) {
 			if r.retryAsNextGeneration(failure) {
 				return
 			}
@@ -141,13 +141,13 @@ func (r *run) finalStatus(failure *record.Failure) (store.Status, *record.Failur
 	case d.failure != nil:
 		return d.status, d.failure
 	default:
-		return d.status, r.cancelFailure()
+		return d.status, r.readCancellationFailure()
 	}
 }
 
-// cancelFailure returns the failure of the cancelled run, with the reason and the actor from its row.
-func (r *run) cancelFailure() *record.Failure {
-	rows, err := r.e.store.Find(r.writeCtx, []store.RunRef{{UUIDOrName: r.row.UUID.String()}}, store.NoPayloads)
+// readCancellationFailure returns the failure of the cancelled run, with the reason and the actor from its row.
+func (r *run) readCancellationFailure() *record.Failure {
+	rows, err := r.e.store.GetRunsSelectingPayloads(r.writeCtx, []store.RunRef{{UUIDOrName: r.row.UUID.String()}}, store.NoPayloads)
 	if err != nil || rows[0] == nil {
 		r.logger().Warn("why a run was cancelled could not be read; the columns of its row say it", telemetry.KeyError, err)
 		return record.Cancelled("", "")
@@ -170,7 +170,7 @@ func (r *run) cancelChildren() bool {
 		Verb: store.VerbCancel, Scope: store.CancelDescendants, Runs: uuidList(r.row.UUID), Now: r.e.clock.Now(),
 		Reason: reason, Error: record.Cancelled(reason, "").Encode(),
 	}
-	if err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() error { return r.e.store.Control(r.writeCtx, o) }); err != nil {
+	if err := r.e.retryUntilPatienceEnds(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), func() error { return r.e.store.ControlRuns(r.writeCtx, o) }); err != nil {
 		r.suspendAfterFailedWrite("cancel the children of the run, which ends", "", err)
 		return false
 	}

@@ -13,7 +13,7 @@ func (r *run) addHistory(history []store.Step) {
 			if row.Kind == store.KindSignal && row.EndedAt.After(r.lastSignalAt) {
 				r.lastSignalAt = row.EndedAt
 			}
-		} else if id, err := childUUIDOf(row); row.Kind == store.KindChild && err == nil {
+		} else if id, err := decodeChildUUID(row); row.Kind == store.KindChild && err == nil {
 			r.addChild(row.Name, id)
 		}
 	}

@@ -35,14 +35,14 @@ func (r *run) refuseLateCall(name string, site uintptr) error {
 			telemetry.KeyStep, naming.Display(name), telemetry.KeySource, at)
 	}
 	return &lateCallError{fmt.Sprintf("%v: %q (%s) was called in run %q of workflow %q after that, and is not executed: %s",
-		ErrReturned, naming.Display(name), at, r.row.Address(), r.row.Workflow, lateCallAdvice)}
+		ErrReturned, naming.Display(name), at, r.row.NameOrUUID(), r.row.Workflow, lateCallAdvice)}
 }
 
-// openCallError returns the error of a call that was in progress when the workflow function returned.
+// callOpenAtReturnError returns the error of a call that was in progress when the workflow function returned.
 // The caller holds r.mu.
-func (r *run) openCallError() error {
+func (r *run) callOpenAtReturnError() error {
 	return &lateCallError{fmt.Sprintf("%v: this call of run %q of workflow %q was under way then, and may not be recorded: %s",
-		ErrReturned, r.row.Address(), r.row.Workflow, lateCallAdvice)}
+		ErrReturned, r.row.NameOrUUID(), r.row.Workflow, lateCallAdvice)}
 }
 
 // handleFencedStep returns the error of a step whose result the database did not accept: another execution owns
@@ -53,7 +53,7 @@ func (t *stepTask) handleFencedStep(state store.RunState) error {
 	stray := r.goroutines.functionReturned && r.suspension == nil && t.s.branch == nil && !t.s.compensating && state.Status.IsTerminal()
 	var err error = ErrSuspended
 	if stray {
-		err = r.openCallError()
+		err = r.callOpenAtReturnError()
 		t.warnLateStep()
 	}
 	r.mu.Unlock()

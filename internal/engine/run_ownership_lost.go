@@ -26,9 +26,9 @@ func (r *run) suspendFenced(state store.RunState) {
 	r.loseOwnership()
 }
 
-// suspendLost suspends runs whose leases could not be renewed. It queries the database for the runs among them
+// suspendLostRuns suspends runs whose leases could not be renewed. It queries the database for the runs among them
 // that were terminated. If the query fails, it treats all of them as lost.
-func (w *worker) suspendLost(ctx context.Context, runs []*run) {
+func (w *worker) suspendLostRuns(ctx context.Context, runs []*run) {
 	if len(runs) == 0 {
 		return
 	}

@@ -21,7 +21,7 @@ type replayState struct {
 	unreadablePayload  error // why a payload of the history cannot be decoded; nil: all can
 	checkpointsAtCrash int   // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
 
-	recordedCalls []recordedCall      // the calls in the history, by their sequence numbers; nil: see anyBeganSince
+	recordedCalls []recordedCall      // the calls in the history, by their sequence numbers; nil: see hasCallBegunSince
 	usedNames     map[string]uintptr  // names called in this execution, and their call sites
 	openedMaps    map[string]struct{} // the names of the Maps among them
 	replayedCount int                 // checkpoints returned from history in this execution
@@ -48,7 +48,7 @@ func (c *replayState) addRows(rows []store.Step) {
 	}
 	for i := range rows {
 		if rows[i].Kind == store.KindRenewal {
-			c.keyRenewals.readRecord(&rows[i])
+			c.keyRenewals.decodeRenewalRecord(&rows[i])
 			c.terminalCount++
 			c.repairRecordCount++
 			continue
@@ -66,8 +66,8 @@ func (c *replayState) noteHistoryComplete() {
 	c.pastReplay.Store(c.terminalCount == c.repairRecordCount)
 }
 
-// expectedNames returns how many names the run will probably use, so that the map of them need not grow.
-func (r *run) expectedNames() int {
+// expectedNameCount returns how many names the run will probably use, so that the map of them need not grow.
+func (r *run) expectedNameCount() int {
 	const ofMostRuns = 16
 	if def := r.workflowDefinition(); def != nil {
 		return max(ofMostRuns, def.UsedNames)
@@ -75,25 +75,25 @@ func (r *run) expectedNames() int {
 	return ofMostRuns
 }
 
-// useName marks the name as called at site. If the name was used before, useName reports that and returns the earlier call site.
-func (c *replayState) useName(name string, site uintptr) (first uintptr, twice bool) {
+// markNameUsed marks the name as called at site. If the name was used before, markNameUsed reports that and returns the earlier call site.
+func (c *replayState) markNameUsed(name string, site uintptr) (first uintptr, twice bool) {
 	if first, twice = c.usedNames[name]; !twice {
 		c.usedNames[name] = site
 	}
 	return first, twice
 }
 
-// countReplayed counts a call that returns its recorded outcome. After the last one, the run no longer replays.
-func (c *replayState) countReplayed() {
+// countReplayedCall counts a call that returns its recorded outcome. After the last one, the run no longer replays.
+func (c *replayState) countReplayedCall() {
 	if c.replayedCount++; c.replayedCount == c.terminalCount-c.repairRecordCount {
 		c.pastReplay.Store(true)
 	}
 }
 
-// anyBeganSince reports whether a call after the sequence number seq began at the given time or later, in an
+// hasCallBegunSince reports whether a call after the sequence number seq began at the given time or later, in an
 // earlier execution. Compensations do not count, because they are executed after the run's function has
 // returned.
-func (c *replayState) anyBeganSince(seq int32, at time.Time) bool {
+func (c *replayState) hasCallBegunSince(seq int32, at time.Time) bool {
 	if c.recordedCalls == nil {
 		c.recordedCalls = make([]recordedCall, 0, len(c.history))
 		for _, row := range c.history {

@@ -25,9 +25,9 @@ import (
 // and a run whose process dies again and again would go on to kill processes.
 var notRetried = []string{record.CodeOutcomeUnknown, record.CodeCrashLoop, record.CodeDiverged}
 
-// retriesItself reports whether the run begins its next generation after this failure.
-func (r *run) retriesItself(failure *record.Failure) bool {
-	if _, more := r.waitBeforeRetry(); !more || failure.Permanent || r.compensations.recordedEnd != nil || r.next.isRefused {
+// shouldRetryRun reports whether the run begins its next generation after this failure.
+func (r *run) shouldRetryRun(failure *record.Failure) bool {
+	if _, more := r.delayBeforeRetry(); !more || failure.Permanent || r.compensations.recordedEnd != nil || r.next.isRefused {
 		return false
 	}
 	return !slices.ContainsFunc(failure.Codes, func(code string) bool { return slices.Contains(notRetried, code) })
@@ -44,9 +44,9 @@ func (r *run) suspendIfRetryNotDue() bool {
 	return true
 }
 
-// setDue sets the time before which the new generation is not executed. It is a column of the renewal record, so a resume that freezes
+// setNewGenerationDue sets the time before which the new generation is not executed. It is a column of the renewal record, so a resume that freezes
 // timers moves it.
-func setDue(made *store.RunRepair, due time.Time) {
+func setNewGenerationDue(made *store.RunRepair, due time.Time) {
 	for i := range made.NewSteps {
 		if made.NewSteps[i].Kind == store.KindRenewal {
 			made.NewSteps[i].NextAt = due
@@ -54,8 +54,8 @@ func setDue(made *store.RunRepair, due time.Time) {
 	}
 }
 
-// waitBeforeRetry returns the wait before the next generation, or false if there is none.
-func (r *run) waitBeforeRetry() (time.Duration, bool) {
+// delayBeforeRetry returns the wait before the next generation, or false if there is none.
+func (r *run) delayBeforeRetry() (time.Duration, bool) {
 	def := r.workflowDefinition()
 	if def == nil || def.RunRetryDelay == nil {
 		return 0, false
@@ -66,18 +66,18 @@ func (r *run) waitBeforeRetry() (time.Duration, bool) {
 // retryAsNextGeneration makes the next generation. It reports whether this ownership has ended. Otherwise the end of the run is decided anew, with
 // what was requested of the run meanwhile.
 func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
-	if r.holdForOlderWorkers("retry the run") || !r.awaitStrayCalls() || !r.endWriteBegan.CompareAndSwap(false, true) {
+	if r.holdIfOlderWorkersLive("retry the run") || !r.awaitStrayCalls() || !r.endWriteBegan.CompareAndSwap(false, true) {
 		return true
 	}
 	var p *repairPlanner
 	var unknown error // not nil: it is not known from where a child would continue
-	err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
+	err := r.e.retryUntilPatienceEnds(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), func() (err error) {
 		p, err = r.planRunRetry(r.writeCtx, failure)
 		switch {
 		case errors.Is(err, repair.ErrFromRequired):
 			unknown, err = err, nil
 		case err == nil:
-			err = r.e.store.Repair(r.writeCtx, &p.storeRequest)
+			err = r.e.store.ApplyRepair(r.writeCtx, &p.storeRequest)
 		}
 		return err
 	})
@@ -93,7 +93,7 @@ func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
 		return true
 	case p.storeRequest.Outcome != store.Written:
 		r.endWriteBegan.Store(false)
-		return r.applyChangedState()
+		return r.rereadAndApplyChanges()
 	}
 	r.recordExecutionEnd(telemetry.OutcomeRetried, failure.ErrorType(), 0)
 	r.logger().Warn("a run failed, and is retried", telemetry.KeyError, failure.Message, telemetry.KeyErrorType, failure.ErrorType(),
@@ -106,8 +106,8 @@ func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
 // planRunRetry plans the next generation of the run, and of the failed children that its failure names.
 func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repairPlanner, error) {
 	now := r.e.clock.Now()
-	wait, _ := r.waitBeforeRetry()
-	p := &repairPlanner{e: r.e, ref: r.row.Address(), request: RepairRequest{Verb: RetryVerb, Reason: r.retryReason(failure)}}
+	wait, _ := r.delayBeforeRetry()
+	p := &repairPlanner{e: r.e, ref: r.row.NameOrUUID(), request: RepairRequest{Verb: RetryVerb, Reason: r.retryReason(failure)}}
 	p.storeRequest = store.RepairRequest{Request: uuid.New(), Verb: RetryVerb, Reason: p.request.Reason, Now: now}
 	failed := r.row
 	failed.Status, failed.Control, failed.Error = store.Failed, 0, failure.Encode()
@@ -136,23 +136,23 @@ func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repai
 	p.runs = []PlannedRunRepair{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.ChildrenToCancel}}
 	p.childrenToCancel = made.ChildrenToCancel
 	for _, child := range made.ChildrenToRetry {
-		if err := r.addFailedChild(ctx, p, child, now, due); err != nil {
+		if err := r.addFailedChildToRetry(ctx, p, child, now, due); err != nil {
 			return nil, err
 		}
 	}
 	for i := range p.storeRequest.Runs {
 		made := &p.storeRequest.Runs[i]
-		setDue(made, due)
+		setNewGenerationDue(made, due)
 		if i > 0 {
 			made.WakeAt = wake
 		}
 	}
-	p.setCancel()
+	p.cancelSupersededChildren()
 	return p, nil
 }
 
-// addFailedChild adds the failed child of a call to the retry of the run.
-func (r *run) addFailedChild(ctx context.Context, p *repairPlanner, id uuid.UUID, now, due time.Time) error {
+// addFailedChildToRetry adds the failed child of a call to the retry of the run.
+func (r *run) addFailedChildToRetry(ctx context.Context, p *repairPlanner, id uuid.UUID, now, due time.Time) error {
 	child, err := r.e.getRun(ctx, id.String(), store.WithOutputAndError)
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (r *run) addFailedChild(ctx context.Context, p *repairPlanner, id uuid.UUID
 
 // retryReason returns why the next generation was made. It contains no text of the error, which may be a payload.
 func (r *run) retryReason(failure *record.Failure) string {
-	step, errorType := r.failureKey(failure)
+	step, errorType := r.failureGroupKey(failure)
 	what := "the function failed"
 	if step != "" {
 		what = fmt.Sprintf("step %.100q failed", step)

@@ -23,16 +23,16 @@ func (r *run) checkStartBy() bool {
 		r.suspendAfterFailedWrite("begin the run", "", err)
 		return false
 	case own.State == store.PlaceBypassed && r.row.Control&store.CancelRequested == 0:
-		return r.awaitBypassingRunExpiry(own)
+		return r.awaitExpiryAfterBypassedQueue(own)
 	case !noted:
 		return true
 	}
 	kept, late := false, false
-	err = r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
+	err = r.e.retryUntilPatienceEnds(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), func() (err error) {
 		if late = !own.StartBy.IsZero() && !r.isForcedToEnd() && r.e.clock.Now().After(own.StartBy); late || r.isSuspended() {
 			return nil
 		}
-		kept, err = r.e.store.ClearStartBy(r.writeCtx, r.row.UUID, r.row.Epoch)
+		kept, err = r.e.store.ClearStartByDeadline(r.writeCtx, r.row.UUID, r.row.Epoch)
 		return err
 	})
 	switch {
@@ -59,10 +59,10 @@ func (r *run) mayHaveBypassedQueue() bool {
 // expiringRunPoll is how often a run that is to expire is looked at.
 const expiringRunPoll = 5 * time.Millisecond
 
-// awaitBypassingRunExpiry handles a run that its queue has let through without a place, because its time is over by the queue's clock. That clock may
+// awaitExpiryAfterBypassedQueue handles a run that its queue has let through without a place, because its time is over by the queue's clock. That clock may
 // be ahead of this process's, so the run waits until it expires here, too. It reports whether the run's function is called, which
 // registers the compensations again. If the deadline was moved meanwhile, the run goes back to its queue.
-func (r *run) awaitBypassingRunExpiry(own *store.QueuedRun) bool {
+func (r *run) awaitExpiryAfterBypassedQueue(own *store.QueuedRun) bool {
 	at := r.deadline.expiryTime()
 	if !own.HasBegun && !own.StartBy.IsZero() && (at.IsZero() || !at.Before(own.StartBy)) {
 		if !r.isForcedToEnd() {

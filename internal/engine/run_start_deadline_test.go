@@ -18,11 +18,11 @@ type startBySlate struct {
 	removed int
 }
 
-func (s *startBySlate) QueuedRun(context.Context, uuid.UUID) (*store.QueuedRun, error) {
+func (s *startBySlate) QueuePlaceOfRun(context.Context, uuid.UUID) (*store.QueuedRun, error) {
 	return &store.QueuedRun{StartBy: s.by}, nil
 }
 
-func (s *startBySlate) ClearStartBy(context.Context, uuid.UUID, store.Epoch) (bool, error) {
+func (s *startBySlate) ClearStartByDeadline(context.Context, uuid.UUID, store.Epoch) (bool, error) {
 	s.removed++
 	return true, nil
 }

@@ -16,11 +16,11 @@ var (
 	ErrQueueClosed   = errors.New("durable: the queue takes no starts")
 )
 
-// CheckQueues finds out which of the requests are for a queue that has settings, and so a row. They get a place, and this process
+// PlaceStartsInQueues finds out which of the requests are for a queue that has settings, and so a row. They get a place, and this process
 // does not execute them at once. It returns ErrInvalidConfig if a request needs a row and its queue has
 // none, and ErrQueueFull or ErrQueueClosed if a queue refuses a root run. A run that exists already is not
-// refused, so that a start whose result was lost can be repeated, and neither is a start that folds with another.
-func (e *Engine) CheckQueues(ctx context.Context, requests []StartRequest) error {
+// refused, so that a start whose result was lost can be repeated, and neither is a start with a start key.
+func (e *Engine) PlaceStartsInQueues(ctx context.Context, requests []StartRequest) error {
 	began := time.Now()
 	rows, _ := e.queueRows.recentRows(ctx)
 	if len(rows) == 0 && !anyNeedsQueueRow(requests) {
@@ -31,7 +31,7 @@ func (e *Engine) CheckQueues(ctx context.Context, requests []StartRequest) error
 	for i := range requests {
 		q := &requests[i]
 		row, found := rows[q.Queue]
-		if q.needsQueueRow() && (!found || row.Deleted) {
+		if q.requiresQueueSettings() && (!found || row.Deleted) {
 			if fresh == nil { // the queue may be new
 				fresh = e.queueRows.rowsReadSince(ctx, began)
 				rows = fresh.byName
@@ -45,12 +45,12 @@ func (e *Engine) CheckQueues(ctx context.Context, requests []StartRequest) error
 		}
 	}
 	for name, n := range counts {
-		if refusal := e.queueRefusal(ctx, rows[name], n); refusal != nil {
-			if requests[0].Fold != nil { // the only request: package fold finds out whether it creates a run
+		if refusal := e.checkQueueAcceptsStarts(ctx, rows[name], n); refusal != nil {
+			if requests[0].StartKey != nil { // the only request: package startkey finds out whether it creates a run
 				requests[0].refusal = refusal
 				return nil
 			}
-			existing, err := e.countExistingStarts(ctx, name, requests)
+			existing, err := e.countStartsOfExistingRuns(ctx, name, requests)
 			if err != nil {
 				return err
 			}
@@ -62,12 +62,12 @@ func (e *Engine) CheckQueues(ctx context.Context, requests []StartRequest) error
 	return nil
 }
 
-// needsQueueRow reports whether the request has an option for queues with settings.
-func (q *StartRequest) needsQueueRow() bool { return q.GroupKey != "" && !q.inheritsGroupKey }
+// requiresQueueSettings reports whether the request has an option for queues with settings.
+func (q *StartRequest) requiresQueueSettings() bool { return q.GroupKey != "" && !q.inheritsGroupKey }
 
 func anyNeedsQueueRow(requests []StartRequest) bool {
 	for i := range requests {
-		if requests[i].needsQueueRow() {
+		if requests[i].requiresQueueSettings() {
 			return true
 		}
 	}
@@ -82,14 +82,14 @@ func (e *Engine) queueWithoutRowError(q *StartRequest, unread bool) error {
 		ErrInvalidConfig, q.Workflow, q.GroupKey, q.Queue)
 }
 
-// queueRefusal returns why the queue takes no n further starts, or nil. If the depth cannot be read, the start
+// checkQueueAcceptsStarts returns why the queue takes no n further starts, or nil. If the depth cannot be read, the start
 // goes on, and fails by itself if the database is away.
-func (e *Engine) queueRefusal(ctx context.Context, row store.QueueRow, n int) error {
+func (e *Engine) checkQueueAcceptsStarts(ctx context.Context, row store.QueueRow, n int) error {
 	if row.Settings.Closed {
 		return fmt.Errorf("%w: queue %q is closed: use another queue, or open this one with SetQueue", ErrQueueClosed, row.Name)
 	}
 	most := row.Settings.Depth
-	if most == 0 || e.queueDepths.takeFree(row.Name, most, n) {
+	if most == 0 || e.queueDepths.tryTakeFreePlaces(row.Name, most, n) {
 		return nil
 	}
 	began := time.Now()
@@ -108,8 +108,8 @@ func isQueueRefusal(err error) bool {
 	return errors.Is(err, ErrInvalidConfig) || errors.Is(err, ErrQueueFull) || errors.Is(err, ErrQueueClosed)
 }
 
-// countExistingStarts returns how many of the requests for the queue name a run that exists.
-func (e *Engine) countExistingStarts(ctx context.Context, queue string, requests []StartRequest) (n int, err error) {
+// countStartsOfExistingRuns returns how many of the requests for the queue name a run that exists.
+func (e *Engine) countStartsOfExistingRuns(ctx context.Context, queue string, requests []StartRequest) (n int, err error) {
 	var refs []store.RunRef
 	for i := range requests {
 		if q := &requests[i]; q.hasQueueRow && q.Queue == queue && q.Name != "" && !q.isChild {
@@ -119,7 +119,7 @@ func (e *Engine) countExistingStarts(ctx context.Context, queue string, requests
 	if len(refs) == 0 {
 		return 0, nil
 	}
-	found, err := e.store.Find(ctx, refs, store.NoPayloads)
+	found, err := e.store.GetRunsSelectingPayloads(ctx, refs, store.NoPayloads)
 	for _, run := range found {
 		if run != nil {
 			n++
@@ -150,7 +150,7 @@ func (q *StartRequest) setQueuePlace(s *store.StartWrite) {
 func (r *run) resolveChildQueue(q *StartRequest) error {
 	q.isChild = true
 	one := []StartRequest{*q}
-	if err := r.e.CheckQueues(r.writeCtx, one); err != nil {
+	if err := r.e.PlaceStartsInQueues(r.writeCtx, one); err != nil {
 		return err
 	}
 	q.hasQueueRow = one[0].hasQueueRow
@@ -164,10 +164,10 @@ func (r *run) resolveChildQueue(q *StartRequest) error {
 	return err
 }
 
-// holdForQueue holds the run because the child that it starts has a group key and the queue has no settings. They may be created at any
+// holdForMissingQueue holds the run because the child that it starts has a group key and the queue has no settings. They may be created at any
 // time, and the run is not at fault, so the hold counts as no crash: the run is claimed again after store.UncountedHoldDelay, as long
 // as it takes.
-func (r *run) holdForQueue(child string, err error) {
+func (r *run) holdForMissingQueue(child string, err error) {
 	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: holdReason("start child", child, err), queueMissing: true})
 }
 
@@ -177,8 +177,8 @@ func (r *run) readQueuePlace() (*store.QueuedRun, error) {
 		return p, nil
 	}
 	var p *store.QueuedRun
-	err := r.e.retryUntilPatienceEnds(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
-		p, err = r.e.store.QueuedRun(r.writeCtx, r.row.UUID)
+	err := r.e.retryUntilPatienceEnds(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), func() (err error) {
+		p, err = r.e.store.QueuePlaceOfRun(r.writeCtx, r.row.UUID)
 		return err
 	})
 	if err != nil {

@@ -47,18 +47,18 @@ type worker struct {
 	renewalOutage renewalOutage
 	earlyParks    earlyParkCounts
 	signalCounts  signalCountQueue
-	endedRuns     endedRuns
+	endedRuns     endedRunsToCheckSignals
 
 	otherWorkers otherWorkers
 
-	claims                 *claimGroup
+	claims                 *workerClaimGroup
 	firstHint              notifier // a run may be claimable, or other workers see this worker
 	ownedRunChangesPending notifier // a run in memory may have a control request, or may have been woken
 	scheduleHints          notifier // a schedule was changed
-	foldHints              notifier // a start may have to be released, or a run to be cancelled for it
-	permitExchange         permitExchange
+	startKeyHints          notifier // a start may have to be released, or a run to be cancelled for it
+	permitBatcher          permitBatcher
 	queueAdmitter          queueAdmitter
-	expiredRunsClaim       expiredRunsClaim
+	expiredRunsClaim       runsExpiredInQueueClaim
 	versions               knownVersions
 
 	ownedRunChangesMu sync.RWMutex  // locked while the changes of owned runs are read; a run that leaves memory holds the read lock
@@ -70,7 +70,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, endRunContexts: kill,
-		claims: e.claims, firstHint: newNotifier(), ownedRunChangesPending: newNotifier(), permitExchange: permitExchange{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), foldHints: newNotifier(), historyReadSlots: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
+		claims: e.claims, firstHint: newNotifier(), ownedRunChangesPending: newNotifier(), permitBatcher: permitBatcher{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), startKeyHints: newNotifier(), historyReadSlots: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
 		failedClaims: failedClaims{wakeLoop: newNotifier()}, signalCounts: signalCountQueue{wakeLoop: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.workflows))
@@ -121,26 +121,26 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	var taking, kept sync.WaitGroup
 	taking.Go(func() { w.claimLoop(begun) })
 	taking.Go(func() { w.takeoverLoop(begun) })
-	taking.Go(func() { w.unexecutedLoop(begun) })
-	taking.Go(func() { w.versionLoop(begun) })
-	taking.Go(func() { w.heldRunsLoop(begun) })
-	taking.Go(func() { w.repairPausesLoop(begun) })
+	taking.Go(func() { w.runsWithoutWorkerLoop(begun) })
+	taking.Go(func() { w.reportVersionLoop(begun) })
+	taking.Go(func() { w.retryHeldRunsLoop(begun) })
+	taking.Go(func() { w.resumeAfterExpiredRepairsLoop(begun) })
 	taking.Go(func() { w.scheduleLoop(begun) })
 	taking.Go(func() { w.queueMetricsLoop(begun) })
-	taking.Go(func() { w.foldLoop(begun) })
+	taking.Go(func() { w.dueStartKeysLoop(begun) })
 	taking.Go(func() { w.admissionLoop(begun) })
 	taking.Go(func() { w.retentionLoop(begun) })
 	taking.Go(func() { w.unusedLimitKeysLoop(begun) })
 	if later {
 		taking.Go(func() { w.declareQueuesLater(begun) })
 	}
-	kept.Go(func() { w.renewLoop(keeping) })
+	kept.Go(func() { w.renewLeasesLoop(keeping) })
 	kept.Go(func() { w.presenceLoop(keeping) })
 	kept.Go(func() { w.ownedRunChangeLoop(keeping) })
-	kept.Go(func() { w.countLoop(keeping) })
+	kept.Go(func() { w.signalCountLoop(keeping) })
 	kept.Go(func() { w.permitLoop(keeping) })
-	kept.Go(func() { w.failedClaimLoop(keeping) })
-	kept.Go(func() { w.unreceivedLoop(keeping) })
+	kept.Go(func() { w.releaseFailedClaimsLoop(keeping) })
+	kept.Go(func() { w.unreceivedSignalsLoop(keeping) })
 
 	select {
 	case <-ctx.Done():
@@ -158,7 +158,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	w.drain()
 	stopKeeping()
 	kept.Wait()
-	w.logLastUnreceived()
+	w.logUnreceivedSignalsAtStop()
 	err = errors.Join(err, w.deregister())
 	w.log.Info("the worker has stopped", telemetry.KeyCount, w.loadedRuns.count())
 	return err
@@ -177,10 +177,10 @@ func (w *worker) stopIfFatal(err error) {
 // maxClockCorrection is how far a correction of the estimate of the database's clock may go back before the clock counts as set back.
 const maxClockCorrection = time.Second
 
-// startAsOf returns when the worker started, to be compared with the starts of other workers. If the start is later than now, the
+// comparableStartTime returns when the worker started, to be compared with the starts of other workers. If the start is later than now, the
 // database's clock was set back since. Then the worker counts as started before all others, so what it declares does not replace what
 // workers declare that have started since.
-func (w *worker) startAsOf(now time.Time) time.Time {
+func (w *worker) comparableStartTime(now time.Time) time.Time {
 	if w.started.Sub(now) > maxClockCorrection {
 		return time.Unix(0, 0)
 	}
@@ -222,7 +222,7 @@ func (w *worker) register(ctx context.Context) error {
 func (w *worker) wakeLoops() {
 	if w != nil {
 		w.hintClaim()
-		w.queueAdmitter.requestAllPasses()
+		w.queueAdmitter.requestPassOverAllQueues()
 	}
 }
 
@@ -245,7 +245,7 @@ func clearOwner(r *store.Run) {
 // caller has reserved or, if none is left, waits for a slot as a prefetched run.
 func (w *worker) startExecution(c *store.ClaimedRun, late time.Duration, from *slots.Reservation) {
 	r := newRun(w, c)
-	r.idleTracker.minSettleTime = w.earlyParks.settlingTime(r.row.UUID)
+	r.idleTracker.minSettleTime = w.earlyParks.minSettleTime(r.row.UUID)
 	from.Assign(&r.slot)
 	w.noteSuspect(r)
 	if before := w.loadedRuns.add(r); before != nil {
@@ -341,7 +341,7 @@ func (w *worker) newClaimQuery() store.ClaimQuery {
 		Worker: w.id, Nonce: store.NewNonce(), Filter: w.e.claimFilter, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.crashesBeforePause(),
 	}
 	w.renewalOutage.setOutageBounds(&q, w.e.cfg.Lease)
-	w.failedClaims.extendOutageOfQuery(&q)
+	w.failedClaims.extendOutageByFailedClaims(&q)
 	return q
 }
 
@@ -355,12 +355,12 @@ func (w *worker) presenceLoop(ctx context.Context) {
 		case store.HintOwnedRunChange:
 			w.ownedRunChangesPending.notify()
 		case store.HintAdmitted:
-			w.hintClaimToAll()
+			w.hintClaimAfterBroadcast()
 		case store.HintQueues:
-			w.queueAdmitter.requestRowsRead()
+			w.queueAdmitter.requestQueueRowsReread()
 		default:
-			w.hintClaimToAll()
-			w.queueAdmitter.requestAllPasses()
+			w.hintClaimAfterBroadcast()
+			w.queueAdmitter.requestPassOverAllQueues()
 		}
 	}
 	if err := w.e.store.Listen(ctx, w.id, onHint); err != nil && ctx.Err() == nil {

@@ -36,9 +36,9 @@ func (q *signalCountQueue) takeAll() []*run {
 	return runs
 }
 
-// countLoop counts the unreceived signals of the runs that requested a count, and calls the receives for
+// signalCountLoop counts the unreceived signals of the runs that requested a count, and calls the receives for
 // which there are signals. The worker owns its goroutine.
-func (w *worker) countLoop(ctx context.Context) {
+func (w *worker) signalCountLoop(ctx context.Context) {
 	for {
 		select {
 		case <-w.signalCounts.wakeLoop:
@@ -58,7 +58,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 	ids := make([]uuid.UUID, len(runs))
 	for i, r := range runs {
 		ids[i] = r.row.UUID
-		r.waitingReceives.beginCount()
+		r.waitingReceives.beginSignalCount()
 	}
 	wait := firstReadRetryDelay
 	var counts []store.SignalCount
@@ -76,7 +76,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 		w.log.Warn("could not count the signals that wait for the runs here; trying again", telemetry.KeyCount, len(runs), telemetry.KeyError, err)
 		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 			for _, r := range runs {
-				r.waitingReceives.deliverCounts(nil, false)
+				r.waitingReceives.deliverSignalCounts(nil, false)
 			}
 			return
 		}
@@ -86,7 +86,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 		wait = min(2*wait, w.e.cfg.Lease/3)
 	}
 	for _, r := range runs {
-		r.waitingReceives.deliverCounts(takeSignalCounts(r.row.UUID, &counts), true)
+		r.waitingReceives.deliverSignalCounts(takeSignalCounts(r.row.UUID, &counts), true)
 	}
 }
 

@@ -22,9 +22,9 @@ const (
 	maxHeldRunPoll      = 100 * time.Millisecond // the longest time between two looks at the run that is tried
 )
 
-// heldRunsLoop tries held runs from time to time.
-func (w *worker) heldRunsLoop(ctx context.Context) {
-	w.searchRepeatedly(ctx, w.tryHeldRuns, "could not try the runs that are held")
+// retryHeldRunsLoop tries held runs from time to time.
+func (w *worker) retryHeldRunsLoop(ctx context.Context) {
+	w.searchRepeatedly(ctx, w.retryHeldRuns, "could not try the runs that are held")
 }
 
 // searchRepeatedly calls search until ctx ends, as often as held runs are searched for. If search fails, it logs the message.
@@ -39,28 +39,28 @@ func (w *worker) searchRepeatedly(ctx context.Context, search func(context.Conte
 	}
 }
 
-// tryHeldRuns tries the held runs on which this version has not diverged. It also deletes the divergences of runs that have
+// retryHeldRuns tries the held runs on which this version has not diverged. It also deletes the divergences of runs that have
 // continued.
-func (w *worker) tryHeldRuns(ctx context.Context) error {
-	if err := w.e.store.DeleteDivergences(ctx); err != nil || w.e.orderedVersion() == "" {
+func (w *worker) retryHeldRuns(ctx context.Context) error {
+	if err := w.e.store.DeleteDivergences(ctx); err != nil || w.e.programVersionIfOrdered() == "" {
 		return err
 	}
 	var last uuid.UUID
 	for ctx.Err() == nil {
-		held, err := w.e.store.HeldRuns(ctx, w.e.orderedVersion(), w.e.claimFilter, last, 1)
+		held, err := w.e.store.RunsHeldForDrift(ctx, w.e.programVersionIfOrdered(), w.e.claimFilter, last, 1)
 		if err != nil || len(held) == 0 {
 			return err
 		}
 		last = held[0]
-		if err := w.tryHeldRun(ctx, last); err != nil {
+		if err := w.retryHeldRun(ctx, last); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tryHeldRun claims a held run, and waits until it has left memory or has executed something new.
-func (w *worker) tryHeldRun(ctx context.Context, id uuid.UUID) error {
+// retryHeldRun claims a held run, and waits until it has left memory or has executed something new.
+func (w *worker) retryHeldRun(ctx context.Context, id uuid.UUID) error {
 	free := w.awaitSlotForHeldRun(ctx)
 	defer free.Release()
 	if free.Capacity() == 0 {
@@ -69,22 +69,22 @@ func (w *worker) tryHeldRun(ctx context.Context, id uuid.UUID) error {
 	// The claim does not use the loop's context: a claim that is cancelled in flight may have taken the run.
 	claiming, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
-	held, err := w.e.store.Find(claiming, []store.RunRef{{UUIDOrName: id.String()}}, store.NoPayloads)
+	held, err := w.e.store.GetRunsSelectingPayloads(claiming, []store.RunRef{{UUIDOrName: id.String()}}, store.NoPayloads)
 	if err != nil || held[0] == nil {
 		return err
 	}
 	q := w.newClaimQuery()
-	if q.Versions, err = w.versionRules(claiming, q.Now); err != nil {
+	if q.Versions, err = w.versionClaimRules(claiming, q.Now); err != nil {
 		return err
 	}
-	if _, pinned := w.e.pinnedWorkflows[held[0].Workflow]; pinned && !q.Versions.Allows(held[0].Queue, held[0].Workflow, held[0].Version, "") {
+	if _, pinned := w.e.pinnedWorkflows[held[0].Workflow]; pinned && !q.Versions.AllowsClaim(held[0].Queue, held[0].Workflow, held[0].Version, "") {
 		return nil // its own version lives, and nobody else executes it
 	}
 	divergences, err := w.e.store.Divergences(claiming, id)
 	if err != nil {
 		return err
 	}
-	row, err := w.e.store.ClaimHeld(claiming, held[0], store.DivergedOn(divergences), q)
+	row, err := w.e.store.ClaimRunHeldForDrift(claiming, held[0], store.DivergedVersionsOf(divergences), q)
 	switch {
 	case err != nil:
 		w.failedClaims.add(q)

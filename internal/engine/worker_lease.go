@@ -27,15 +27,15 @@ const reExpireAfter = 2 * time.Minute
 // longer than the leases of this worker, expires by itself.
 const maxTakeoverLease = time.Minute
 
-// renewLoop renews the leases of the runs in memory, three times per lease duration. If a lease cannot be
-// renewed, renewLoop suspends the run when the lease ends by this process's own clock, whatever the
+// renewLeasesLoop renews the leases of the runs in memory, three times per lease duration. If a lease cannot be
+// renewed, renewLeasesLoop suspends the run when the lease ends by this process's own clock, whatever the
 // database says later. The worker owns its goroutine.
-func (w *worker) renewLoop(ctx context.Context) {
+func (w *worker) renewLeasesLoop(ctx context.Context) {
 	every := w.e.cfg.Lease / 3
 	wait := every
 	for sleepCtx(ctx, w.heartbeatPause(wait, w.loadedRuns.all())) {
 		held := w.loadedRuns.all()
-		w.loseExpiredRuns(held)
+		w.loseRunsWithExpiredLease(held)
 		busy, err := w.renewLeases(ctx, held)
 		if ctx.Err() != nil {
 			return
@@ -49,7 +49,7 @@ func (w *worker) renewLoop(ctx context.Context) {
 		if err != nil || busy {
 			wait = every / 8
 		}
-		w.loseExpiredRuns(held)
+		w.loseRunsWithExpiredLease(held)
 	}
 }
 
@@ -77,8 +77,8 @@ func (w *worker) timeUntilLeaseEnds(held []*run) time.Duration {
 	return first
 }
 
-// loseExpiredRuns suspends the runs whose leases have ended.
-func (w *worker) loseExpiredRuns(held []*run) {
+// loseRunsWithExpiredLease suspends the runs whose leases have ended.
+func (w *worker) loseRunsWithExpiredLease(held []*run) {
 	now := w.e.clock.Now()
 	for _, r := range held {
 		if !now.Before(r.leaseEndTime()) {
@@ -110,11 +110,11 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 	}
 	quiet, change := w.quiet.get()
 	asked := time.Now()
-	pulse, err := w.e.store.Renew(ctx, store.Heartbeat{
+	pulse, err := w.e.store.RenewLeases(ctx, store.Heartbeat{
 		Worker: store.Worker{
 			ID: w.id, Name: cfg.Name, Version: w.e.programVersion(),
 			Capacity: int32(cfg.Concurrency), Active: int32(w.loadedRuns.count()), State: w.registryState(), StartedAt: w.started,
-			Workflows: namesToRecord(w.workflows), Queues: namesToRecord(w.e.cfg.Queues), Schema: store.SchemaVersion,
+			Workflows: namesUnlessTooMany(w.workflows), Queues: namesUnlessTooMany(w.e.cfg.Queues), Schema: store.SchemaVersion,
 			Quiet: quiet, LastChange: change, ClockAhead: asked.Sub(now).Truncate(time.Microsecond),
 		},
 		Leases: due, LeaseUntil: until,
@@ -132,7 +132,7 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 		w.log.Warn("the store works with restrictions", telemetry.KeyReason, pulse.Warning)
 	}
 	for i := range pulse.DatabaseRewinds {
-		w.logRewind(&pulse.DatabaseRewinds[i])
+		w.logDatabaseRewind(&pulse.DatabaseRewinds[i])
 	}
 	var lost []*run
 	for _, r := range kept {
@@ -145,16 +145,16 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 			r.extendLease(soon)
 		}
 	}
-	w.suspendLost(ctx, lost)
+	w.suspendLostRuns(ctx, lost)
 	return len(pulse.Locked) > 0, nil
 }
 
 // maxLoggedLosses is the maximum number of runs that rewound logs by name.
 const maxLoggedLosses = 100
 
-// logRewind logs that the database continues from another point of its history, and which acknowledged
+// logDatabaseRewind logs that the database continues from another point of its history, and which acknowledged
 // writes were lost.
-func (w *worker) logRewind(r *store.Rewind) {
+func (w *worker) logDatabaseRewind(r *store.DatabaseRewind) {
 	w.log.Warn("the database goes on from another point of its history: a standby was promoted, or it was restored",
 		telemetry.KeyReason, "was at "+r.PositionBefore+", is at "+r.PositionAfter, telemetry.KeyCount, r.OwnedRuns)
 	for i, run := range r.Lost {

@@ -77,7 +77,7 @@ func TestRunEndsWithItsLeaseAlthoughTheRenewalHangs(t *testing.T) {
 			r.extendLease(c.w.e.clock.Now().Add(left))
 			ctx, stop := context.WithCancel(t.Context())
 			var loop sync.WaitGroup
-			loop.Go(func() { c.w.renewLoop(ctx) })
+			loop.Go(func() { c.w.renewLeasesLoop(ctx) })
 			time.Sleep(left - time.Millisecond)
 			synctest.Wait()
 			if r.isSuspended() {

@@ -22,7 +22,7 @@ func compareLocalWaiters(a, b localPermitWaiter) int {
 }
 
 // addLocalWaiter records the place of a step in the line of the database. p.mu is held.
-func (p *permitExchange) addLocalWaiter(s *stepAwaitingPermit, a *store.PermitRequest) {
+func (p *permitBatcher) addLocalWaiter(s *stepAwaitingPermit, a *store.PermitRequest) {
 	step := localPermitWaiter{s, store.Permit{Run: a.Run, Step: a.Step, Units: a.Units, Priority: a.Priority, ArrivedAt: a.ArrivedAt}}
 	if p.localWaiters == nil {
 		p.localWaiters = make(localPermitWaiters)
@@ -34,7 +34,7 @@ func (p *permitExchange) addLocalWaiter(s *stepAwaitingPermit, a *store.PermitRe
 }
 
 // endLocalWait removes a step that no longer waits.
-func (p *permitExchange) endLocalWait(s *stepAwaitingPermit) {
+func (p *permitBatcher) endLocalWait(s *stepAwaitingPermit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.hasLeft = true
@@ -42,7 +42,7 @@ func (p *permitExchange) endLocalWait(s *stepAwaitingPermit) {
 }
 
 // removeLocalWaiter removes the step from the waiters of its limit key. p.mu is held.
-func (p *permitExchange) removeLocalWaiter(s *stepAwaitingPermit) {
+func (p *permitBatcher) removeLocalWaiter(s *stepAwaitingPermit) {
 	line := slices.DeleteFunc(p.localWaiters[s.limitKey], func(o localPermitWaiter) bool { return o.stepAwaitingPermit == s })
 	if len(line) == 0 {
 		delete(p.localWaiters, s.limitKey)
@@ -53,7 +53,7 @@ func (p *permitExchange) removeLocalWaiter(s *stepAwaitingPermit) {
 
 // wakeLocalWaiters lets the first steps of each limit key request the units that are to be given back to it. It returns how many steps
 // it has woken. Requests that are pending already count. No call is in progress.
-func (p *permitExchange) wakeLocalWaiters() (woken int) {
+func (p *permitBatcher) wakeLocalWaiters() (woken int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	units := make(map[store.LimitKey]int)
@@ -62,13 +62,13 @@ func (p *permitExchange) wakeLocalWaiters() (woken int) {
 		units[store.LimitKey{Limit: r.Limit, Key: r.Key}] += r.units
 	}
 	for line, n := range units {
-		woken += p.localWaiters.wakeFirst(line, n)
+		woken += p.localWaiters.wakeStepsForUnits(line, n)
 	}
 	return woken
 }
 
-// wakeFirst lets the first waiting steps that can use the units send requests. It returns how many had no request pending.
-func (l localPermitWaiters) wakeFirst(line store.LimitKey, units int) (woken int) {
+// wakeStepsForUnits lets the first waiting steps that can use the units send requests. It returns how many had no request pending.
+func (l localPermitWaiters) wakeStepsForUnits(line store.LimitKey, units int) (woken int) {
 	for _, s := range l[line] {
 		if units <= 0 {
 			break
@@ -81,9 +81,9 @@ func (l localPermitWaiters) wakeFirst(line store.LimitKey, units int) (woken int
 	return woken
 }
 
-// recordOutcomes updates the waiters after a call: steps that have got a permit are removed, and steps that wait take their places.
+// recordRequestOutcomes updates the waiters after a call: steps that have got a permit are removed, and steps that wait take their places.
 // It returns how many permits were granted. The next call may need the waiters before the steps themselves have seen their outcomes.
-func (p *permitExchange) recordOutcomes(requests []*pendingPermitRequest) (granted int) {
+func (p *permitBatcher) recordRequestOutcomes(requests []*pendingPermitRequest) (granted int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range requests {

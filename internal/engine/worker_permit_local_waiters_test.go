@@ -11,15 +11,15 @@ import (
 
 // The steps of a process ask in the order of their line when permits are given back, as many as the units are enough for.
 func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
-	p := &permitExchange{wakeLoop: newNotifier()}
+	p := &permitBatcher{wakeLoop: newNotifier()}
 	line, now := store.LimitKey{Limit: "l"}, time.Now()
-	ask := func(s *stepAwaitingPermit, outcome store.Outcome, after time.Duration, priority int16, units int) *pendingPermitRequest {
+	ask := func(s *stepAwaitingPermit, outcome store.WriteOutcome, after time.Duration, priority int16, units int) *pendingPermitRequest {
 		a := &store.PermitRequest{Limit: "l", Run: uuid.New(), Step: "s", Units: units, Priority: priority, ArrivedAt: now.Add(after), Outcome: outcome}
 		return &pendingPermitRequest{PermitRequest: a, step: s}
 	}
 	join := func(after time.Duration, priority int16, units int) *stepAwaitingPermit {
 		s := new(runPermitWaits).addStep(line, "s")
-		p.recordOutcomes([]*pendingPermitRequest{ask(s, store.Locked, after, priority, units)})
+		p.recordRequestOutcomes([]*pendingPermitRequest{ask(s, store.Locked, after, priority, units)})
 		return s
 	}
 	giveBack := func(line store.LimitKey, units int) (woken int) {
@@ -55,14 +55,14 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 		t.Error("the number of steps that were woken is not one")
 	}
 	woken("a second unit is returned", "second")
-	if n := p.recordOutcomes([]*pendingPermitRequest{ask(urgent, store.Written, 0, 0, 1)}); n != 1 {
+	if n := p.recordRequestOutcomes([]*pendingPermitRequest{ask(urgent, store.Written, 0, 0, 1)}); n != 1 {
 		t.Errorf("%d permits were granted, want one", n)
 	}
 	p.endLocalWait(second)
 	giveBack(line, 1)
 	woken("those before have left", "third")
 	p.endLocalWait(third)
-	p.recordOutcomes([]*pendingPermitRequest{ask(third, store.Locked, time.Second, 0, 1)})
+	p.recordRequestOutcomes([]*pendingPermitRequest{ask(third, store.Locked, time.Second, 0, 1)})
 	if giveBack(line, 5); len(p.localWaiters) != 0 {
 		t.Errorf("%d lines are kept in which nobody waits", len(p.localWaiters))
 	}

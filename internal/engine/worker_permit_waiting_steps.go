@@ -28,7 +28,7 @@ type stepAwaitingPermit struct {
 	arrivedAt    time.Time // zero: not known yet
 	isRequesting bool
 	requestDue   notifier // has a value when the step should request its permit
-	hasLeft      bool     // it has left the local limit key; guarded by permitExchange.mu
+	hasLeft      bool     // it has left the local limit key; guarded by permitBatcher.mu
 }
 
 // addStep adds a step, which then requests its permit.

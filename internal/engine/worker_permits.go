@@ -27,9 +27,9 @@ const (
 	permitTimeout           = 10 * time.Second       // of one call
 )
 
-// permitExchange exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
+// permitBatcher exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
 // what steps request and give back while its last call is in progress.
-type permitExchange struct {
+type permitBatcher struct {
 	wakeLoop notifier
 
 	mu                   sync.Mutex
@@ -62,7 +62,7 @@ type pendingPermitReturn struct {
 
 // requestPermit requests the store for a permit and sets the outcome of the request. It keeps trying while the database is
 // unavailable, until ctx ends.
-func (p *permitExchange) requestPermit(ctx context.Context, place *stepAwaitingPermit, a *store.PermitRequest) error {
+func (p *permitBatcher) requestPermit(ctx context.Context, place *stepAwaitingPermit, a *store.PermitRequest) error {
 	own := *a // the loop may still use it when this caller has left
 	q := &pendingPermitRequest{PermitRequest: &own, step: place, ctx: ctx, done: make(chan error, 1)}
 	p.mu.Lock()
@@ -79,7 +79,7 @@ func (p *permitExchange) requestPermit(ctx context.Context, place *stepAwaitingP
 }
 
 // returnPermit gives a permit or a place in a line back, soon.
-func (p *permitExchange) returnPermit(r *run, a *store.PermitRequest) {
+func (p *permitBatcher) returnPermit(r *run, a *store.PermitRequest) {
 	p.mu.Lock()
 	p.pendingReturns = append(p.pendingReturns, pendingPermitReturn{a.NewReturn(), a.Units, r})
 	p.mu.Unlock()
@@ -90,24 +90,24 @@ func (p *permitExchange) returnPermit(r *run, a *store.PermitRequest) {
 // return them, and then the first waiting steps of the same limit keys request them. So units go from one step to the next in one call. Without that, the
 // store would offer them, which takes two more. If few of the granted permits were returned in time recently, because the steps
 // take longer, gather does not wait for them, except before every 16th call, to measure again.
-func (p *permitExchange) yieldForMoreRequests() {
+func (p *permitBatcher) yieldForMoreRequests() {
 	began, want := time.Now(), 0
 	p.calls++
 	if p.grantedByLastCall > 0 && (p.returnRate >= 0.5 || p.calls%callsPerReturnRateProbe == 0) {
 		want = p.grantedByLastCall
 	}
-	p.awaitPending(began, want, p.pendingReturnCount)
+	p.yieldUntilEnoughPending(began, want, p.countPendingReturns)
 	if p.grantedByLastCall > 0 {
-		p.returnRate += (min(1, float64(p.pendingReturnCount())/float64(p.grantedByLastCall)) - p.returnRate) / 4
+		p.returnRate += (min(1, float64(p.countPendingReturns())/float64(p.grantedByLastCall)) - p.returnRate) / 4
 		p.grantedByLastCall = 0
 	}
 	if woken := p.wakeLocalWaiters(); woken > 0 {
-		p.awaitPending(began, p.countRequests()+woken, p.countRequests)
+		p.yieldUntilEnoughPending(began, p.countPendingRequests()+woken, p.countPendingRequests)
 	}
 }
 
-// awaitPending yields to the scheduler until there are as many requests or returns as wanted, and none has been added in a few turns.
-func (p *permitExchange) awaitPending(began time.Time, want int, count func() int) {
+// yieldUntilEnoughPending yields to the scheduler until there are as many requests or returns as wanted, and none has been added in a few turns.
+func (p *permitBatcher) yieldUntilEnoughPending(began time.Time, want int, count func() int) {
 	seen := count()
 	for still := 0; (still < idleTurnsBeforeExchange || seen < want) && time.Since(began) < permitGatherTime; still++ {
 		runtime.Gosched()
@@ -117,15 +117,15 @@ func (p *permitExchange) awaitPending(began time.Time, want int, count func() in
 	}
 }
 
-// countRequests returns how many requests the next call would contain.
-func (p *permitExchange) countRequests() int {
+// countPendingRequests returns how many requests the next call would contain.
+func (p *permitBatcher) countPendingRequests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.pendingRequests)
 }
 
-// pendingReturnCount returns how many returns the next call would contain.
-func (p *permitExchange) pendingReturnCount() int {
+// countPendingReturns returns how many returns the next call would contain.
+func (p *permitBatcher) countPendingReturns() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.pendingReturns)
@@ -133,7 +133,7 @@ func (p *permitExchange) pendingReturnCount() int {
 
 // takePending removes the next requests, and everything to give back. It drops the requests whose callers are gone: these
 // have given back already what such a request would be granted.
-func (p *permitExchange) takePending() (requests []*pendingPermitRequest, returns []pendingPermitReturn, more bool) {
+func (p *permitBatcher) takePending() (requests []*pendingPermitRequest, returns []pendingPermitReturn, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pendingRequests = slices.DeleteFunc(p.pendingRequests, func(a *pendingPermitRequest) bool { return a.ctx.Err() != nil })
@@ -144,7 +144,7 @@ func (p *permitExchange) takePending() (requests []*pendingPermitRequest, return
 }
 
 // requeuePending returns what a failed call did not do, except for callers that are gone.
-func (p *permitExchange) requeuePending(requests []*pendingPermitRequest, returns []pendingPermitReturn) {
+func (p *permitBatcher) requeuePending(requests []*pendingPermitRequest, returns []pendingPermitReturn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var left []*pendingPermitRequest
@@ -167,7 +167,7 @@ func (p *permitExchange) requeuePending(requests []*pendingPermitRequest, return
 // holder of a permit may have died, and nobody else may send a request: often while there are such limit keys, and else as
 // often as leases are renewed.
 func (w *worker) permitLoop(ctx context.Context) {
-	p := &w.permitExchange
+	p := &w.permitBatcher
 	looks := time.NewTimer(0)
 	defer looks.Stop()
 	var nextLook time.Time
@@ -181,7 +181,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			look = true
 		case <-ctx.Done():
 			later.Stop()
-			w.exchangePermits(context.Background(), nil) // gives back what the last steps held
+			w.sendPermitBatch(context.Background(), nil) // gives back what the last steps held
 			return
 		}
 		later.Stop()
@@ -189,7 +189,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 		if look {
 			var waiting []store.LimitKey
 			waiting, err = w.limitKeysWithWaiters(ctx)
-			p.checkLimitKeysNow(waiting, w.e.clock.Now())
+			p.scheduleChecksNow(waiting, w.e.clock.Now())
 			every := w.otherWorkers.pollInterval(w.e.cfg.Lease / 3)
 			if len(waiting) > 0 || err != nil {
 				every = min(every, limitKeyCheckInterval)
@@ -203,7 +203,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			limitKeys = p.takeDueChecks(w.e.clock.Now())
 		}
 		for more := true; more && err == nil; {
-			more, err = w.exchangePermits(ctx, limitKeys)
+			more, err = w.sendPermitBatch(ctx, limitKeys)
 			limitKeys = nil
 		}
 		if soon := limitKeyCheckInterval/2 + rand.N(limitKeyCheckInterval/2); p.newWaiter && time.Until(nextLook) > soon {
@@ -226,15 +226,15 @@ func (w *worker) permitLoop(ctx context.Context) {
 }
 
 // scheduleChecks records when to check limit keys again.
-func (p *permitExchange) scheduleChecks(again map[store.LimitKey]time.Time) {
+func (p *permitBatcher) scheduleChecks(again map[store.LimitKey]time.Time) {
 	if p.nextChecks == nil {
 		p.nextChecks = make(map[store.LimitKey]time.Time)
 	}
 	maps.Copy(p.nextChecks, again)
 }
 
-// checkLimitKeysNow records that the limit keys must be checked now.
-func (p *permitExchange) checkLimitKeysNow(limitKeys []store.LimitKey, now time.Time) {
+// scheduleChecksNow records that the limit keys must be checked now.
+func (p *permitBatcher) scheduleChecksNow(limitKeys []store.LimitKey, now time.Time) {
 	p.scheduleChecks(nil)
 	for _, l := range limitKeys {
 		p.nextChecks[l] = now
@@ -242,7 +242,7 @@ func (p *permitExchange) checkLimitKeysNow(limitKeys []store.LimitKey, now time.
 }
 
 // takeDueChecks removes and returns the limit keys to check now.
-func (p *permitExchange) takeDueChecks(now time.Time) (limitKeys []store.LimitKey) {
+func (p *permitBatcher) takeDueChecks(now time.Time) (limitKeys []store.LimitKey) {
 	for g, at := range p.nextChecks {
 		if !at.After(now) {
 			limitKeys = append(limitKeys, g)
@@ -253,7 +253,7 @@ func (p *permitExchange) takeDueChecks(now time.Time) (limitKeys []store.LimitKe
 }
 
 // startCheckTimer wakes permitLoop when a limit key must be checked.
-func (p *permitExchange) startCheckTimer(c clock.Clock) clock.Timer {
+func (p *permitBatcher) startCheckTimer(c clock.Clock) clock.Timer {
 	var first time.Time
 	for _, at := range p.nextChecks {
 		if first.IsZero() || at.Before(first) {
@@ -286,10 +286,10 @@ func (w *worker) limitKeysWithWaiters(ctx context.Context) (limitKeys []store.Li
 	}
 }
 
-// exchangePermits makes one call of Permits with what has gathered, and with the given limit keys, and reports whether
+// sendPermitBatch makes one call of Permits with what has gathered, and with the given limit keys, and reports whether
 // more has gathered than one call takes. If the call fails, the limit keys are checked in the next one.
-func (w *worker) exchangePermits(ctx context.Context, limitKeys []store.LimitKey) (more bool, err error) {
-	p := &w.permitExchange
+func (w *worker) sendPermitBatch(ctx context.Context, limitKeys []store.LimitKey) (more bool, err error) {
+	p := &w.permitBatcher
 	p.yieldForMoreRequests()
 	requests, returns, more := p.takePending()
 	if len(requests)+len(returns)+len(limitKeys) == 0 {
@@ -299,22 +299,22 @@ func (w *worker) exchangePermits(ctx context.Context, limitKeys []store.LimitKey
 	defer cancel()
 	for len(limitKeys) > maxLimitKeysPerCall {
 		b := w.newPermitBatch(nil, nil, limitKeys[:maxLimitKeysPerCall])
-		if err := w.e.store.Permits(ctx, b); err != nil {
+		if err := w.e.store.GrantAndReturnPermits(ctx, b); err != nil {
 			p.requeuePending(requests, returns)
-			p.checkLimitKeysNow(limitKeys, b.Now)
+			p.scheduleChecksNow(limitKeys, b.Now)
 			return false, err
 		}
 		p.scheduleChecks(b.RecheckAt)
 		limitKeys = limitKeys[maxLimitKeysPerCall:]
 	}
 	b := w.newPermitBatch(requests, returns, limitKeys)
-	if err = w.e.store.Permits(ctx, b); err != nil {
-		p.checkLimitKeysNow(limitKeys, b.Now)
+	if err = w.e.store.GrantAndReturnPermits(ctx, b); err != nil {
+		p.scheduleChecksNow(limitKeys, b.Now)
 	}
 	switch {
 	case err == nil:
 		p.scheduleChecks(b.RecheckAt)
-		p.grantedByLastCall = p.recordOutcomes(requests)
+		p.grantedByLastCall = p.recordRequestOutcomes(requests)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrLocked), ctx.Err() != nil:
 		p.requeuePending(requests, returns)
 		return false, err
@@ -341,7 +341,7 @@ func (w *worker) warnOfOlderWorkers(ctx context.Context) {
 
 func (w *worker) newPermitBatch(requests []*pendingPermitRequest, returns []pendingPermitReturn, limitKeys []store.LimitKey) *store.PermitBatch {
 	now := w.e.clock.Now()
-	b := &store.PermitBatch{Now: now, Version: w.e.orderedVersion(), WorkerStarted: w.startAsOf(now), CloseAfterRewind: w.e.cfg.Lease, LimitKeys: limitKeys}
+	b := &store.PermitBatch{Now: now, Version: w.e.programVersionIfOrdered(), WorkerStarted: w.comparableStartTime(now), CloseAfterRewind: w.e.cfg.Lease, LimitKeys: limitKeys}
 	for _, a := range requests {
 		b.Requests = append(b.Requests, a.PermitRequest)
 	}

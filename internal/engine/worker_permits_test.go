@@ -11,7 +11,7 @@ import (
 
 // An ask whose caller is gone is not sent: it would be granted after the caller has given its permit back.
 func TestAskOfALostCallerIsDropped(t *testing.T) {
-	p := &permitExchange{wakeLoop: newNotifier()}
+	p := &permitBatcher{wakeLoop: newNotifier()}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	a := &store.PermitRequest{Limit: "l", Step: "s", Attempt: 1}
@@ -31,7 +31,7 @@ type failingGrants struct {
 	failures []error
 }
 
-func (f *failingGrants) Permits(context.Context, *store.PermitBatch) error {
+func (f *failingGrants) GrantAndReturnPermits(context.Context, *store.PermitBatch) error {
 	if len(f.failures) == 0 {
 		return nil
 	}
@@ -61,11 +61,11 @@ func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
 		w := &worker{e: &Engine{store: s, clock: new(clock.Estimate)}}
 		w.e.clock.AddReading(time.Now(), time.Now())
 		now := w.e.clock.Now()
-		w.permitExchange.checkLimitKeysNow(c.due, now)
-		if _, err := w.exchangePermits(t.Context(), w.permitExchange.takeDueChecks(now)); (err == nil) != (c.left == 0) {
+		w.permitBatcher.scheduleChecksNow(c.due, now)
+		if _, err := w.sendPermitBatch(t.Context(), w.permitBatcher.takeDueChecks(now)); (err == nil) != (c.left == 0) {
 			t.Errorf("%s: the error is %v", what, err)
 		}
-		if left := w.permitExchange.takeDueChecks(now.Add(time.Hour)); len(left) != c.left {
+		if left := w.permitBatcher.takeDueChecks(now.Add(time.Hour)); len(left) != c.left {
 			t.Errorf("%s: %d lines are to be looked at again, want %d", what, len(left), c.left)
 		}
 	}

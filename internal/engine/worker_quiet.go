@@ -50,15 +50,15 @@ func (w *worker) setQuiet(r *store.RenewResult) {
 }
 
 // QuietWorker makes a worker quiet, or resumes it if c.Resume is set. It returns ErrNotFound if there is none.
-func (e *Engine) QuietWorker(ctx context.Context, id string, c store.QuietWorkerRequest) (err error) {
+func (e *Engine) QuietWorker(ctx context.Context, id string, c store.SetWorkerQuietRequest) (err error) {
 	known := false
 	if c.Worker, known = store.ParseCanonicalUUID(id); known {
 		if c.Now, err = e.Now(ctx); err != nil {
 			return err
 		}
 		known = false
-		err = e.commitAlone(ctx, userCaller, func() error {
-			found, err := e.store.QuietWorker(ctx, c)
+		err = e.commitInSeparateTx(ctx, userCaller, func() error {
+			found, err := e.store.SetWorkerQuiet(ctx, c)
 			known = known || found
 			return err
 		})
@@ -69,6 +69,6 @@ func (e *Engine) QuietWorker(ctx context.Context, id string, c store.QuietWorker
 	case !known:
 		return fmt.Errorf("change worker %q: %w: Engine.Workers returns the IDs of the workers", id, ErrNotFound)
 	}
-	e.reportOperatorChange(telemetry.KeyWorker, id, c.LastChange())
+	e.reportOperatorChange(telemetry.KeyWorker, id, c.OperatorChange())
 	return nil
 }

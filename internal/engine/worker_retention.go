@@ -88,7 +88,7 @@ func (s *retentionSweeper) logDeleted() {
 // sweep deletes everything that is due.
 func (s *retentionSweeper) sweep(ctx context.Context) error {
 	s.sweepBegan = s.w.e.clock.Now()
-	if d := s.retention.shortestOfRuns(); d > 0 {
+	if d := s.retention.shortestRunRetention(); d > 0 {
 		if err := s.sweepRuns(ctx, s.sweepBegan.Add(-d)); err != nil {
 			return err
 		}

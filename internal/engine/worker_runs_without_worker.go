@@ -22,42 +22,42 @@ const (
 	maxUnexecutedCheckInterval = 10 * time.Second // the time between two checks, unless leases are shorter
 )
 
-// namesToRecord returns the workflows or queues that a worker records, or nil if there are none, or too many.
-func namesToRecord(names []string) []string {
+// namesUnlessTooMany returns the workflows or queues that a worker records, or nil if there are none, or too many.
+func namesUnlessTooMany(names []string) []string {
 	if len(names) == 0 || len(names) > maxRecordedNames {
 		return nil
 	}
 	return names
 }
 
-// unexecutedPair describes a pair of queue and workflow with due runs that no live worker executes.
-type unexecutedPair struct {
+// queueWorkflowWithoutWorker describes a pair of queue and workflow with due runs that no live worker executes.
+type queueWorkflowWithoutWorker struct {
 	firstSeen time.Time // when the pair was first seen, on this process's clock
 	logged    bool
 }
 
-// unexecutedLoop checks from time to time for due runs that no live worker executes.
-func (w *worker) unexecutedLoop(ctx context.Context) {
+// runsWithoutWorkerLoop checks from time to time for due runs that no live worker executes.
+func (w *worker) runsWithoutWorkerLoop(ctx context.Context) {
 	every := min(w.e.cfg.Lease, maxUnexecutedCheckInterval)
-	seen := make(map[store.QueueWorkflow]*unexecutedPair)
+	seen := make(map[store.QueueWorkflow]*queueWorkflowWithoutWorker)
 	for sleepCtx(ctx, w.otherWorkers.pollInterval(every)) {
-		places, err := w.findUnexecuted(ctx)
+		places, err := w.findDueRunsWithoutWorker(ctx)
 		if err != nil {
 			w.log.Debug("could not look for runs that no worker executes", telemetry.KeyError, err)
 			continue
 		}
-		w.logUnexecuted(seen, places, 3*every)
+		w.logDueRunsWithoutWorker(seen, places, 3*every)
 	}
 }
 
-// findUnexecuted returns the pairs with due runs from which no live worker takes runs.
-func (w *worker) findUnexecuted(ctx context.Context) ([]store.OverdueLane, error) {
+// findDueRunsWithoutWorker returns the pairs with due runs from which no live worker takes runs.
+func (w *worker) findDueRunsWithoutWorker(ctx context.Context) ([]store.OverdueLane, error) {
 	now := w.e.clock.Now()
 	after := store.FirstLane
 	var others []store.OverdueLane
 	index := make(map[store.QueueWorkflow]int) // of a pair in others: it has a lane for each priority
 	for range maxOverduePages {
-		page, err := w.e.store.OverdueLanes(ctx, now, after, overduePageSize)
+		page, err := w.e.store.OverdueClaimLanes(ctx, now, after, overduePageSize)
 		if err != nil {
 			return nil, err
 		}
@@ -99,15 +99,15 @@ func (w *worker) findUnexecuted(ctx context.Context) ([]store.OverdueLane, error
 	return left, nil
 }
 
-// logUnexecuted logs each pair that has been in places for at least the time after, and removes from
+// logDueRunsWithoutWorker logs each pair that has been in places for at least the time after, and removes from
 // seen the pairs that a worker executes now.
-func (w *worker) logUnexecuted(seen map[store.QueueWorkflow]*unexecutedPair, places []store.OverdueLane, after time.Duration) {
+func (w *worker) logDueRunsWithoutWorker(seen map[store.QueueWorkflow]*queueWorkflowWithoutWorker, places []store.OverdueLane, after time.Duration) {
 	still := make(map[store.QueueWorkflow]bool, len(places))
 	for _, o := range places {
 		still[o.QueueWorkflow] = true
 		u := seen[o.QueueWorkflow]
 		if u == nil {
-			u = &unexecutedPair{firstSeen: time.Now()}
+			u = &queueWorkflowWithoutWorker{firstSeen: time.Now()}
 			seen[o.QueueWorkflow] = u
 		}
 		if u.logged || time.Since(u.firstSeen) < after {
@@ -124,9 +124,9 @@ func (w *worker) logUnexecuted(seen map[store.QueueWorkflow]*unexecutedPair, pla
 	}
 }
 
-// HasNoWorker reports whether the run is due at now, and no live worker that takes new runs executes its
+// IsRunWithoutWorker reports whether the run is due at now, and no live worker that takes new runs executes its
 // workflow in its queue.
-func (e *Engine) HasNoWorker(ctx context.Context, r *store.Run, now time.Time) (bool, error) {
+func (e *Engine) IsRunWithoutWorker(ctx context.Context, r *store.Run, now time.Time) (bool, error) {
 	if r.Status.IsTerminal() || r.WakeAt.IsZero() || r.WakeAt.After(now) {
 		return false, nil
 	}
@@ -134,20 +134,20 @@ func (e *Engine) HasNoWorker(ctx context.Context, r *store.Run, now time.Time) (
 	return err == nil && !executed[0], err
 }
 
-// DescribeState describes the run's state for the error of a caller whose context has ended. It returns an
+// DescribeRunState describes the run's state for the error of a caller whose context has ended. It returns an
 // empty string if the database does not return the state within describeStateTimeout.
-func (e *Engine) DescribeState(ctx context.Context, id uuid.UUID) string {
+func (e *Engine) DescribeRunState(ctx context.Context, id uuid.UUID) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), describeStateTimeout)
 	defer cancel()
-	found, err := e.store.Find(ctx, []store.RunRef{{UUIDOrName: id.String()}}, store.NoPayloads)
+	found, err := e.store.GetRunsSelectingPayloads(ctx, []store.RunRef{{UUIDOrName: id.String()}}, store.NoPayloads)
 	if err != nil || len(found) != 1 || found[0] == nil {
 		return ""
 	}
 	state := ", which is " + DescribeStatus(found[0])
 	if e.clock.EnsureReading(ctx, e.store) == nil {
-		if nobody, err := e.HasNoWorker(ctx, found[0], e.clock.Now()); err == nil && nobody {
+		if nobody, err := e.IsRunWithoutWorker(ctx, found[0], e.clock.Now()); err == nil && nobody {
 			return state + ", and which no live worker executes,"
 		}
 	}
-	return state + describeContinuation(found[0])
+	return state + describeHowToContinue(found[0])
 }

@@ -75,10 +75,10 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 			continue
 		}
 		failed = firstClaimRetryDelay
-		if w.fireSchedules(ctx, faulty.readyToRetry(due, time.Now()), faulty) {
+		if w.fireSchedules(ctx, faulty.filterReadyToFire(due, time.Now()), faulty) {
 			continue
 		}
-		w.awaitDue(ctx, w.scheduleHints, faulty.nextRetryIn(time.Now(), w.otherWorkers.pollInterval(w.e.cfg.Poll)), next)
+		w.awaitNotificationOrDue(ctx, w.scheduleHints, faulty.nextRetryIn(time.Now(), w.otherWorkers.pollInterval(w.e.cfg.Poll)), next)
 	}
 }
 
@@ -116,7 +116,7 @@ func (w *worker) fireSchedules(ctx context.Context, due []string, faulty failedS
 }
 
 func (w *worker) reportFireFailure(name string, err error) {
-	if problem, is := errors.AsType[*scheduleProblem](err); is {
+	if problem, is := errors.AsType[*unfireableScheduleError](err); is {
 		w.log.Error("a schedule cannot be fired; trying again within a minute", telemetry.KeySchedule, name, telemetry.KeyError, problem.err)
 		return
 	}
@@ -124,10 +124,10 @@ func (w *worker) reportFireFailure(name string, err error) {
 	w.log.Warn("could not fire a schedule; trying again", telemetry.KeySchedule, name, telemetry.KeyError, err)
 }
 
-// scheduleProblem is the error of fireSchedule for a schedule that cannot be fired. The row of the schedule has the reason.
-type scheduleProblem struct{ err error }
+// unfireableScheduleError is the error of fireSchedule for a schedule that cannot be fired. The row of the schedule has the reason.
+type unfireableScheduleError struct{ err error }
 
-func (p *scheduleProblem) Error() string { return p.err.Error() }
+func (p *unfireableScheduleError) Error() string { return p.err.Error() }
 
 // fireSchedule decides the due times of one schedule. It reports whether it changed the schedule.
 func (w *worker) fireSchedule(ctx context.Context, name string) (changed bool, err error) {
@@ -142,7 +142,7 @@ func (w *worker) fireSchedule(ctx context.Context, name string) (changed bool, e
 }
 
 func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.Time) (changed bool, err error) {
-	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), NewStart: w.e.newScheduleStart, Check: w.e.newScheduleQueueCheck(began)}
+	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), NewStart: w.e.newScheduleStart, Check: w.e.newScheduleSettingsCheckFromCache(began)}
 	var state store.ScheduleState
 	change := &store.ScheduleChangeRequest{Name: name, SkipLocked: true, TimesToDecide: f.TimesToDecide, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
 		state = s
@@ -155,7 +155,7 @@ func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.T
 		return false, f.Err
 	}
 	if f.Err != nil {
-		return false, &scheduleProblem{f.Err}
+		return false, &unfireableScheduleError{f.Err}
 	}
 	row := state.Row
 	if change.AppliedWrite != nil {
@@ -163,19 +163,19 @@ func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.T
 		w.e.reportFires(ctx, change.AppliedWrite)
 	}
 	if row != nil && row.CancelsLastRun && row.LastRun.Valid && !(row.LastRun == state.Row.LastRun && state.LastControl&store.CancelRequested != 0) {
-		return changed, w.e.cancelForSchedule(ctx, name, row.LastRun.UUID)
+		return changed, w.e.cancelPreviousScheduledRun(ctx, name, row.LastRun.UUID)
 	}
 	return changed, nil
 }
 
-// cancelForSchedule cancels the run of the previous time. If the process dies before, DueSchedules returns the schedule again.
-func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UUID) error {
+// cancelPreviousScheduledRun cancels the run of the previous time. If the process dies before, DueSchedules returns the schedule again.
+func (e *Engine) cancelPreviousScheduledRun(ctx context.Context, name string, run uuid.UUID) error {
 	o := &store.ControlRequest{
 		Verb: store.VerbCancel, Scope: store.CancelWholeTree, Runs: uuidList(run), Actor: scheduleActor,
 		Reason: fmt.Sprintf("the next time of schedule %q has come", name),
 	}
 	o.Now, o.Error = e.clock.Now(), record.Cancelled(o.Reason, o.Actor).Encode()
-	if err := e.store.Control(ctx, o); err != nil {
+	if err := e.store.ControlRuns(ctx, o); err != nil {
 		return err
 	}
 	e.logCancelledRuns(o)
@@ -205,10 +205,10 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 	return start
 }
 
-// newScheduleQueueCheck returns a function that returns ErrInvalidConfig if the settings name a group key, and their queue has no row.
+// newScheduleSettingsCheckFromCache returns a function that returns ErrInvalidConfig if the settings name a group key, and their queue has no row.
 // The function uses the cached rows. If it finds no row, and the cache was read before the given time, it returns
 // schedule.ErrUnchecked.
-func (e *Engine) newScheduleQueueCheck(since time.Time) func(name string, s *schedule.Settings) error {
+func (e *Engine) newScheduleSettingsCheckFromCache(since time.Time) func(name string, s *schedule.Settings) error {
 	return func(name string, s *schedule.Settings) error {
 		encoded := s.UnreadableInput
 		if encoded == nil {
@@ -270,7 +270,7 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 	var live map[string]bool
 	var errs []error
 	for _, d := range w.e.cfg.Schedules {
-		own := &schedule.Declaration{Settings: d.Settings, Version: w.e.orderedVersion(), Started: w.startAsOf(w.e.clock.Now()), Live: live}
+		own := &schedule.Declaration{Settings: d.Settings, Version: w.e.programVersionIfOrdered(), Started: w.comparableStartTime(w.e.clock.Now()), Live: live}
 		row, err := w.e.store.ScheduleByName(ctx, d.Name)
 		if err == nil && row != nil {
 			if s, err := schedule.DecodeState(row); err == nil && own.IsRecorded(s) {
@@ -305,7 +305,7 @@ func (w *worker) versionsOfOtherWorkers(ctx context.Context) (map[string]bool, e
 	live := make(map[string]bool)
 	for i := range workers {
 		if other := &workers[i]; other.ID != w.id && other.State == store.WorkerRunning {
-			live[orderedVersion(other.Version)] = true
+			live[versionIfOrdered(other.Version)] = true
 		}
 	}
 	return live, err
@@ -313,7 +313,7 @@ func (w *worker) versionsOfOtherWorkers(ctx context.Context) (map[string]bool, e
 
 // changeScheduleAsOperator changes one schedule in one transaction, and logs what the operator has done.
 func (e *Engine) changeScheduleAsOperator(ctx context.Context, name string, c store.OperatorChange, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
-	err := e.changeSchedule(ctx, name, store.Act{Actor: c.By, Reason: c.Reason}, plan)
+	err := e.changeSchedule(ctx, name, store.ActorAndReason{Actor: c.By, Reason: c.Reason}, plan)
 	if err == nil {
 		e.reportOperatorChange(telemetry.KeySchedule, name, c)
 	}
@@ -321,20 +321,20 @@ func (e *Engine) changeScheduleAsOperator(ctx context.Context, name string, c st
 }
 
 // changeSchedule changes one schedule in one transaction.
-func (e *Engine) changeSchedule(ctx context.Context, name string, act store.Act, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
+func (e *Engine) changeSchedule(ctx context.Context, name string, act store.ActorAndReason, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
 	var refused error
 	change := &store.ScheduleChangeRequest{Name: name, Act: act, Plan: func(s store.ScheduleState) (w *store.ScheduleWrite) {
 		w, refused = plan(s)
 		return w
 	}}
-	if err := e.commitSchedule(ctx, change); err != nil {
+	if err := e.commitScheduleChange(ctx, change); err != nil {
 		return err
 	}
 	return refused
 }
 
-// commitSchedule commits a change for a user of the engine. It retries for Config.Patience.
-func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChangeRequest) error {
+// commitScheduleChange commits a change for a user of the engine. It retries for Config.Patience.
+func (e *Engine) commitScheduleChange(ctx context.Context, change *store.ScheduleChangeRequest) error {
 	if err := e.CheckOutsideTx(ctx, "a change of a schedule"); err != nil {
 		return err
 	}
@@ -342,7 +342,7 @@ func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChang
 		return err
 	}
 	change.Act.At = e.clock.Now()
-	if err := e.commitAlone(ctx, userCaller, func() error { return e.store.ChangeSchedule(ctx, change) }); err != nil {
+	if err := e.commitInSeparateTx(ctx, userCaller, func() error { return e.store.ChangeSchedule(ctx, change) }); err != nil {
 		return err
 	}
 	if change.AppliedWrite != nil {

@@ -17,8 +17,8 @@ type failedSchedule struct {
 	retryAt    time.Time
 }
 
-// readyToRetry returns those of the due schedules that are to be fired now, and forgets those that are no longer due.
-func (f failedSchedules) readyToRetry(due []string, now time.Time) []string {
+// filterReadyToFire returns those of the due schedules that are to be fired now, and forgets those that are no longer due.
+func (f failedSchedules) filterReadyToFire(due []string, now time.Time) []string {
 	if len(f) == 0 {
 		return due
 	}

@@ -13,7 +13,7 @@ func TestAWorkerThatStartedBeforeTheClockWasSetBackCountsAsTheOldest(t *testing.
 		-time.Hour: now.Add(-time.Hour), 50 * time.Millisecond: now.Add(50 * time.Millisecond), time.Hour: time.Unix(0, 0),
 	} {
 		w := &worker{started: now.Add(after)}
-		if got := w.startAsOf(now); !got.Equal(want) {
+		if got := w.comparableStartTime(now); !got.Equal(want) {
 			t.Errorf("a start %v after the present: %v, want %v", after, got, want)
 		}
 	}

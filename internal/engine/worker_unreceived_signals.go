@@ -23,27 +23,27 @@ const (
 	lastUnreceivedTimeout = 2 * time.Second
 )
 
-// endedRuns holds the runs that this worker has ended and not yet checked for unreceived signals.
-type endedRuns struct {
+// endedRunsToCheckSignals holds the runs that this worker has ended and not yet checked for unreceived signals.
+type endedRunsToCheckSignals struct {
 	mu   sync.Mutex
-	runs []endedRunToCheck
+	runs []endedRunToCheckSignals
 }
 
-// endedRunToCheck is a run that has ended, and may have signals that it never received.
-type endedRunToCheck struct {
+// endedRunToCheckSignals is a run that has ended, and may have signals that it never received.
+type endedRunToCheckSignals struct {
 	id             uuid.UUID
 	name, workflow string
 }
 
-func (e *endedRuns) add(r *run) {
+func (e *endedRunsToCheckSignals) add(r *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.runs) < maxEndedRuns {
-		e.runs = append(e.runs, endedRunToCheck{r.row.UUID, r.row.Name, r.row.Workflow})
+		e.runs = append(e.runs, endedRunToCheckSignals{r.row.UUID, r.row.Name, r.row.Workflow})
 	}
 }
 
-func (e *endedRuns) takeAll() []endedRunToCheck {
+func (e *endedRunsToCheckSignals) takeAll() []endedRunToCheckSignals {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	runs := e.runs
@@ -51,21 +51,21 @@ func (e *endedRuns) takeAll() []endedRunToCheck {
 	return runs
 }
 
-// unreceivedLoop checks from time to time the runs that have ended since its last check.
-func (w *worker) unreceivedLoop(ctx context.Context) {
+// unreceivedSignalsLoop checks from time to time the runs that have ended since its last check.
+func (w *worker) unreceivedSignalsLoop(ctx context.Context) {
 	for sleepCtx(ctx, w.e.cfg.Lease/3) {
-		w.logUnreceived(ctx)
+		w.logUnreceivedSignals(ctx)
 	}
 }
 
-// logUnreceived logs each run that has ended with signals that it never received.
-func (w *worker) logUnreceived(ctx context.Context) {
+// logUnreceivedSignals logs each run that has ended with signals that it never received.
+func (w *worker) logUnreceivedSignals(ctx context.Context) {
 	runs := w.endedRuns.takeAll()
 	for len(runs) > 0 {
 		some := runs[:min(len(runs), endedRunsPerSearch)]
 		runs = runs[len(some):]
 		all := make([]uuid.UUID, len(some))
-		by := make(map[uuid.UUID]*endedRunToCheck, len(some))
+		by := make(map[uuid.UUID]*endedRunToCheckSignals, len(some))
 		for i := range some {
 			all[i] = some[i].id
 			by[some[i].id] = &some[i]
@@ -94,9 +94,9 @@ func (w *worker) logUnreceived(ctx context.Context) {
 	}
 }
 
-// logLastUnreceived is logUnreceived for a worker that stops. It takes at most lastUnreceivedTimeout.
-func (w *worker) logLastUnreceived() {
+// logUnreceivedSignalsAtStop is logUnreceivedSignals for a worker that stops. It takes at most lastUnreceivedTimeout.
+func (w *worker) logUnreceivedSignalsAtStop() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastUnreceivedTimeout)
 	defer cancel()
-	w.logUnreceived(ctx)
+	w.logUnreceivedSignals(ctx)
 }

@@ -37,7 +37,7 @@ func (w *worker) unusedLimitKeysLoop(ctx context.Context) {
 // deleteUnusedLimitKeys reads the rows of all limit keys and deletes the unused ones.
 func (w *worker) deleteUnusedLimitKeys(ctx context.Context) (deleted int, err error) {
 	now := w.e.clock.Now()
-	q := store.UnusedLimitKeysQuery{UsedBefore: now.Add(-unusedLimitKeyAge), Now: now, Limit: unusedLimitKeysPerCall}
+	q := store.DeleteUnusedLimitKeysRequest{UsedBefore: now.Add(-unusedLimitKeyAge), Now: now, Limit: unusedLimitKeysPerCall}
 	for {
 		limitKeys, err := w.deleteUnusedLimitKeysPage(ctx, q)
 		deleted += limitKeys.Deleted
@@ -48,7 +48,7 @@ func (w *worker) deleteUnusedLimitKeys(ctx context.Context) (deleted int, err er
 	}
 }
 
-func (w *worker) deleteUnusedLimitKeysPage(ctx context.Context, q store.UnusedLimitKeysQuery) (store.UnusedLimitKeys, error) {
+func (w *worker) deleteUnusedLimitKeysPage(ctx context.Context, q store.DeleteUnusedLimitKeysRequest) (store.DeleteUnusedLimitKeysResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
 	defer cancel()
 	return w.e.store.DeleteUnusedLimitKeys(ctx, q)

@@ -46,18 +46,18 @@ func (e *Engine) programVersion() string {
 	return buildversion.KnownName()
 }
 
-// orderedVersion returns the version of the program, or an empty text if it has no place in the order of versions.
-func (e *Engine) orderedVersion() string { return orderedVersion(e.programVersion()) }
+// programVersionIfOrdered returns the version of the program, or an empty text if it has no place in the order of versions.
+func (e *Engine) programVersionIfOrdered() string { return versionIfOrdered(e.programVersion()) }
 
-func orderedVersion(version string) string {
+func versionIfOrdered(version string) string {
 	if store.IsOrderedVersion(version) {
 		return version
 	}
 	return ""
 }
 
-// versionLoop reports the version from time to time, so that other workers see that it lives.
-func (w *worker) versionLoop(ctx context.Context) {
+// reportVersionLoop reports the version from time to time, so that other workers see that it lives.
+func (w *worker) reportVersionLoop(ctx context.Context) {
 	for sleepCtx(ctx, min(w.e.cfg.Lease, store.VersionReportInterval)) {
 		if err := w.reportVersion(ctx); err != nil {
 			w.log.Debug("could not record the version of this worker", telemetry.KeyError, err)
@@ -83,7 +83,7 @@ func (w *worker) reportVersion(ctx context.Context) error {
 	if quiet {
 		report.Version = ""
 	}
-	known, err := w.e.store.RecordVersion(ctx, &report)
+	known, err := w.e.store.RecordWorkerVersion(ctx, &report)
 	if err != nil {
 		return err
 	}
@@ -105,14 +105,14 @@ func (w *worker) reportVersion(ctx context.Context) error {
 		rules.ChangesAt = v.trustedFrom
 	}
 	if before := v.rules.Swap(rules); before != nil && rules.Differs(before) {
-		w.logReleasedRuns(rules.ReleasedSince(before))
+		w.logVersionTakeovers(rules.VersionsReleasedSince(before))
 		w.hintClaim()
 	}
 	return nil
 }
 
-// logReleasedRuns logs once for each workflow and version that this worker executes its runs from now on.
-func (w *worker) logReleasedRuns(released []store.VersionSighting) {
+// logVersionTakeovers logs once for each workflow and version that this worker executes its runs from now on.
+func (w *worker) logVersionTakeovers(released []store.VersionSighting) {
 	for _, s := range released {
 		key := [2]string{s.Workflow, s.Version}
 		if w.versions.loggedTakeovers[key] {
@@ -127,9 +127,9 @@ func (w *worker) logReleasedRuns(released []store.VersionSighting) {
 	}
 }
 
-// versionRules returns the rules for a claim at the time now. If runs of other versions may be free by then, or the worker was quiet
+// versionClaimRules returns the rules for a claim at the time now. If runs of other versions may be free by then, or the worker was quiet
 // and claims again, it reports its version and reads the others first.
-func (w *worker) versionRules(ctx context.Context, now time.Time) (*store.VersionClaimRules, error) {
+func (w *worker) versionClaimRules(ctx context.Context, now time.Time) (*store.VersionClaimRules, error) {
 	rules := w.versions.rules.Load()
 	if rules != nil && !w.versions.reportedQuiet.Load() && (rules.ChangesAt.IsZero() || now.Before(rules.ChangesAt)) {
 		return rules, nil
@@ -140,14 +140,14 @@ func (w *worker) versionRules(ctx context.Context, now time.Time) (*store.Versio
 	return w.versions.rules.Load(), nil
 }
 
-// VersionWait is why no worker claims a due run: workers of its version, or of a later one, live or lived a short time ago.
-type VersionWait struct {
+// VersionWaitReason is why no worker claims a due run: workers of its version, or of a later one, live or lived a short time ago.
+type VersionWaitReason struct {
 	Version string
 	Until   time.Time // when other workers may claim the run, unless a worker of such a version reports again
 }
 
 // VersionWaitReason returns why no live worker claims a due run, if its version is the reason; otherwise nil.
-func (e *Engine) VersionWaitReason(ctx context.Context, r *store.Run, now time.Time) (*VersionWait, error) {
+func (e *Engine) VersionWaitReason(ctx context.Context, r *store.Run, now time.Time) (*VersionWaitReason, error) {
 	if r.Status.IsTerminal() || r.Status == store.Running || r.WakeAt.IsZero() || r.WakeAt.After(now) || !store.IsOrderedVersion(r.Version) {
 		return nil, nil
 	}
@@ -155,11 +155,11 @@ func (e *Engine) VersionWaitReason(ctx context.Context, r *store.Run, now time.T
 	if err != nil {
 		return nil, err
 	}
-	known, err := e.store.Versions(ctx, []string{r.Workflow})
+	known, err := e.store.WorkflowVersions(ctx, []string{r.Workflow})
 	if err != nil {
 		return nil, err
 	}
-	var wait *VersionWait
+	var wait *VersionWaitReason
 	for i := range live {
 		if o := &live[i]; o.State != store.WorkerRunning || o.Quiet || !o.Serves(r.Queue, r.Workflow) {
 			continue
@@ -169,7 +169,7 @@ func (e *Engine) VersionWaitReason(ctx context.Context, r *store.Run, now time.T
 			return nil, nil
 		}
 		if wait == nil || until.Before(wait.Until) {
-			wait = &VersionWait{Version: r.Version, Until: until}
+			wait = &VersionWaitReason{Version: r.Version, Until: until}
 		}
 	}
 	return wait, nil

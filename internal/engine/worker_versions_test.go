@@ -15,7 +15,7 @@ type reportedVersions struct {
 	all []string
 }
 
-func (s *reportedVersions) RecordVersion(_ context.Context, r *store.WorkerVersionReport) (store.KnownVersions, error) {
+func (s *reportedVersions) RecordWorkerVersion(_ context.Context, r *store.WorkerVersionReport) (store.KnownVersions, error) {
 	s.all = append(s.all, r.Version)
 	return store.KnownVersions{Sightings: []store.VersionSighting{{Workflow: "w", Version: "v2", FirstSeen: r.Now, LastSeen: r.Now}}}, nil
 }
@@ -31,7 +31,7 @@ func TestAQuietWorkerReportsNoVersion(t *testing.T) {
 		t.Helper()
 		w.quiet.set(quiet, nil)
 		s.all = nil
-		if _, err := w.versionRules(t.Context(), w.e.clock.Now()); err != nil {
+		if _, err := w.versionClaimRules(t.Context(), w.e.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if len(s.all) == 0 {

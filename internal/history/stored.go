@@ -9,7 +9,7 @@ import (
 // ParseExportedStep returns the kind and the status that the database row of a checkpoint has, from the words that an export shows for it, and when the row
 // ended. It reports false if it does not know the words. The rows of a sleep and of a Map are complete from their beginning. A row that the run has
 // left without an outcome keeps the status that it had when the run or its branch ended.
-func ParseExportedStep(kindWord, statusWord string, hasError bool, startedAt, endedAt time.Time) (kind store.Kind, status store.StepStatus, ended time.Time, known bool) {
+func ParseExportedStep(kindWord, statusWord string, hasError bool, startedAt, endedAt time.Time) (kind store.StepKind, status store.StepStatus, ended time.Time, known bool) {
 	if kind, known = parseWord(store.KindStep, kindWord); !known {
 		return kind, status, ended, false
 	}

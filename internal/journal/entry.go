@@ -127,7 +127,7 @@ func (j *Journal) WriteSignal(ctx context.Context, s *store.SignalWrite) error {
 
 // WriteOwnershipEnd commits the end of one ownership of a run; see [Writer].
 func (j *Journal) WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error {
-	return j.awaitEntry(ctx, j.newRunEntry(w))
+	return j.awaitEntry(ctx, j.newOwnershipEndEntry(w))
 }
 
 // AppendMarker appends a started marker without waiting for its commit. The caller must call WithdrawOrAwaitMarker
@@ -193,7 +193,7 @@ func (j *Journal) newSignalEntry(s *store.SignalWrite) *Entry {
 	return e
 }
 
-func (j *Journal) newRunEntry(w *store.OwnershipEnd) *Entry {
+func (j *Journal) newOwnershipEndEntry(w *store.OwnershipEnd) *Entry {
 	e := j.newEntry()
 	e.ownershipEnd = w
 	e.payloadBytes += len(w.Output) + len(w.Error)

@@ -171,7 +171,7 @@ func (j *Journal) writeUntilEmpty(own *transactionRuns, returning int) {
 	var batch store.Batch
 	var entries []*Entry
 	for {
-		j.awaitCallers(returning)
+		j.awaitMoreEntries(returning)
 		entries = j.takeBatch(entries[:0], own)
 		if len(entries) == 0 {
 			return
@@ -186,7 +186,7 @@ func (j *Journal) writeUntilEmpty(own *transactionRuns, returning int) {
 // entries are pending afterwards, it starts a writer for them. append has registered the writer.
 func (j *Journal) writeOnce(own *transactionRuns) {
 	var batch store.Batch
-	j.awaitCallers(0)
+	j.awaitMoreEntries(0)
 	entries := j.takeBatch(nil, own)
 	if len(entries) == 0 {
 		return // a second writer has taken all entries, and takeBatch has unregistered this one
@@ -204,16 +204,16 @@ func (j *Journal) writeOnce(own *transactionRuns) {
 	}
 }
 
-// awaitCallers gives callers time to append before a batch is taken. It yields to the scheduler a
+// awaitMoreEntries gives callers time to append before a batch is taken. It yields to the scheduler a
 // few times, which costs nothing if no other goroutine is runnable. It waits longer for the callers
 // of the last flush, because most of them append their next step at once. They may run on another
 // processor, where a few scheduler turns here are too short for them. If few of them returned in
-// time recently, because their steps take longer, awaitCallers does not wait for them, except in
+// time recently, because their steps take longer, awaitMoreEntries does not wait for them, except in
 // every 16th flush, to measure again.
-func (j *Journal) awaitCallers(returning int) {
+func (j *Journal) awaitMoreEntries(returning int) {
 	first := j.PendingEntries()
 	want := 0
-	if j.shouldAwaitReturns(returning) {
+	if j.shouldAwaitReturningCallers(returning) {
 		want = returning
 	}
 	began, seen := time.Now(), first
@@ -227,18 +227,18 @@ func (j *Journal) awaitCallers(returning int) {
 		}
 		seen = now
 	}
-	j.updateReturnRate(j.PendingEntries()-first, returning)
+	j.updateCallerReturnRate(j.PendingEntries()-first, returning)
 }
 
-// shouldAwaitReturns reports whether the next flush waits for the callers of the last one.
-func (j *Journal) shouldAwaitReturns(returning int) bool {
+// shouldAwaitReturningCallers reports whether the next flush waits for the callers of the last one.
+func (j *Journal) shouldAwaitReturningCallers(returning int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return returning > 0 && (j.callerReturnRate >= 0.5 || j.counters.flushes.Load()%flushesPerCallerWaitTrial == 0)
 }
 
-// updateReturnRate records that so many of the callers of the last flush appended in time.
-func (j *Journal) updateReturnRate(returned, callers int) {
+// updateCallerReturnRate records that so many of the callers of the last flush appended in time.
+func (j *Journal) updateCallerReturnRate(returned, callers int) {
 	if callers == 0 {
 		return
 	}

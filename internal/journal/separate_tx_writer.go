@@ -108,7 +108,7 @@ func (a *SeparateTxWriter) WriteSignal(ctx context.Context, s *store.SignalWrite
 
 // WriteOwnershipEnd commits the end of one ownership of a run; see [Writer].
 func (a *SeparateTxWriter) WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error {
-	return a.writeAlone(ctx, a.journal.newRunEntry(w))
+	return a.writeAlone(ctx, a.journal.newOwnershipEndEntry(w))
 }
 
 // writeAlone commits the entry in a transaction of its own. It returns ErrLocked if the entry conflicts
@@ -177,7 +177,7 @@ func (a *SeparateTxWriter) registerTransaction(e *Entry) (*transactionRuns, erro
 		return nil, ErrClosed
 	}
 	if a.lockKeys == nil {
-		a.lockKeys = e.lockKeys()
+		a.lockKeys = e.keysToLock()
 		for _, key := range a.lockKeys {
 			j.awaitedLocks[key]++
 		}
@@ -219,14 +219,14 @@ func (j *Journal) conflictsWithSeparateTx(e *Entry) bool {
 // needsLockOfSeparateTxWriter reports whether the entry needs a lock for which another entry already waits.
 // The caller holds j.mu.
 func (j *Journal) needsLockOfSeparateTxWriter(e *Entry) bool {
-	return slices.ContainsFunc(e.lockKeys(), func(key string) bool { return j.awaitedLocks[key] > 0 })
+	return slices.ContainsFunc(e.keysToLock(), func(key string) bool { return j.awaitedLocks[key] > 0 })
 }
 
 // failEntriesThatLock moves the entries that wait for no locks to the front, and returns their number. It
 // sends err to all other entries.
 func (j *Journal) failEntriesThatLock(entries []*Entry, err error) (free int) {
 	for i, e := range entries {
-		if len(e.lockKeys()) == 0 {
+		if len(e.keysToLock()) == 0 {
 			entries[free], entries[i] = entries[i], entries[free]
 			free++
 		}
@@ -237,10 +237,10 @@ func (j *Journal) failEntriesThatLock(entries []*Entry, err error) (free int) {
 	return free
 }
 
-// lockKeys returns keys of the runs, run names and steps whose row locks the entry may have to wait
+// keysToLock returns keys of the runs, run names and steps whose row locks the entry may have to wait
 // for. A step locks its own row only, and only the user's transaction of a Tx step can hold that
 // lock. A name that is the run's own UUID belongs to no other run.
-func (e *Entry) lockKeys() (keys []string) {
+func (e *Entry) keysToLock() (keys []string) {
 	add := func(run uuid.UUID) {
 		if run != uuid.Nil {
 			keys = append(keys, string(run[:]))

@@ -77,7 +77,7 @@ func TestSQLRulesFindFaults(t *testing.T) {
 		{"nothing is replaced", "x.sql", "CREATE TABLE IF NOT EXISTS durable.t ()"},
 		{"migrations set their search_path", "schema/postgres/x.sql", "-- Text.\nCREATE TABLE durable.t ();"},
 		{"sessions set their search_path", "postgres/sql/listen_session_settings.sql", "SET a = 1;"},
-		{"sessions set their search_path", "postgres/sql/engine_settings.sql", "SELECT pg_catalog.set_config('a', 'b', true)"},
+		{"sessions set their search_path", "postgres/sql/set_engine_session_settings.sql", "SELECT pg_catalog.set_config('a', 'b', true)"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT now()"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT count(*) FROM durable.run"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT 1 FROM unnest($1::integer[]) AS item(i)"},
@@ -218,7 +218,7 @@ func sessionsSetTheirPath(name, text string) []string {
 		if !strings.HasPrefix(strings.TrimSpace(noise.ReplaceAllString(text, "")), "SET "+safe+";") {
 			return []string{"begin with SET " + safe}
 		}
-	case "engine_settings.sql":
+	case "set_engine_session_settings.sql":
 		if !strings.Contains(text, "('search_path', 'pg_catalog, pg_temp')") || !strings.Contains(text, foreign) {
 			return []string{"set search_path to pg_catalog, pg_temp, and qualify everything: until then it is the role's"}
 		}

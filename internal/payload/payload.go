@@ -43,7 +43,7 @@ const (
 	Schedule   Kind = "schedule"   // the input of the runs of a schedule
 	Reason     Kind = "reason"     // why a run is held
 	Divergence Kind = "divergence" // what a version of the code did not fit; Name is the version
-	FoldCall   Kind = "fold call"  // the identity of a step's start that folds; Name is the key
+	FoldCall   Kind = "fold call"  // the identity of a step's start with a start key; Name is the key
 
 	// Received is the output of the checkpoint of a receive: the payload of a signal, which is bound as the signal's, or else a
 	// value that is bound as the output of a checkpoint. No payload is bound to it.
@@ -52,7 +52,7 @@ const (
 
 // Slot is the place of one payload. An encoded payload decodes only in its own slot.
 type Slot struct {
-	Run  uuid.UUID // the run; zero for a schedule or a key of starts that fold
+	Run  uuid.UUID // the run; zero for a schedule or a key of starts with a start key
 	Kind Kind
 	Name string // of the checkpoint, the signal, the schedule, the version or the key; else empty
 }

@@ -59,7 +59,7 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 		default:
 			d.Kept++
 		}
-		row.Seq = store.SeqAfterChange(row.Seq, first)
+		row.Seq = store.SeqOfKeptCall(row.Seq, first)
 		steps = append(steps, row)
 	}
 	slices.SortFunc(steps, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })

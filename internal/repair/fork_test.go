@@ -47,7 +47,7 @@ func TestACopyHasOnlyOutcomes(t *testing.T) {
 	var names []string
 	for _, s := range steps {
 		text := naming.Display(s.Name) + " " + s.Status.String()
-		if s.IsOwnGoroutine() {
+		if s.WasMadeByScopeGoroutine() {
 			text += " must be called"
 		}
 		names = append(names, text)

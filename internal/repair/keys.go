@@ -22,7 +22,7 @@ func (p *plan) dropCheckpoint(row *store.Step) {
 }
 
 // hasIdempotencyKey reports whether calls of the kind have idempotency keys.
-func hasIdempotencyKey(k store.Kind) bool {
+func hasIdempotencyKey(k store.StepKind) bool {
 	return k == store.KindStep || k == store.KindTx || k == store.KindCompensation || k == store.KindSignal || k == store.KindStart
 }
 

@@ -310,14 +310,14 @@ func (p *plan) buildResult() *Result {
 		case row.Kind == store.KindRenewal:
 			continue
 		case hasValue:
-			valued.Seq = store.SeqAfterChange(valued.Seq, r.FirstChange)
+			valued.Seq = store.SeqOfKeptCall(valued.Seq, r.FirstChange)
 			r.NewSteps = append(r.NewSteps, valued)
 			d.Corrected = append(d.Corrected, naming.Display(row.Name))
 			delete(p.renewedKeys, row.Name)
 			r.TerminalSteps++
 			continue
 		case isOpen:
-			open.Seq = store.SeqAfterChange(open.Seq, r.FirstChange)
+			open.Seq = store.SeqOfKeptCall(open.Seq, r.FirstChange)
 			r.NewSteps = append(r.NewSteps, open)
 			d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			continue

@@ -37,7 +37,7 @@ func failedRun(t *testing.T, failedStep string, calls ...string) *history {
 	return h
 }
 
-var kinds = map[string]store.Kind{
+var kinds = map[string]store.StepKind{
 	"step": store.KindStep, "tx": store.KindTx, "child": store.KindChild, "choice": store.KindChoice, "receive": store.KindReceive,
 	"compensation": store.KindCompensation, "map": store.KindMap, "failure": store.KindFailure, "sleep": store.KindSleep,
 }

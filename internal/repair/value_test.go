@@ -89,8 +89,8 @@ func TestTheFirstChange(t *testing.T) {
 		t.Errorf("a fork with values changes from %d", got)
 	}
 	for _, s := range calls(r.Repair.NewSteps) {
-		if s.IsOwnGoroutine() != (s.Name == "b") {
-			t.Errorf("%q must be called: %t", s.Name, s.IsOwnGoroutine())
+		if s.WasMadeByScopeGoroutine() != (s.Name == "b") {
+			t.Errorf("%q must be called: %t", s.Name, s.WasMadeByScopeGoroutine())
 		}
 	}
 	h.Run.Error = (&record.Failure{Message: "no", Step: "kid"}).Encode()

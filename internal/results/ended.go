@@ -14,7 +14,7 @@ const resultsPerQuery = 16
 // Reader is what is read from the store.
 type Reader interface {
 	Statuses(ctx context.Context, ids []uuid.UUID) ([]store.Status, error)
-	Find(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error)
+	GetRunsSelectingPayloads(ctx context.Context, refs []store.RunRef, with store.PayloadSelection) ([]*store.Run, error)
 }
 
 // EndedRun is a run that has ended, without its input. Run is nil if the run does not exist.
@@ -43,7 +43,7 @@ func ReadEnded(ctx context.Context, s Reader, ids []uuid.UUID) (all []EndedRun, 
 	for len(refs) > 0 {
 		some := refs[:min(len(refs), resultsPerQuery)]
 		refs = refs[len(some):]
-		runs, err := s.Find(ctx, some, store.WithOutputAndError)
+		runs, err := s.GetRunsSelectingPayloads(ctx, some, store.WithOutputAndError)
 		if err != nil {
 			return all, err
 		}

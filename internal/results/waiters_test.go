@@ -57,7 +57,7 @@ func (w *world) Statuses(_ context.Context, ids []uuid.UUID) ([]store.Status, er
 	return all, nil
 }
 
-func (w *world) Find(_ context.Context, refs []store.RunRef, _ store.PayloadSelection) ([]*store.Run, error) {
+func (w *world) GetRunsSelectingPayloads(_ context.Context, refs []store.RunRef, _ store.PayloadSelection) ([]*store.Run, error) {
 	if w.beforeFind != nil {
 		w.beforeFind()
 	}

@@ -32,8 +32,8 @@ type AdmissionRequest struct {
 // lockedRunsRecheckDelay is the time until the next pass over a queue whose next runs other transactions have locked.
 const lockedRunsRecheckDelay = 100 * time.Millisecond
 
-// CopyResults copies the results of the plan into the AdmissionRequest.
-func (a *AdmissionRequest) CopyResults(plan *AdmissionPlan) {
+// SetResultsFromPlan copies the results of the plan into the AdmissionRequest.
+func (a *AdmissionRequest) SetResultsFromPlan(plan *AdmissionPlan) {
 	a.HasMoreWork, a.NextPassAt, a.Admitted, a.AdmittedAt = plan.HasMoreWork, plan.NextPassAt, plan.Admitted, plan.AdmittedAt
 	if a.HasMoreWork && len(plan.Runs) == 0 && !plan.CheckAllKeys {
 		a.HasMoreWork, a.NextPassAt = false, a.Now.Add(lockedRunsRecheckDelay)
@@ -43,9 +43,9 @@ func (a *AdmissionRequest) CopyResults(plan *AdmissionPlan) {
 // QueueAdmitter decides which runs of queues with settings may begin. All runs of a queue that was deleted, and therefore has
 // no row, may begin at once.
 type QueueAdmitter interface {
-	// Admit decides which runs of one queue may begin, in one transaction, and sets the results in the request. Admit leaves a
+	// AdmitRuns decides which runs of one queue may begin, in one transaction, and sets the results in the request. Admit leaves a
 	// run that another transaction has locked to the next admission.
-	Admit(ctx context.Context, a *AdmissionRequest) error
+	AdmitRuns(ctx context.Context, a *AdmissionRequest) error
 }
 
 const (
@@ -204,7 +204,7 @@ func (s *QueueState) HasNothingToDo(timeline string) (idle bool, nextPassAt time
 	s.advanceClock()
 	a := admissionPlanner{QueueState: s}
 	a.scheduleNextPass(s.NextDueAt)
-	if s.HasUnclaimed && s.HasRate() { // see keepRatesOfUnclaimed
+	if s.HasUnclaimed && s.HasRate() { // see countUnclaimedTowardRates
 		if !s.Clock.Before(last.Add(ClaimTime)) {
 			return false, time.Time{}
 		}
@@ -220,12 +220,12 @@ func (s *QueueState) HasNothingToDo(timeline string) (idle bool, nextPassAt time
 	return true, a.plan.NextPassAt
 }
 
-// advanceClock sets the clock for this pass, and cuts what was used of the rates; see capAtBurst.
+// advanceClock sets the clock for this pass, and cuts what was used of the rates; see capUsedUntilAtBurst.
 func (s *QueueState) advanceClock() {
 	s.Clock = laterTime(s.Clock, s.Now)
-	s.RateUsedUntil = s.Settings.Rate.capAtBurst(s.RateUsedUntil, s.Clock)
+	s.RateUsedUntil = s.Settings.Rate.capUsedUntilAtBurst(s.RateUsedUntil, s.Clock)
 	for _, k := range s.Keys {
-		k.RateUsedUntil = s.Settings.RatePerKey.capAtBurst(k.RateUsedUntil, s.Clock)
+		k.RateUsedUntil = s.Settings.RatePerKey.capUsedUntilAtBurst(k.RateUsedUntil, s.Clock)
 	}
 }
 
@@ -233,7 +233,7 @@ func (s *QueueState) advanceClock() {
 type AdmissionRun struct {
 	QueuePlace
 	HasPlace    bool // the run has a place; otherwise it was started by a process that did not know the queue's row
-	Admission   Admission
+	Admission   AdmissionState
 	WasExecuted bool // a worker has claimed it, and it has no mark HasStartBy, which the first execution removes
 	IsEnding    bool // it has recorded how it ends, and only executes its compensations
 	Status      Status
@@ -286,13 +286,13 @@ var WaitingRunsRanges = [...]WaitingRunsRange{{true, true}, {true, false}, {fals
 // AddRunsInLine adds the first runs of one part of the queue's line of waiting runs. The argument more reports whether the part
 // contains further runs.
 func (s *QueueState) AddRunsInLine(part WaitingRunsRange, runs []AdmissionRun, more bool) {
-	s.FirstInLine[part.lineClass()].mergeRuns(runs, more, comparePlaces)
+	s.FirstInLine[part.lineClass()].mergeRuns(runs, more, comparePlacesInLine)
 }
 
 // AddRunsBehindKey adds the first runs of one part of the runs that wait behind the key. The argument more reports whether the part
 // contains further runs.
 func (k *QueueKeyState) AddRunsBehindKey(part WaitingRunsRange, runs []AdmissionRun, more bool) {
-	k.FirstBehindKey[part.lineClass()].mergeRuns(runs, more, compareBehind)
+	k.FirstBehindKey[part.lineClass()].mergeRuns(runs, more, comparePlacesBehindKey)
 }
 
 func (p WaitingRunsRange) lineClass() int {

@@ -10,10 +10,10 @@ const ClaimTime = 500 * time.Millisecond
 // slot, admitted runs are not claimed. If the rate went on meanwhile, all runs that it has admitted would begin together once there are
 // slots.
 
-// keepRatesOfUnclaimed lets the rates count runs that were not claimed in time as if they began now. So while the workers are busy, not
+// countUnclaimedTowardRates lets the rates count runs that were not claimed in time as if they began now. So while the workers are busy, not
 // much more than a burst of runs becomes claimable, and the rate goes on from the time at which they are claimed. Passes follow each
 // other within ClaimTime while there are such runs. A run begins at most twice that time later than its rate counts.
-func (a *admissionPlanner) keepRatesOfUnclaimed() {
+func (a *admissionPlanner) countUnclaimedTowardRates() {
 	all := 0
 	for key, n := range a.UnclaimedByKey {
 		all += n

@@ -47,7 +47,7 @@ type StartWrite struct {
 	// Outcome is Written, or Adopted if a run with the same Name and Parent exists. The Outcome of a child can also be Fenced
 	// (then RunState is the parent's state) or Locked (the parent's row is locked). If a caller retries the start after an
 	// ambiguous commit, the store finds Run.UUID, and the Outcome is Written.
-	Outcome Outcome
+	Outcome WriteOutcome
 	// Existing is the complete row of the existing run if Outcome is Adopted. The engine decides whether the existing run comes
 	// from the same start.
 	Existing *Run
@@ -71,7 +71,7 @@ type StepWrite struct {
 	// holds the row. If Outcome is Fenced, RunState holds the state of the run. If RowExists was wrong, the store tries an
 	// insert instead of the update, or an update instead of the insert. A started marker or backoff that is older than a row of
 	// the same epoch changes nothing, and the Outcome is Written.
-	Outcome  Outcome
+	Outcome  WriteOutcome
 	Recorded *Step
 	RunState RunState
 }
@@ -96,7 +96,7 @@ type ReceiveWrite struct {
 
 	// Outcome is Written, Adopted, Fenced or Locked. If another write has recorded the step, Outcome is Adopted and Recorded
 	// holds the step's row. Outcome is Locked if another transaction has locked the run's row.
-	Outcome  Outcome
+	Outcome  WriteOutcome
 	Recorded *Step
 	RunState RunState
 }
@@ -134,13 +134,13 @@ type SignalWrite struct {
 	ArrivedAt time.Time
 
 	// Act is the act that an event records if the signal is new. A batch holds at most one signal with an Act for each run.
-	Act Act
+	Act ActorAndReason
 
 	// Outcome is Written, Adopted, Fenced or Locked. If an earlier signal has the same key, Outcome is Adopted and Existing
 	// holds the earlier signal. Outcome is Fenced if the run has ended or does not exist. Outcome is Locked if another
 	// transaction has locked the run's row. A retry after an ambiguous commit finds the signal with the same ID, and its
 	// Outcome is Written.
-	Outcome  Outcome
+	Outcome  WriteOutcome
 	Existing *SignalWrite // Run, ID, Name, Key, Payload and CreatedAt are set; ArrivedAt is zero
 	RunState RunState
 }
@@ -157,7 +157,7 @@ type SignalWrite struct {
 //   - If the write parks a run that was marked as woken, its WakeAt becomes Now.
 //
 // The end of a child wakes its parent: a Waiting parent becomes claimable at Now, and a Running parent is marked as woken. If
-// CountingCall is set, the end may only increase a count instead of waking the parent; see AwaitChildEndsRequest.
+// CountingCall is set, the end may only increase a count instead of waking the parent; see SetAwaitedChildEndsRequest.
 //
 // Held releases a run because the database rejects or locks out its writes. The Status of a held run is Pending. A hold counts
 // as a crash of the run. If the run has more terminal checkpoints than at its last crash, the count of crashes begins anew at
@@ -175,7 +175,7 @@ type SignalWrite struct {
 type OwnershipEnd struct {
 	UUID   uuid.UUID
 	Parent uuid.NullUUID // the run to wake, if a child ends
-	// CountingCall is the name of the parent's call that counts the ends of its children; see AwaitChildEndsRequest. The name
+	// CountingCall is the name of the parent's call that counts the ends of its children; see SetAwaitedChildEndsRequest. The name
 	// of the child contains the name of the call. CountingCall is empty if no call counts the end.
 	CountingCall string
 	Now          time.Time
@@ -201,7 +201,7 @@ type OwnershipEnd struct {
 
 	// Outcome is Written, Fenced or Locked. If Outcome is Fenced, RunState holds the state of the run. Outcome is Locked if
 	// another transaction has locked the row of the run or of its parent.
-	Outcome  Outcome
+	Outcome  WriteOutcome
 	RunState RunState
 }
 
@@ -284,9 +284,9 @@ type ClaimQuery struct {
 	OutageFrom, OutageUntil time.Time
 }
 
-// RunOwners returns Owners, or only Worker if Owners is not set. The claimed run i may get the owner i, modulo the number of
+// OwnersOfClaimedRuns returns Owners, or only Worker if Owners is not set. The claimed run i may get the owner i, modulo the number of
 // owners.
-func (q *ClaimQuery) RunOwners() []uuid.UUID {
+func (q *ClaimQuery) OwnersOfClaimedRuns() []uuid.UUID {
 	if len(q.Owners) > 0 {
 		return q.Owners
 	}
@@ -318,7 +318,7 @@ func (q *ClaimQuery) ExtendOutage(leaseEnd time.Time) {
 }
 
 // SuspectAfter is how many consecutive crashes without a new checkpoint make a run a suspect. The statements claim_runs.sql and
-// claim_due_runs_crashed_twice.sql have the same number.
+// claim_select_due_runs_crashed_twice.sql have the same number.
 const SuspectAfter = 2
 
 // QueueWorkflow is a queue together with a workflow.
@@ -385,7 +385,7 @@ type RenewResult struct {
 	Quiet      bool
 	LastChange *OperatorChange
 	// DatabaseRewinds lists the acknowledged data that the database has lost. The store reports each Rewind once.
-	DatabaseRewinds []Rewind
+	DatabaseRewinds []DatabaseRewind
 	// Warning is a text that the worker logs. Warning says what is wrong with the store although calls succeed, and what an
 	// operator should do. The store returns each warning to one worker only, and at most one warning a minute. Warning is
 	// usually empty.

@@ -25,19 +25,19 @@ const (
 	LastLane  ClaimLane = math.MaxInt64
 )
 
-// Admission tells whether the queue of a run permits a claim of the run. The three lowest bits of a [ClaimLane] are the
+// AdmissionState tells whether the queue of a run permits a claim of the run. The three lowest bits of a [ClaimLane] are the
 // Admission. The database stores the numbers of the constants.
-type Admission int8
+type AdmissionState int8
 
 // The admission states. Claims take only runs with AdmissionNotNeeded, AdmissionGranted or AdmissionBypassed. SQL statements
 // test the lowest bit, which is set if the run waits for an admission. SQL statements also test the two lowest bits, which are
 // 2 if the run was admitted or bypasses the queue.
 const (
-	AdmissionNotNeeded Admission = 0 // the queue has no row: a claim may take the run when it is due
-	AdmissionPending   Admission = 1 // the queue has a row, and an admission has to look at the run when it is due
-	AdmissionGranted   Admission = 2 // the run has a place in its queue: a claim may take it when it is due
-	AdmissionInLine    Admission = 3 // the run waits for a place; WakeAt is the earliest of its deadlines
-	AdmissionBypassed  Admission = 6 // as AdmissionGranted, also for a worker that executes as many runs of the queue as it may
+	AdmissionNotNeeded AdmissionState = 0 // the queue has no row: a claim may take the run when it is due
+	AdmissionPending   AdmissionState = 1 // the queue has a row, and an admission has to look at the run when it is due
+	AdmissionGranted   AdmissionState = 2 // the run has a place in its queue: a claim may take it when it is due
+	AdmissionInLine    AdmissionState = 3 // the run waits for a place; WakeAt is the earliest of its deadlines
+	AdmissionBypassed  AdmissionState = 6 // as AdmissionGranted, also for a worker that executes as many runs of the queue as it may
 )
 
 // admissionMask selects the bits of the admission state.
@@ -78,14 +78,14 @@ func (r *Run) ClaimLane() ClaimLane {
 }
 
 // Admission returns the admission state in the lane.
-func (l ClaimLane) Admission() Admission { return Admission(l & admissionMask) }
+func (l ClaimLane) Admission() AdmissionState { return AdmissionState(l & admissionMask) }
 
 // WithAdmission returns the lane of the same queue, workflow, version and priority with the given admission state.
-func (l ClaimLane) WithAdmission(g Admission) ClaimLane { return l&^admissionMask | ClaimLane(g) }
+func (l ClaimLane) WithAdmission(g AdmissionState) ClaimLane { return l&^admissionMask | ClaimLane(g) }
 
 // IsAdmitted reports whether the queue has admitted the run, or the run bypasses the queue. An admitted run needs no further
 // admission until the run waits, is paused or ends.
-func (g Admission) IsAdmitted() bool { return g == AdmissionGranted || g == AdmissionBypassed }
+func (g AdmissionState) IsAdmitted() bool { return g == AdmissionGranted || g == AdmissionBypassed }
 
 // Claimable reports whether a claim may take due runs of the lane.
 func (l ClaimLane) Claimable() bool { return l&1 == 0 }
@@ -165,13 +165,13 @@ func (g *QueueClaimRules) AllowsClaim(l ClaimLane, queue string) bool {
 	return !found || rule != claimsBypassingRuns && l.Admission() == AdmissionGranted || l.Admission() == AdmissionBypassed
 }
 
-// OnlyStartedRuns reports whether the queue is paused, so that a claim takes only runs from the lane that were executed before.
-func (g *QueueClaimRules) OnlyStartedRuns(l ClaimLane, queue string) bool {
+// ClaimsOnlyStartedRuns reports whether the queue is paused, so that a claim takes only runs from the lane that were executed before.
+func (g *QueueClaimRules) ClaimsOnlyStartedRuns(l ClaimLane, queue string) bool {
 	return g != nil && l.Admission() == AdmissionGranted && g.queues[queue] == claimsStartedRuns
 }
 
-// OnlyUnstartedRuns reports whether a claim takes only runs that were never executed.
-func (g *QueueClaimRules) OnlyUnstartedRuns() bool { return g != nil && g.onlyExpired }
+// ClaimsOnlyUnstartedRuns reports whether a claim takes only runs that were never executed.
+func (g *QueueClaimRules) ClaimsOnlyUnstartedRuns() bool { return g != nil && g.onlyExpired }
 
 // ClaimFilter tells which runs a worker claims: the runs of its workflows, in all queues or in some queues. A ClaimFilter is
 // immutable. A nil *ClaimFilter selects no run.
@@ -200,8 +200,8 @@ func (s *ClaimFilter) Includes(queue, workflow string) bool {
 	return executes && (serves || len(s.queues) == 0)
 }
 
-// Names returns the workflows and the queues of the filter. The result has no queues if the filter selects all queues.
-func (s *ClaimFilter) Names() (workflows, queues []string) {
+// WorkflowsAndQueues returns the workflows and the queues of the filter. The result has no queues if the filter selects all queues.
+func (s *ClaimFilter) WorkflowsAndQueues() (workflows, queues []string) {
 	if s == nil {
 		return nil, nil
 	}

@@ -9,7 +9,7 @@ import (
 
 // ControlRequest pauses, resumes, cancels or terminates one or more runs and their descendants.
 type ControlRequest struct {
-	Verb        Verb
+	Verb        ControlVerb
 	Scope       CancelScope // of a cancel
 	Runs        []uuid.UUID
 	Now         time.Time
@@ -30,17 +30,17 @@ type ControlRequest struct {
 // MaxControlIDs is the maximal length of ControlRequest.Changed, and of ControlRequest.Requested.
 const MaxControlIDs = 1000
 
-// Verb is the operation of a ControlRequest.
-type Verb uint8
+// ControlVerb is the operation of a ControlRequest.
+type ControlVerb uint8
 
 // The verbs.
 const (
-	VerbPause  Verb = 1
-	VerbResume Verb = 2
-	VerbCancel Verb = 3
+	VerbPause  ControlVerb = 1
+	VerbResume ControlVerb = 2
+	VerbCancel ControlVerb = 3
 	// VerbTerminate ends the tree at once, even runs that are being executed. The store rejects (fences) writes that owners of
 	// terminated runs still send.
-	VerbTerminate Verb = 4
+	VerbTerminate ControlVerb = 4
 )
 
 // CancelScope selects the runs of a tree that a cancel request cancels.
@@ -112,9 +112,9 @@ type ControlChange struct {
 	Detached bool
 }
 
-// Ends reports whether the change ends the run. A change that ends the run sets EndedAt and the request's Error, and sets the
+// EndsRun reports whether the change ends the run. A change that ends the run sets EndedAt and the request's Error, and sets the
 // owner to NULL.
-func (c *ControlChange) Ends() bool { return c.Status.IsTerminal() }
+func (c *ControlChange) EndsRun() bool { return c.Status.IsTerminal() }
 
 // Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has ended. The argument nodes
 // has the runs in ControlRequest.Runs with all their ancestors and descendants, each once. The store keeps the nodes locked

@@ -169,11 +169,11 @@ func (l *life) move(paused bool) {
 }
 
 // verb is any, a termination seldom: little would be left.
-func (l *life) verb() store.Verb {
+func (l *life) verb() store.ControlVerb {
 	if l.IntN(12) == 0 {
 		return store.VerbTerminate
 	}
-	return store.Verb(1 + l.IntN(3))
+	return store.ControlVerb(1 + l.IntN(3))
 }
 
 // A run is paused with an ancestor exactly as long as one is paused.

@@ -76,7 +76,7 @@ func (nodes tree) apply(changes []store.ControlChange) tree {
 		for _, c := range changes {
 			if c.Before.UUID == after[i].UUID {
 				after[i].Status, after[i].Control, after[i].Detached = c.Status, c.Control, c.Detached
-				if c.Ends() {
+				if c.EndsRun() {
 					after[i].Owner = uuid.NullUUID{}
 				}
 			}
@@ -130,7 +130,7 @@ func letters(ids []uuid.UUID) string {
 }
 
 // order makes an order of the runs called by letters.
-func order(verb store.Verb, scope store.CancelScope, runs string) *store.ControlRequest {
+func order(verb store.ControlVerb, scope store.CancelScope, runs string) *store.ControlRequest {
 	o := &store.ControlRequest{Verb: verb, Scope: scope}
 	for i := range len(runs) {
 		o.Runs = append(o.Runs, nodeID(runs[i]))
@@ -142,7 +142,7 @@ func order(verb store.Verb, scope store.CancelScope, runs string) *store.Control
 type plan struct {
 	name  string
 	tree  string
-	verb  store.Verb
+	verb  store.ControlVerb
 	scope store.CancelScope
 	runs  string
 	want  string // as describe writes it
@@ -253,7 +253,7 @@ func TestPlan(t *testing.T) {
 func TestPlanNotes(t *testing.T) {
 	for _, c := range []struct {
 		name, tree string
-		verb       store.Verb
+		verb       store.ControlVerb
 		runs       string
 		want       map[byte]store.ControlChange // Wake and AuditColumnsUpdate alone
 	}{
@@ -285,8 +285,8 @@ func TestPlanNotes(t *testing.T) {
 				if want := c.want[letter]; wake != want.Wake || got.Audit != want.Audit {
 					t.Errorf("%c: got wake %d, note %d, want %d and %d", letter, got.Wake, got.Audit, want.Wake, want.Audit)
 				}
-				if got.Ends() != (got.Status == store.Cancelled) {
-					t.Errorf("%c: it is %s, and Ends is %v", letter, got.Status, got.Ends())
+				if got.EndsRun() != (got.Status == store.Cancelled) {
+					t.Errorf("%c: it is %s, and Ends is %v", letter, got.Status, got.EndsRun())
 				}
 			}
 		})
@@ -298,7 +298,7 @@ func TestPlanSetsResults(t *testing.T) {
 	type result = store.ControlResult
 	for _, c := range []struct {
 		name, tree string
-		verb       store.Verb
+		verb       store.ControlVerb
 		runs       string
 		want       []result
 	}{

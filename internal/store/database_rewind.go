@@ -2,9 +2,9 @@ package store
 
 import "github.com/google/uuid"
 
-// Rewind records that the database continues from an earlier point of its history, because a standby was promoted or a backup
+// DatabaseRewind records that the database continues from an earlier point of its history, because a standby was promoted or a backup
 // was restored.
-type Rewind struct {
+type DatabaseRewind struct {
 	PositionBefore, PositionAfter string // the positions in the database's log before and after, for the log
 	OwnedRuns                     int    // how many runs this process owned at that time
 	Lost                          []LostRun

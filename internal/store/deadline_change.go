@@ -19,9 +19,9 @@ type DeadlineChangeRequest struct {
 	Now time.Time
 	// Timeout is the duration that ends at At. If the run is repaired after its end, the repair starts the Timeout anew.
 	Timeout time.Duration
-	Act     Act // an event records it, unless the run has the deadline already
+	Act     ActorAndReason // an event records it, unless the run has the deadline already
 
 	// Outcome is Written or Fenced. If Outcome is Fenced, RunState holds the state of the run.
-	Outcome  Outcome
+	Outcome  WriteOutcome
 	RunState RunState
 }

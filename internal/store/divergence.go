@@ -17,17 +17,17 @@ import (
 // DivergenceStore reads and releases runs that are held for drift. A run is held for drift if a call of the workflow's code
 // does not match the run's recorded history.
 type DivergenceStore interface {
-	// HeldRuns returns up to limit runs that the filter selects, that are held for drift and not paused, and on which the
-	// version has not diverged. HeldRuns returns only runs with higher UUIDs than after, in ascending order.
-	HeldRuns(ctx context.Context, version string, f *ClaimFilter, after uuid.UUID, limit int) ([]uuid.UUID, error)
+	// RunsHeldForDrift returns up to limit runs that the filter selects, that are held for drift and not paused, and on which the
+	// version has not diverged. RunsHeldForDrift returns only runs with higher UUIDs than after, in ascending order.
+	RunsHeldForDrift(ctx context.Context, version string, f *ClaimFilter, after uuid.UUID, limit int) ([]uuid.UUID, error)
 
-	// ClaimHeld claims one run that is held for drift and not paused, for q.Worker, with q.Nonce and q.LeaseUntil. The claimed
-	// run gets the version of the worker; see VersionClaimRules.VersionAfterClaim. ClaimHeld does not claim the run if its
+	// ClaimRunHeldForDrift claims one run that is held for drift and not paused, for q.Worker, with q.Nonce and q.LeaseUntil. The claimed
+	// run gets the version of the worker; see VersionClaimRules.VersionAfterClaim. ClaimRunHeldForDrift does not claim the run if its
 	// queue, priority or version has changed since the caller read the run. A run that needs a place in its queue is not
-	// claimed, but becomes Pending at q.Now. The returned run has no history. ClaimHeld returns nil if the run is no longer
-	// held or is paused. ClaimHeld records on the run the versions in diverged, which have diverged on the run. ClaimHeld
+	// claimed, but becomes Pending at q.Now. The returned run has no history. ClaimRunHeldForDrift returns nil if the run is no longer
+	// held or is paused. ClaimRunHeldForDrift records on the run the versions in diverged, which have diverged on the run. ClaimRunHeldForDrift
 	// records the version of the claim in the run's divergences.
-	ClaimHeld(ctx context.Context, run *Run, diverged DivergedVersions, q ClaimQuery) (*Run, error)
+	ClaimRunHeldForDrift(ctx context.Context, run *Run, diverged DivergedVersions, q ClaimQuery) (*Run, error)
 
 	// Divergences returns the divergences of a run, ordered by version. The store keeps divergences until DeleteDivergences
 	// deletes them.
@@ -60,8 +60,8 @@ const divergedSeparator = "\x1f"
 // see VersionClaimRules.Allows.
 type DivergedVersions string
 
-// DivergedOn returns the versions that the given divergences record.
-func DivergedOn(all []Divergence) DivergedVersions {
+// DivergedVersionsOf returns the versions that the given divergences record.
+func DivergedVersionsOf(all []Divergence) DivergedVersions {
 	versions := make([]string, 0, len(all))
 	for i := range all {
 		if all[i].Version != "" {

@@ -17,12 +17,12 @@ type Epoch struct {
 	Nonce uint32
 }
 
-// Number returns the epoch as the database stores it, in one column: the count in the upper 32 bits, the
+// EncodeInt64 returns the epoch as the database stores it, in one column: the count in the upper 32 bits, the
 // nonce in the lower 32 bits. The claim statements of both stores compute the same number in SQL.
-func (e Epoch) Number() int64 { return int64(e.Count)<<32 | int64(e.Nonce) }
+func (e Epoch) EncodeInt64() int64 { return int64(e.Count)<<32 | int64(e.Nonce) }
 
-// EpochFromNumber returns the epoch with the given Number.
-func EpochFromNumber(number int64) Epoch {
+// DecodeEpoch returns the epoch with the given Number.
+func DecodeEpoch(number int64) Epoch {
 	return Epoch{Count: int32(number >> 32), Nonce: uint32(number)}
 }
 

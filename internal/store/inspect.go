@@ -37,11 +37,11 @@ type Filter struct {
 // UsesIndex reports whether an index leads to the runs that the filter selects, however many other runs there are.
 func (f *Filter) UsesIndex() bool {
 	return f.OnlyHeld || len(f.UUIDs)+len(f.Parents) > 0 || f.Failure.Workflow != "" || f.GroupKey != "" || f.Tag.Key != "" || f.NamePrefix != "" ||
-		f.OnlyStatuses(Failed, Expired) || f.OnlyStatuses(Paused)
+		f.SelectsOnlyStatuses(Failed, Expired) || f.SelectsOnlyStatuses(Paused)
 }
 
-// OnlyStatuses reports whether the filter selects no runs with other statuses than these.
-func (f *Filter) OnlyStatuses(these ...Status) bool {
+// SelectsOnlyStatuses reports whether the filter selects no runs with other statuses than these.
+func (f *Filter) SelectsOnlyStatuses(these ...Status) bool {
 	return len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(s Status) bool { return !slices.Contains(these, s) })
 }
 
@@ -79,13 +79,13 @@ type LeaseLoss struct {
 
 // TreeCounts summarizes a tree of runs.
 type TreeCounts struct {
-	RunsByStatus map[Status]int // the number of runs with each status
-	Delayed      int            // Pending runs that were never executed and start after now
-	OpenCalls    map[Kind]int   // checkpoints of live runs that are not terminal, or sleep until after now
+	RunsByStatus map[Status]int   // the number of runs with each status
+	Delayed      int              // Pending runs that were never executed and start after now
+	OpenCalls    map[StepKind]int // checkpoints of live runs that are not terminal, or sleep until after now
 }
 
 // Add adds n runs with the status, of which so many are delayed, or, if the status is zero, n open calls of the kind.
-func (c *TreeCounts) Add(status Status, kind Kind, n, delayed int) {
+func (c *TreeCounts) Add(status Status, kind StepKind, n, delayed int) {
 	if status == 0 {
 		c.OpenCalls[kind] += n
 		return
@@ -136,9 +136,9 @@ const (
 	EventExpired         EventType = 109
 )
 
-// EndEventOf returns the event for a run that reached the status, which is Paused or terminal. The SQL
+// EventTypeOfStatus returns the event for a run that reached the status, which is Paused or terminal. The SQL
 // statements add the same 100.
-func EndEventOf(s Status) EventType { return EventType(s) + 100 }
+func EventTypeOfStatus(s Status) EventType { return EventType(s) + 100 }
 
 // Event is one row of the outbox.
 type Event struct {

@@ -36,7 +36,7 @@ func (l *LimitKeyState) SetBounds(rows map[string]LimitRow, b *PermitBatch) *Lim
 		return nil
 	}
 	settings := b.Requests[i].Settings
-	if found && row.DeclaredVersion == b.Version && row.Declared == settings.Text() {
+	if found && row.DeclaredVersion == b.Version && row.Declared == settings.EncodeJSON() {
 		return nil
 	}
 	if !row.IsSet {

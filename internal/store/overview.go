@@ -8,9 +8,9 @@ import (
 // OverviewStore reads what a person who operates many runs looks at first. Each method reads a bounded number of rows
 // through an index, however many runs there are.
 type OverviewStore interface {
-	// Failures returns up to limit groups of the Failed and Expired runs that match the filter, ordered by key. Of each group it
+	// FailureGroups returns up to limit groups of the Failed and Expired runs that match the filter, ordered by key. Of each group it
 	// examines the newest runs, up to the given number. Groups without a matching run are left out.
-	Failures(ctx context.Context, f Filter, examine, limit int) ([]FailureGroup, error)
+	FailureGroups(ctx context.Context, f Filter, examine, limit int) ([]FailureGroup, error)
 
 	// StatusCounts returns how many runs have each status, except for Completed and Cancelled runs, of which no index exists. It
 	// counts in ranges of an index, up to most runs in each; see StatusCount.
@@ -25,8 +25,8 @@ type OverviewStore interface {
 	// starts at the newest one. It returns ErrBadData if the text is no cursor of this store.
 	EventsBefore(ctx context.Context, before string, limit int) ([]Event, error)
 
-	// LastEvent returns the cursor of the newest event that Events can return; empty if there is none.
-	LastEvent(ctx context.Context) (string, error)
+	// LastEventCursor returns the cursor of the newest event that Events can return; empty if there is none.
+	LastEventCursor(ctx context.Context) (string, error)
 }
 
 // FailureKey is what the failures of a group of runs have in common.

@@ -85,8 +85,8 @@ type LimitChangeRequest struct {
 	Reason   string
 }
 
-// LastChange returns the OperatorChange that is recorded for the request.
-func (c *LimitChangeRequest) LastChange() OperatorChange {
+// OperatorChange returns the OperatorChange that is recorded for the request.
+func (c *LimitChangeRequest) OperatorChange() OperatorChange {
 	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.Actor, Reason: c.Reason}
 }
 
@@ -130,7 +130,7 @@ type PermitRequest struct {
 
 	// Outcome is Written if the attempt holds the permit, Locked if it is in line, and Fenced if the run is
 	// not running at the epoch.
-	Outcome      Outcome
+	Outcome      WriteOutcome
 	GrantedAt    time.Time // when the permit was granted
 	LimitHasRate bool      // the limit has a rate, so that the grant must be used soon
 	RetryAt      time.Time // when the attempt should repeat the request; zero: its run will be woken
@@ -228,8 +228,8 @@ func AddLimitUse(limits []Limit, use []LimitKeyWithUse) []Limit {
 	return limits
 }
 
-// Text returns the recorded form of the settings.
-func (s LimitSettings) Text() string {
+// EncodeJSON returns the recorded form of the settings.
+func (s LimitSettings) EncodeJSON() string {
 	b, err := json.Marshal(s)
 	if err != nil {
 		panic("store: numbers do not encode: " + err.Error())
@@ -251,7 +251,7 @@ func DecodeLimitSettings(text string) (*LimitSettings, error) {
 
 // LimitStore keeps the limits on steps.
 type LimitStore interface {
-	// Permits changes the limit keys of all limits and keys that the batch names, in one transaction. It locks each limit key. So
+	// GrantAndReturnPermits changes the limit keys of all limits and keys that the batch names, in one transaction. It locks each limit key. So
 	// concurrent calls grant permits one after the other, and never more than are free. An offer of a permit to a waiting step
 	// wakes the run of the step. Permits does not wait for a run that another transaction has locked: the next in line gets the
 	// offer, and the limit key must be checked again soon.
@@ -259,47 +259,47 @@ type LimitStore interface {
 	// Permits records what the requests declare as LimitDeclaration tells.
 	//
 	// A permit ends with the lease of its attempt. A step of a paused run has no place in a line.
-	Permits(ctx context.Context, b *PermitBatch) error
+	GrantAndReturnPermits(ctx context.Context, b *PermitBatch) error
 
 	// LimitKeysWithWaiters returns up to limit limit keys after the given one for which a step waits, ordered by limit
 	// and key.
 	LimitKeysWithWaiters(ctx context.Context, after LimitKey, limit int) ([]LimitKey, error)
 
-	// DeleteUnusedLimitKeys deletes limit keys that nobody has used for long; see UnusedLimitKeysQuery.
-	DeleteUnusedLimitKeys(ctx context.Context, q UnusedLimitKeysQuery) (UnusedLimitKeys, error)
+	// DeleteUnusedLimitKeys deletes limit keys that nobody has used for long; see DeleteUnusedLimitKeysRequest.
+	DeleteUnusedLimitKeys(ctx context.Context, q DeleteUnusedLimitKeysRequest) (DeleteUnusedLimitKeysResult, error)
 
 	// ChangeLimit sets the bounds of a limit.
 	ChangeLimit(ctx context.Context, c LimitChangeRequest) error
 
 	// DeleteLimit removes a limit's row, with what an operator has set. Its limit keys stay until DeleteUnusedLimitKeys. It
 	// reports whether there was a row.
-	DeleteLimit(ctx context.Context, c OperatorRequest) (bool, error)
+	DeleteLimit(ctx context.Context, c DeleteOrResetRequest) (bool, error)
 
-	// ResetLimit removes the bounds of an operator, so that those that code has declared apply. It reports
+	// ResetLimitSettings removes the bounds of an operator, so that those that code has declared apply. It reports
 	// whether there is such a limit that code has declared.
-	ResetLimit(ctx context.Context, c OperatorRequest) (bool, error)
+	ResetLimitSettings(ctx context.Context, c DeleteOrResetRequest) (bool, error)
 
 	// Limits returns all limits at the time now, ordered by name.
 	Limits(ctx context.Context, now time.Time) ([]Limit, error)
 
-	// RunPermits returns the permits of the run's steps, with how many steps are before each of those that
+	// PermitsOfRun returns the permits of the run's steps, with how many steps are before each of those that
 	// wait.
-	RunPermits(ctx context.Context, run uuid.UUID) ([]QueuedPermit, error)
+	PermitsOfRun(ctx context.Context, run uuid.UUID) ([]QueuedPermit, error)
 }
 
-// UnusedLimitKeysQuery selects limit keys whose deletion changes nothing: no step executes or waits in them, and by Now their
+// DeleteUnusedLimitKeysRequest selects limit keys whose deletion changes nothing: no step executes or waits in them, and by Now their
 // rates are no longer used up, and they are no longer closed. Limit keys that were used since UsedBefore stay, so that a clock
 // that goes back by less than that finds the latest time of the limit key. A limit key that another transaction has locked stays
 // too.
-type UnusedLimitKeysQuery struct {
+type DeleteUnusedLimitKeysRequest struct {
 	After      LimitKey // the limit key that was read last before; zero: begin with the first one
 	UsedBefore time.Time
 	Now        time.Time
 	Limit      int // the largest number of limit keys that are read
 }
 
-// UnusedLimitKeys is the result of an UnusedLimitKeysQuery.
-type UnusedLimitKeys struct {
+// DeleteUnusedLimitKeysResult is the result of an DeleteUnusedLimitKeysRequest.
+type DeleteUnusedLimitKeysResult struct {
 	Deleted int
 	Next    LimitKey // for the next query; zero: there is no further limit key
 }

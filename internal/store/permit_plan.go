@@ -93,30 +93,30 @@ func ComparePermits(a, b *Permit) int {
 	)
 }
 
-// RequestingSteps is what a store has read of the requesting steps: the permits that they have, for whatever limit key,
+// PermitRequestingSteps is what a store has read of the requesting steps: the permits that they have, for whatever limit key,
 // and the states of their runs.
-type RequestingSteps struct {
+type PermitRequestingSteps struct {
 	HeldPermits map[*PermitRequest]Permit
-	Runs        map[uuid.UUID]RequestingRun
+	Runs        map[uuid.UUID]PermitRequestingRun
 }
 
-// RequestingRun is the run of a requesting step.
-type RequestingRun struct {
+// PermitRequestingRun is the run of a requesting step.
+type PermitRequestingRun struct {
 	RunState   RunState
 	LeaseUntil time.Time // when the lease of the run ends
 }
 
 // Plan decides which waiting steps get a permit, and sets the outcomes of the requests. The argument timeline is the present timeline
 // of the database.
-func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, timeline string) PermitPlan {
-	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
+func (l *LimitKeyState) Plan(b *PermitBatch, steps *PermitRequestingSteps, timeline string) PermitPlan {
+	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capUsedUntilAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.DatabaseTimeline != "" && timeline != "" && timeline != l.DatabaseTimeline {
 		plan.ClosedUntil = l.Now.Add(max(b.CloseAfterRewind, l.Settings.rate().timeToRefill())) // what was granted after that point is not known
 	}
 	var requests []*PermitRequest
 	requesting := make(map[stepKey]*PermitRequest)
 	for _, a := range b.Requests {
-		if a.Limit == l.Limit && a.Key == l.Key && !l.fencesRequest(a, steps.Runs[a.Run].RunState) {
+		if a.Limit == l.Limit && a.Key == l.Key && !l.fenceStaleRequest(a, steps.Runs[a.Run].RunState) {
 			requests, requesting[stepKey{a.Run, a.Step}] = append(requests, a), a
 		}
 	}
@@ -169,7 +169,7 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *RequestingSteps, timeline st
 
 // yieldsToEarlierStep reports whether an earlier step of the same run, which has missed its offer, requests its permit. Then the earlier
 // step is served first: of the steps of one run, only the first in the line request permits.
-func (l *LimitKeyState) yieldsToEarlierStep(p *PermitWithRun, requests []*PermitRequest, steps *RequestingSteps) bool {
+func (l *LimitKeyState) yieldsToEarlierStep(p *PermitWithRun, requests []*PermitRequest, steps *PermitRequestingSteps) bool {
 	return slices.ContainsFunc(requests, func(a *PermitRequest) bool {
 		had, known := steps.HeldPermits[a]
 		return a.Run == p.Run && known && had.MissedOffer && had.Limit == l.Limit && had.Key == l.Key && ComparePermits(&had, &p.Permit) < 0
@@ -197,9 +197,9 @@ func (l *LimitKeyState) lastWaitingPermit() (last *Permit) {
 	return new(*last) // the plan changes what was read
 }
 
-// fencesRequest reports whether the request comes from an execution that has ended, and sets its outcome then. Such a request changes nothing: the
+// fenceStaleRequest reports whether the request comes from an execution that has ended, and sets its outcome then. Such a request changes nothing: the
 // step may have a permit of a later execution.
-func (l *LimitKeyState) fencesRequest(a *PermitRequest, state RunState) bool {
+func (l *LimitKeyState) fenceStaleRequest(a *PermitRequest, state RunState) bool {
 	a.GrantedAt, a.RetryAt, a.RunState, a.LimitHasRate = time.Time{}, time.Time{}, RunState{}, l.Settings.Rate > 0
 	if state.Found && state.Status == Running && state.Epoch == a.Epoch {
 		return false
@@ -210,7 +210,7 @@ func (l *LimitKeyState) fencesRequest(a *PermitRequest, state RunState) bool {
 
 // planRequest plans one request before anything is granted. It returns the place of the request in the line, and false
 // if the request has its outcome already.
-func (l *LimitKeyState) planRequest(a *PermitRequest, now time.Time, steps *RequestingSteps, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
+func (l *LimitKeyState) planRequest(a *PermitRequest, now time.Time, steps *PermitRequestingSteps, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
 	p, known := steps.HeldPermits[a]
 	run := steps.Runs[a.Run]
 	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt && run.LeaseUntil.After(now) {
@@ -274,7 +274,7 @@ func (l *LimitKeyState) grantInOrder(line []PermitWithRun, now time.Time, reques
 				plan.RateUsedUntil = rate.usedUntilAfterGrant(plan.RateUsedUntil, l.Now, units)
 			}
 			p.Status, p.GrantedAt = PermitHeld, l.Now
-			plan.replaceOrAdd(p.Permit, l.Settings.Concurrent > 0)
+			plan.addGrantedPermit(p.Permit, l.Settings.Concurrent > 0)
 		default:
 			free.offerUnits(units)
 			p.Status, p.Until = PermitOffered, now.Add(offerDuration)
@@ -314,9 +314,9 @@ func (l *LimitKeyState) nextOfferAt(free *freeUnits, units int, plan *PermitPlan
 	return l.Settings.rate().timeWhenFree(laterTime(plan.RateUsedUntil, l.Now), free.offered+units)
 }
 
-// replaceOrAdd writes a granted permit instead of the place that the plan has written for it. A limit without
+// addGrantedPermit writes a granted permit instead of the place that the plan has written for it. A limit without
 // Concurrent needs no record of what is held.
-func (p *PermitPlan) replaceOrAdd(granted Permit, recorded bool) {
+func (p *PermitPlan) addGrantedPermit(granted Permit, recorded bool) {
 	p.ToWrite = slices.DeleteFunc(p.ToWrite, func(w Permit) bool { return w.Run == granted.Run && w.Step == granted.Step })
 	if recorded {
 		p.ToWrite = append(p.ToWrite, granted)

@@ -46,12 +46,12 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 		slices.SortFunc(part, func(x, y store.PermitWithRun) int { return store.ComparePermits(&x.Permit, &y.Permit) })
 		b.line.Permits = append(b.line.Permits, part...)
 	}
-	asked := &store.RequestingSteps{HeldPermits: map[*store.PermitRequest]store.Permit{}, Runs: map[uuid.UUID]store.RequestingRun{}}
+	asked := &store.PermitRequestingSteps{HeldPermits: map[*store.PermitRequest]store.Permit{}, Runs: map[uuid.UUID]store.PermitRequestingRun{}}
 	for _, a := range asks {
 		if p := b.rows[a.Run]; p != nil {
 			asked.HeldPermits[a] = p.Permit
 		}
-		asked.Runs[a.Run] = store.RequestingRun{RunState: b.runs[a.Run].RunState, LeaseUntil: b.runs[a.Run].LeaseUntil}
+		asked.Runs[a.Run] = store.PermitRequestingRun{RunState: b.runs[a.Run].RunState, LeaseUntil: b.runs[a.Run].LeaseUntil}
 	}
 	for id, a := range b.holds {
 		if r := b.runs[id]; r.RunState.Status != store.Running || r.RunState.Epoch != a.Epoch || !r.LeaseUntil.After(now) {
@@ -237,7 +237,7 @@ func TestAGrantTellsWhetherItIsRated(t *testing.T) {
 			a.Settings = declared
 		}
 		state := store.RunState{Found: true, Status: store.Running, Epoch: a.Epoch}
-		l.Plan(&store.PermitBatch{Now: now, Requests: []*store.PermitRequest{a}}, &store.RequestingSteps{Runs: map[uuid.UUID]store.RequestingRun{run: {RunState: state, LeaseUntil: now.Add(time.Minute)}}}, "")
+		l.Plan(&store.PermitBatch{Now: now, Requests: []*store.PermitRequest{a}}, &store.PermitRequestingSteps{Runs: map[uuid.UUID]store.PermitRequestingRun{run: {RunState: state, LeaseUntil: now.Add(time.Minute)}}}, "")
 		if a.Outcome != store.Written || a.LimitHasRate != rated {
 			t.Errorf("the grant is %v, rated %v, want %v", a.Outcome, a.LimitHasRate, rated)
 		}
@@ -252,7 +252,7 @@ func TestAFailoverClosesForAWholeBurst(t *testing.T) {
 		want  time.Duration
 	}{{1, 3 * time.Second}, {12, 6 * time.Second}} {
 		l := store.LimitKeyState{LimitKey: store.LimitKey{Limit: "l"}, HasBounds: true, Now: now, DatabaseTimeline: "1", Settings: store.LimitSettings{Rate: 6, Period: 3 * time.Second, Burst: c.burst}}
-		plan := l.Plan(&store.PermitBatch{Now: now, CloseAfterRewind: lease}, &store.RequestingSteps{}, "2")
+		plan := l.Plan(&store.PermitBatch{Now: now, CloseAfterRewind: lease}, &store.PermitRequestingSteps{}, "2")
 		if got := plan.ClosedUntil.Sub(now); got != c.want {
 			t.Errorf("a limit with a burst of %d is closed for %v, want %v", c.burst, got, c.want)
 		}

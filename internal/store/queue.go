@@ -96,8 +96,8 @@ type QueueChangeRequest struct {
 	Reason  string
 }
 
-// LastChange returns the OperatorChange that is recorded for the request.
-func (c *QueueChangeRequest) LastChange() OperatorChange {
+// OperatorChange returns the OperatorChange that is recorded for the request.
+func (c *QueueChangeRequest) OperatorChange() OperatorChange {
 	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.Actor, Reason: c.Reason}
 }
 
@@ -110,8 +110,8 @@ type QueuePauseRequest struct {
 	Reason string
 }
 
-// LastChange returns the OperatorChange that is recorded for the pause or the resume.
-func (p *QueuePauseRequest) LastChange() OperatorChange {
+// OperatorChange returns the OperatorChange that is recorded for the pause or the resume.
+func (p *QueuePauseRequest) OperatorChange() OperatorChange {
 	c := OperatorChange{Verb: OperatorPause, At: p.Now, By: p.Actor, Reason: p.Reason}
 	if p.Resume {
 		c.Verb = OperatorResume
@@ -150,14 +150,14 @@ type QueuePlace struct {
 // MaxWeight is the largest QueuePlace.Weight.
 const MaxWeight = 1000
 
-// MaxBefore is the largest QueuedRun.Before.
+// MaxBefore is the largest QueuePlaceOfRun.Before.
 const MaxBefore = 10_000
 
 // QueuedRun is the queue place of a run, with the details that [Engine.Get] shows.
 type QueuedRun struct {
 	QueuePlace
-	Admission Admission // of the run
-	Before    int       // runs in line before it, at most MaxBefore; zero unless it is in line or behind its key
+	Admission AdmissionState // of the run
+	Before    int            // runs in line before it, at most MaxBefore; zero unless it is in line or behind its key
 }
 
 // QueueStore keeps queues with settings. QueueAdmitter is the part that gives places to runs.
@@ -177,11 +177,11 @@ type QueueStore interface {
 
 	// DeleteQueue marks a queue as deleted; see QueueRow.Deleted. It reports whether there was one that was
 	// not marked.
-	DeleteQueue(ctx context.Context, c OperatorRequest) (bool, error)
+	DeleteQueue(ctx context.Context, c DeleteOrResetRequest) (bool, error)
 
-	// ResetQueue removes the settings of an operator, so that those that code declares apply. It reports
+	// ResetQueueSettings removes the settings of an operator, so that those that code declares apply. It reports
 	// whether there is such a queue that is not marked as deleted and that code declares.
-	ResetQueue(ctx context.Context, c OperatorRequest) (bool, error)
+	ResetQueueSettings(ctx context.Context, c DeleteOrResetRequest) (bool, error)
 
 	// Queues returns all queues that are not marked as deleted, with their use at the time now, ordered by name.
 	Queues(ctx context.Context, now time.Time) ([]Queue, error)
@@ -190,16 +190,16 @@ type QueueStore interface {
 	// committed runs.
 	QueueDepth(ctx context.Context, queue string, most int) (int, error)
 
-	// QueuedRun returns the place of a run, or nil if it has none.
-	QueuedRun(ctx context.Context, run uuid.UUID) (*QueuedRun, error)
+	// QueuePlaceOfRun returns the place of a run, or nil if it has none.
+	QueuePlaceOfRun(ctx context.Context, run uuid.UUID) (*QueuedRun, error)
 
-	// ClearStartBy removes the mark HasStartBy of a run that the epoch owns, with its place if the queue has
+	// ClearStartByDeadline removes the mark HasStartBy of a run that the epoch owns, with its place if the queue has
 	// no row. It reports whether the run is still running at that epoch.
-	ClearStartBy(ctx context.Context, run uuid.UUID, epoch Epoch) (bool, error)
+	ClearStartByDeadline(ctx context.Context, run uuid.UUID, epoch Epoch) (bool, error)
 }
 
-// Text returns the recorded form of the settings.
-func (s QueueSettings) Text() string {
+// EncodeJSON returns the recorded form of the settings.
+func (s QueueSettings) EncodeJSON() string {
 	b, err := json.Marshal(s)
 	if err != nil {
 		panic("store: numbers do not encode: " + err.Error())
@@ -219,9 +219,9 @@ func DecodeQueueSettings(text string) (*QueueSettings, error) {
 	return s, nil
 }
 
-// Decode parses the JSON of the declared settings and of the settings that an operator has set. An empty text stands for no settings.
+// DecodeSettings parses the JSON of the declared settings and of the settings that an operator has set. An empty text stands for no settings.
 // Settings becomes the set ones if there are any, and the declared ones otherwise.
-func (q *Queue) Decode(declared, set string) (err error) {
+func (q *Queue) DecodeSettings(declared, set string) (err error) {
 	if q.Declared, err = DecodeQueueSettings(declared); err == nil {
 		q.Set, err = DecodeQueueSettings(set)
 	}

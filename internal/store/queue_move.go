@@ -25,12 +25,12 @@ type MoveRunRequest struct {
 	// Outcome is Written, also if the run has the queue and the priority already, whatever its state: a call whose
 	// result was lost can be repeated. Otherwise it is Fenced if the run has begun, has ended, or its time is over,
 	// or if there is no such run; then nothing was changed.
-	Outcome Outcome
-	Found   *QueueMoveRun // the run as it was; nil: there is none
+	Outcome WriteOutcome
+	Found   *RunToMove // the run as it was; nil: there is none
 }
 
-// QueueMoveRun is a run as MoveRunRequest.Plan sees it.
-type QueueMoveRun struct {
+// RunToMove is a run as MoveRunRequest.Plan sees it.
+type RunToMove struct {
 	AdmissionRun
 	Name        string // of the queue
 	Workflow    string
@@ -42,7 +42,7 @@ type QueueMoveRun struct {
 
 // HasExpired reports whether the time in which the run had to begin, or its deadline, is over. A run that is paused
 // does not expire.
-func (r *QueueMoveRun) HasExpired(now time.Time) bool {
+func (r *RunToMove) HasExpired(now time.Time) bool {
 	return r.Status == Pending && (!r.Deadline.IsZero() && !r.Deadline.After(now) || !r.StartBy.IsZero() && !r.HasBegun && !r.StartBy.After(now))
 }
 
@@ -53,7 +53,7 @@ func (m *MoveRunRequest) IsUnneeded() bool {
 
 // QueueMovePlan is what a MoveRunRequest writes.
 type QueueMovePlan struct {
-	Run      QueueMoveRun
+	Run      RunToMove
 	HasPlace bool           // its place is written
 	Moved    bool           // its queue changes
 	Key      *QueueKeyState // the counts of its key, which are written with those of the queue before; nil: no count changes
@@ -69,7 +69,7 @@ type QueueMoveStore interface {
 
 // Plan decides what the move writes, and sets the outcome. It returns nil if nothing changes. q is the row of the queue in which
 // the run is, with the run's key, and nil if that queue has no row. found is nil if there is no such run.
-func (m *MoveRunRequest) Plan(q *QueueState, found *QueueMoveRun) *QueueMovePlan {
+func (m *MoveRunRequest) Plan(q *QueueState, found *RunToMove) *QueueMovePlan {
 	m.Outcome, m.Found = Fenced, found
 	if found == nil {
 		return nil
@@ -122,7 +122,7 @@ func (p *QueueMovePlan) removeFromOldQueue(q *QueueState, was *AdmissionRun) {
 			a.removePlace(&r.AdmissionRun)
 		}
 		if q.Use != before {
-			p.Key = a.keyToChange(r.Key)
+			p.Key = a.getKeyForUpdate(r.Key)
 			p.Key.CheckAt = q.Now // an admission looks who is next
 		}
 	}

@@ -53,9 +53,9 @@ func (r Rate) usedUntilWithPending(paid, now time.Time, units int) time.Time {
 	return laterTime(paid, r.usedUntilAfterGrant(now, now, min(units, r.Burst)))
 }
 
-// capAtBurst returns up to when the rate is used up. Under an unchanged rate this is never later than the time of a whole
+// capUsedUntilAtBurst returns up to when the rate is used up. Under an unchanged rate this is never later than the time of a whole
 // burst. After a change it is cut to that, so that a raised rate applies at once.
-func (r Rate) capAtBurst(paid, now time.Time) time.Time {
+func (r Rate) capUsedUntilAtBurst(paid, now time.Time) time.Time {
 	if r.Count == 0 {
 		return paid
 	}

@@ -16,11 +16,11 @@ import (
 
 // RepairStore makes and reads generations.
 type RepairStore interface {
-	// Fence takes a run away from its owner, if it is live: it becomes Paused with the next epoch, so that nothing
+	// FenceRun takes a run away from its owner, if it is live: it becomes Paused with the next epoch, so that nothing
 	// more of the old epoch is written. It becomes paused for the repair, unless it is paused itself or held for drift. A run that
 	// has ended does not change. In both cases Fence then waits for writes under way, as a claim of a lost lease does. After that,
 	// the history of the run stays as it is until the next claim or repair. A repeated call returns the same outcome.
-	Fence(ctx context.Context, f *FenceRequest) error
+	FenceRun(ctx context.Context, f *FenceRequest) error
 
 	// ExtendRepairPause records the time at which a worker resumes a run that is paused for a repair, in case the process that repairs
 	// the run dies. The engine calls it before it pauses the run, and again with a later time while the repair continues. It does
@@ -34,18 +34,18 @@ type RepairStore interface {
 	// DeleteRepairPause deletes what ExtendRepairPause has recorded of a run, unless it was extended beyond the time now.
 	DeleteRepairPause(ctx context.Context, run uuid.UUID, now time.Time) error
 
-	// Repair applies a repair in one transaction, and sets its outcome. The database rolls the transaction back
+	// ApplyRepair applies a repair in one transaction, and sets its outcome. The database rolls the transaction back
 	// unless all runs, children and checkpoints are as the repair says. A repeated call with the same Request changes
 	// nothing, and its outcome is Written. It returns ErrLocked if another transaction has locked a row.
-	Repair(ctx context.Context, r *RepairRequest) error
+	ApplyRepair(ctx context.Context, r *RepairRequest) error
 
-	// Fork creates a root run with checkpoints in one transaction, and sets the outcome of the start. If the name is taken, it
+	// ForkRun creates a root run with checkpoints in one transaction, and sets the outcome of the start. If the name is taken, it
 	// creates nothing.
-	Fork(ctx context.Context, f *Fork) error
+	ForkRun(ctx context.Context, f *Fork) error
 
-	// Generations returns the superseded generations of a run that the query selects, the oldest first, and none for a
+	// SupersededGenerations returns the superseded generations of a run that the query selects, the oldest first, and none for a
 	// run that was never repaired.
-	Generations(ctx context.Context, run uuid.UUID, q GenerationsQuery) ([]Generation, error)
+	SupersededGenerations(ctx context.Context, run uuid.UUID, q GenerationsQuery) ([]Generation, error)
 }
 
 // GenerationsQuery selects the newest of the superseded generations of a run.
@@ -58,8 +58,8 @@ type GenerationsQuery struct {
 	With     PayloadSelection
 }
 
-// Bounds returns Before, Limit and MaxBytes, with the largest numbers instead of zero.
-func (q *GenerationsQuery) Bounds() (before, limit int32, maxBytes int64) {
+// BoundsOrMax returns Before, Limit and MaxBytes, with the largest numbers instead of zero.
+func (q *GenerationsQuery) BoundsOrMax() (before, limit int32, maxBytes int64) {
 	before, limit, maxBytes = math.MaxInt32, math.MaxInt32, math.MaxInt64
 	if q.MaxBytes > 0 {
 		maxBytes = q.MaxBytes
@@ -88,7 +88,7 @@ type FenceRequest struct {
 	Actor  string
 
 	// Outcome is Written; or Fenced if the run is not as Before says. Then RunState is the present state of the run.
-	Outcome  Outcome
+	Outcome  WriteOutcome
 	RunState RunState
 }
 
@@ -100,8 +100,8 @@ func (f *FenceRequest) EpochAfterFence() Epoch {
 	return f.Before.Epoch.Next(f.Nonce)
 }
 
-// ControlAfter returns the control bits of a live run after the fence. A run that is paused or held for drift stands still already.
-func (f *FenceRequest) ControlAfter() ControlBits {
+// ControlAfterFence returns the control bits of a live run after the fence. A run that is paused or held for drift stands still already.
+func (f *FenceRequest) ControlAfterFence() ControlBits {
 	if f.Before.Control&(PausedItself|HeldForDrift) != 0 {
 		return f.Before.Control
 	}
@@ -109,7 +109,7 @@ func (f *FenceRequest) ControlAfter() ControlBits {
 }
 
 // OutcomeFromState returns the outcome of a fence that changed no row.
-func (f *FenceRequest) OutcomeFromState(now RunState) Outcome {
+func (f *FenceRequest) OutcomeFromState(now RunState) WriteOutcome {
 	live := !f.Before.Status.IsTerminal()
 	switch {
 	case live && now.Found && now.Status == Paused && now.Epoch == f.EpochAfterFence():
@@ -135,7 +135,7 @@ type RepairRequest struct {
 	Resume *ControlRequest
 
 	// Outcome is Written, or Fenced if a run has changed since the repair was planned. If it is Fenced, nothing was changed.
-	Outcome Outcome
+	Outcome WriteOutcome
 }
 
 // RunRepair is the part of a Repair that concerns one run.
@@ -167,8 +167,8 @@ type RunRepair struct {
 	TerminalSteps int       // the number of its terminal checkpoints
 }
 
-// Archive returns the ID under which the checkpoints of the superseded generation are kept. They have this ID in place of the run's ID.
-func (r *RunRepair) Archive() uuid.UUID { return GenerationUUID(r.Run, r.Number) }
+// ArchiveID returns the ID under which the checkpoints of the superseded generation are kept. They have this ID in place of the run's ID.
+func (r *RunRepair) ArchiveID() uuid.UUID { return GenerationUUID(r.Run, r.Number) }
 
 // RunGuard is a run that is not repaired, and its state as it was read.
 type RunGuard struct {
@@ -176,8 +176,8 @@ type RunGuard struct {
 	Before RunState
 }
 
-// UUIDs returns the runs of the repair and its guards, in the order in which they are locked.
-func (r *RepairRequest) UUIDs() []uuid.UUID {
+// RunsInLockOrder returns the runs of the repair and its guards, in the order in which they are locked.
+func (r *RepairRequest) RunsInLockOrder() []uuid.UUID {
 	runs := make([]uuid.UUID, 0, len(r.Runs)+len(r.Guards))
 	for i := range r.Runs {
 		runs = append(runs, r.Runs[i].Run)
@@ -200,7 +200,7 @@ func (r *RepairRequest) EventType() EventType {
 // OutcomeFromStates returns the outcome of a repair that has locked its runs. states are the runs as they are, and done reports
 // whether the first of them has a generation that was superseded by this Request. Decide returns zero if the repair
 // can be applied.
-func (r *RepairRequest) OutcomeFromStates(states map[uuid.UUID]RunState, done bool) Outcome {
+func (r *RepairRequest) OutcomeFromStates(states map[uuid.UUID]RunState, done bool) WriteOutcome {
 	if done {
 		return Written // the result of an earlier try was lost
 	}
@@ -248,8 +248,8 @@ type Generation struct {
 	Detail  []byte
 }
 
-// SeqAfterChange returns the sequence number of a kept call, where first is the RunRepair.FirstChange of the repair.
-func SeqAfterChange(seq, first int32) int32 {
+// SeqOfKeptCall returns the sequence number of a kept call, where first is the RunRepair.FirstChange of the repair.
+func SeqOfKeptCall(seq, first int32) int32 {
 	if first > 0 && seq > first {
 		seq &^= SeqOwnGoroutine
 	}

@@ -133,7 +133,7 @@ type DeleteTreeRequest struct {
 
 	// Outcome is Written if the tree was deleted; Adopted if there is no such run; Fenced if a run of the tree prevents
 	// it, which is then Blocker; Locked if another transaction has locked one of its runs.
-	Outcome Outcome
+	Outcome WriteOutcome
 	Blocker TreeNode
 	// Deleted and DeletedGenerations are the numbers of runs and of superseded generations that were deleted.
 	Deleted, DeletedGenerations int
@@ -184,12 +184,12 @@ type deletionTree struct {
 }
 
 // collectTree adds the tree at a node to the plan, and returns Written, or why it cannot be deleted. Then the plan has what it had before.
-func (t *deletionTree) collectTree(root int, plan *DeletionPlan) Outcome {
+func (t *deletionTree) collectTree(root int, plan *DeletionPlan) WriteOutcome {
 	before := *plan
 	var detached []int
 	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 		n := &t.nodes[queue[0]]
-		if outcome := t.checkNode(n); outcome != Written {
+		if outcome := t.checkNodeDeletable(n); outcome != Written {
 			if t.deletion.Root == t.nodes[root].UUID {
 				t.deletion.Blocker = *n
 			}
@@ -215,8 +215,8 @@ func (t *deletionTree) collectTree(root int, plan *DeletionPlan) Outcome {
 	return Written
 }
 
-// checkNode returns Written if the node can be deleted, and otherwise why not.
-func (t *deletionTree) checkNode(n *TreeNode) Outcome {
+// checkNodeDeletable returns Written if the node can be deleted, and otherwise why not.
+func (t *deletionTree) checkNodeDeletable(n *TreeNode) WriteOutcome {
 	if t.deletion.DeletableUUIDs != nil && !t.deletion.DeletableUUIDs[n.UUID] {
 		return Fenced
 	}

@@ -48,32 +48,32 @@ func ParseStatus(word string) (Status, bool) {
 	return 0, false
 }
 
-// Kind is what a checkpoint records. The numbers are stored.
-type Kind int16
+// StepKind is what a checkpoint records. The numbers are stored.
+type StepKind int16
 
 // The kinds of checkpoint.
 const (
-	KindStep   Kind = 1
-	KindTx     Kind = 2
-	KindSleep  Kind = 3 // a sleep until NextAt; its status is completed from the beginning
-	KindChoice Kind = 4 // the branch of several with which the run continued
+	KindStep   StepKind = 1
+	KindTx     StepKind = 2
+	KindSleep  StepKind = 3 // a sleep until NextAt; its status is completed from the beginning
+	KindChoice StepKind = 4 // the branch of several with which the run continued
 
-	KindReceive      Kind = 5 // started while it waits; NextAt is its timeout
-	KindChild        Kind = 6 // started while the child runs; until its end, Output is the child's UUID
-	KindMap          Kind = 7 // a Map; Output is the number of its items
-	KindCompensation Kind = 8 // a compensation
+	KindReceive      StepKind = 5 // started while it waits; NextAt is its timeout
+	KindChild        StepKind = 6 // started while the child runs; until its end, Output is the child's UUID
+	KindMap          StepKind = 7 // a Map; Output is the number of its items
+	KindCompensation StepKind = 8 // a compensation
 
-	KindSignal Kind = 9  // a signal was sent to a run
-	KindStart  Kind = 10 // a root run was started; Output is its ID
-	KindTags   Kind = 11 // tags of the run were set
-	KindCancel Kind = 12 // a child was cancelled
-	KindNow    Kind = 13 // the database's time
-	KindUUID   Kind = 14 // a generated UUID
+	KindSignal StepKind = 9  // a signal was sent to a run
+	KindStart  StepKind = 10 // a root run was started; Output is its ID
+	KindTags   StepKind = 11 // tags of the run were set
+	KindCancel StepKind = 12 // a child was cancelled
+	KindNow    StepKind = 13 // the database's time
+	KindUUID   StepKind = 14 // a generated UUID
 
-	KindFailure Kind = 15 // how a run ends, recorded before its first compensation
-	KindRenewal Kind = 16 // the steps that a repair lets the run execute with new idempotency keys
-	KindGraph   Kind = 17 // the shape of a graph, or why a node of it was skipped
-	KindPatch   Kind = 18 // whether the run takes the new path at a place; Output is true or false
+	KindFailure StepKind = 15 // how a run ends, recorded before its first compensation
+	KindRenewal StepKind = 16 // the steps that a repair lets the run execute with new idempotency keys
+	KindGraph   StepKind = 17 // the shape of a graph, or why a node of it was skipped
+	KindPatch   StepKind = 18 // whether the run takes the new path at a place; Output is true or false
 )
 
 // EndRecordName is the name of the checkpoint of kind KindFailure. No call of a user can have a name that begins with U+001F.
@@ -86,7 +86,7 @@ var kindWords = [...]string{
 }
 
 // String returns the word that views, logs and errors use.
-func (k Kind) String() string {
+func (k StepKind) String() string {
 	if k < 0 || int(k) >= len(kindWords) {
 		return kindWords[0]
 	}
@@ -130,8 +130,8 @@ type Run struct {
 	Workflow  string
 	Version   string // of the code that started it; for information only
 	Queue     string
-	Priority  int16     // runs with a higher one are claimed first
-	Admission Admission // of a run that is started; it is not read, see Store.QueuedRun
+	Priority  int16          // runs with a higher one are claimed first
+	Admission AdmissionState // of a run that is started; it is not read, see Store.QueuePlaceOfRun
 	Status    Status
 	Epoch     Epoch // the count begins at 1 if the worker that starts the run executes it
 	Owner     uuid.NullUUID
@@ -143,7 +143,7 @@ type Run struct {
 	Trace     string // W3C traceparents of the span that started it and of its last segment
 	Detached  bool   // a child that continues when its parent ends
 
-	// Unreleased is for Start only: no claim takes the run until a FoldRelease has released it.
+	// Unreleased is for Start only: no claim takes the run until a DelayedRunRelease has released it.
 	Unreleased bool
 
 	Control      ControlBits
@@ -180,7 +180,7 @@ const (
 	PausedItself     ControlBits = 1 // by a pause of the run itself
 	PausedByAncestor ControlBits = 2 // by a pause of an ancestor
 	CancelRequested  ControlBits = 4
-	HasStartBy       ControlBits = 8                               // no request: the run's function was never called, and who calls it first reads Place.StartBy; see QueueStore.ClearStartBy
+	HasStartBy       ControlBits = 8                               // no request: the run's function was never called, and who calls it first reads Place.StartBy; see QueueStore.ClearStartByDeadline
 	HeldForDrift     ControlBits = 16                              // no request: the run is Paused because the code does not fit its history; see DivergenceStore
 	PausedForRepair  ControlBits = 32                              // with PausedItself: a repair has paused it; see RepairStore
 	PausedMask                   = PausedItself | PausedByAncestor // a mask
@@ -193,7 +193,7 @@ type Tag struct{ Key, Value string }
 type Step struct {
 	Run       uuid.UUID
 	Name      string
-	Kind      Kind
+	Kind      StepKind
 	Status    StepStatus
 	Attempt   int32 // the number of the latest attempt, from 1
 	Epoch     Epoch // of the run when the row was written
@@ -218,8 +218,8 @@ func EncodeSeq(position int32, own bool) int32 {
 // Position returns the position of the call in the order in which the calls of its run began.
 func (s *Step) Position() int32 { return s.Seq >> 1 }
 
-// IsOwnGoroutine reports whether SeqOwnGoroutine holds for the call.
-func (s *Step) IsOwnGoroutine() bool { return s.Seq&SeqOwnGoroutine != 0 }
+// WasMadeByScopeGoroutine reports whether SeqOwnGoroutine holds for the call.
+func (s *Step) WasMadeByScopeGoroutine() bool { return s.Seq&SeqOwnGoroutine != 0 }
 
 // SeqOwnGoroutine is the lowest bit of Step.Seq, which tells that the goroutine of the workflow function, or of the branch of the
 // call, made the call, so that it made the call after all its earlier ones. It is cleared in the calls that follow one which a repair drops

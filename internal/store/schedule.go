@@ -35,9 +35,9 @@ type ScheduleStore interface {
 	// ScheduleByName returns the schedule, or nil if there is none.
 	ScheduleByName(ctx context.Context, name string) (*Schedule, error)
 
-	// ScheduleFires returns what happened at the latest times of a schedule before the given one, the newest first. A zero time is later than
+	// LatestScheduleFires returns what happened at the latest times of a schedule before the given one, the newest first. A zero time is later than
 	// all others.
-	ScheduleFires(ctx context.Context, schedule string, before time.Time, limit int) ([]ScheduleFire, error)
+	LatestScheduleFires(ctx context.Context, schedule string, before time.Time, limit int) ([]ScheduleFire, error)
 }
 
 // Schedule is one row of the schedule table. A zero time.Time stands for NULL in the database.
@@ -63,11 +63,11 @@ type ScheduleChangeRequest struct {
 	// TimesToDecide returns the times that Plan decides, and may be nil. ChangeSchedule calls it with the locked row.
 	TimesToDecide func(row *Schedule) []time.Time
 	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times. It is called
-	// again if ScheduleState.AddTakenID says so.
+	// again if ScheduleState.NeedsReplanForTakenID says so.
 	Plan func(s ScheduleState) *ScheduleWrite
 
 	// Act is recorded in an event of each run that is started, or of the deletion of the row.
-	Act Act
+	Act ActorAndReason
 
 	// Found reports whether the row existed. It is also false if the row was locked and SkipLocked is true.
 	Found bool
@@ -88,9 +88,9 @@ type ScheduleState struct {
 	TakenIDs map[time.Time]uuid.UUID
 }
 
-// AddTakenID reports whether Plan must be called again after the starts of w: the run that was to become the last one was not started,
-// because its ID is taken, although later fires were decided as if it had been. Stores call it after PrepareForWrite.
-func (s *ScheduleState) AddTakenID(w *ScheduleWrite) bool {
+// NeedsReplanForTakenID reports whether Plan must be called again after the starts of w: the run that was to become the last one was not started,
+// because its ID is taken, although later fires were decided as if it had been. Stores call it after SetOutcomesFromStarts.
+func (s *ScheduleState) NeedsReplanForTakenID(w *ScheduleWrite) bool {
 	i := w.LastRunFire
 	if i < 0 || i >= len(w.Fires)-1 || w.Fires[i].Outcome != FireFailed || slices.ContainsFunc(w.Fires, func(f ScheduleFire) bool { return f.Start != nil && f.Outcome == FireStarted }) {
 		return false
@@ -174,9 +174,9 @@ type ScheduleFire struct {
 	RunStatus Status // set by Store.Fires; zero: there is no such run any more
 }
 
-// PrepareForWrite sets the outcomes of the fires from those of their starts, Row.LastRun, and Row.FireCount. Stores call it after they have
+// SetOutcomesFromStarts sets the outcomes of the fires from those of their starts, Row.LastRun, and Row.FireCount. Stores call it after they have
 // inserted the runs. before is the row as it was, or nil if there was none.
-func (w *ScheduleWrite) PrepareForWrite(before *Schedule) {
+func (w *ScheduleWrite) SetOutcomesFromStarts(before *Schedule) {
 	w.Row.FireCount = len(w.Fires)
 	if before != nil {
 		w.Row.FireCount += before.FireCount
@@ -200,7 +200,7 @@ func (w *ScheduleWrite) PrepareForWrite(before *Schedule) {
 func (c *ScheduleChangeRequest) Events(w *ScheduleWrite) (events []Event) {
 	types := map[FireKind]EventType{FireTriggered: EventTriggered, FireBackfill: EventBackfilled}
 	switch {
-	case !c.Act.IsRecorded():
+	case !c.Act.HasActorOrReason():
 	case w.Delete:
 		events = append(events, Event{Type: EventScheduleDeleted, Run: NoRun, Old: c.Name})
 	default:

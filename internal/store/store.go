@@ -59,9 +59,9 @@ type Store interface {
 	// If the claim has not been committed yet, LeasesOfClaim returns nothing.
 	LeasesOfClaim(ctx context.Context, q ClaimQuery) ([]Lease, error)
 
-	// Renew records the worker's heartbeat, extends its leases, and reads the
+	// RenewLeases records the worker's heartbeat, extends its leases, and reads the
 	// database's clock.
-	Renew(ctx context.Context, h Heartbeat) (RenewResult, error)
+	RenewLeases(ctx context.Context, h Heartbeat) (RenewResult, error)
 
 	// EndLeases makes the runs that the given workers own claimable at q.Now, if their leases end before q.LeaseUntil,
 	// and returns how many. A store may also release runs whose leases end later. A worker that ends its own leases is
@@ -70,17 +70,17 @@ type Store interface {
 	// own leases.
 	EndLeases(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
 
-	// Control pauses, resumes, cancels or terminates runs in one transaction. It locks the runs, their ancestors and their
+	// ControlRuns pauses, resumes, cancels or terminates runs in one transaction. It locks the runs, their ancestors and their
 	// descendants in the order of (shard, id), until no further child has been started. It then applies the changes that
 	// ControlRequest.Plan returns, writes the events, wakes parents, and sets the results. If the database rolls the
 	// transaction back (40001, 40P01), Control retries it. A repeated call changes nothing.
-	Control(ctx context.Context, o *ControlRequest) error
+	ControlRuns(ctx context.Context, o *ControlRequest) error
 
 	// SetDeadline sets or removes the deadline of one run; see DeadlineChangeRequest.
 	SetDeadline(ctx context.Context, d *DeadlineChangeRequest) error
 
-	// AwaitChildEnds sets how many ends of the children of a call wake the run; see AwaitChildEndsRequest.
-	AwaitChildEnds(ctx context.Context, w *AwaitChildEndsRequest) error
+	// SetAwaitedChildEnds sets how many ends of the children of a call wake the run; see SetAwaitedChildEndsRequest.
+	SetAwaitedChildEnds(ctx context.Context, w *SetAwaitedChildEndsRequest) error
 
 	// OwnedRunChanges returns the changes to the runs that the worker owns: requests, wake-ups, deadlines and
 	// terminations. It reports a wake-up once, and the caller then checks everything that the run
@@ -88,20 +88,20 @@ type Store interface {
 	// check all its runs.
 	OwnedRunChanges(ctx context.Context, worker uuid.UUID, held []Lease) (OwnedRunChanges, error)
 
-	// Get returns one row for each reference, or nil if there is no such run. It reads all payloads,
+	// GetRuns returns one row for each reference, or nil if there is no such run. It reads all payloads,
 	// so use Statuses for polling, and Find to resolve a reference.
-	Get(ctx context.Context, refs []RunRef) ([]*Run, error)
+	GetRuns(ctx context.Context, refs []RunRef) ([]*Run, error)
 
-	// Find returns the same as Get, but reads only the selected payloads.
-	Find(ctx context.Context, refs []RunRef, with PayloadSelection) ([]*Run, error)
+	// GetRunsSelectingPayloads returns the same as Get, but reads only the selected payloads.
+	GetRunsSelectingPayloads(ctx context.Context, refs []RunRef, with PayloadSelection) ([]*Run, error)
 
 	// Statuses returns the status of each run, or zero if there is no such run. It reads nothing
 	// else, so it is suitable for polling.
 	Statuses(ctx context.Context, runs []uuid.UUID) ([]Status, error)
 
-	// ChangeMarks returns a text for each run, which changes when the run or one of its checkpoints changes, or the empty text if there is no such
+	// RunFingerprints returns a text for each run, which changes when the run or one of its checkpoints changes, or the empty text if there is no such
 	// run. Of each run it considers up to limit checkpoints. The renewal of a lease is no change.
-	ChangeMarks(ctx context.Context, runs []uuid.UUID, limit int) ([]string, error)
+	RunFingerprints(ctx context.Context, runs []uuid.UUID, limit int) ([]string, error)
 
 	// History returns the checkpoints of one run, ordered as by SortByCallOrder.
 	History(ctx context.Context, run uuid.UUID) ([]Step, error)
@@ -121,22 +121,22 @@ type Store interface {
 	// RunProgress returns what the run waits for at the time now, the progress of its Maps, and its tags.
 	RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (RunProgress, error)
 
-	// List returns up to limit runs that match the filter, ordered by descending UUID, so the newest come first. Unless before is
+	// ListRuns returns up to limit runs that match the filter, ordered by descending UUID, so the newest come first. Unless before is
 	// zero, it returns only runs with lower UUIDs than before. The fields Input and Output of the runs are not filled in.
-	List(ctx context.Context, f Filter, before uuid.UUID, limit int) ([]*Run, error)
+	ListRuns(ctx context.Context, f Filter, before uuid.UUID, limit int) ([]*Run, error)
 
-	// Tree returns the run and all its descendants, level by level, each level ordered by UUID. The fields Input and Output of
+	// RunTree returns the run and all its descendants, level by level, each level ordered by UUID. The fields Input and Output of
 	// the runs are not filled in. If there is no such run, the result is empty.
-	Tree(ctx context.Context, run uuid.UUID) ([]*Run, error)
+	RunTree(ctx context.Context, run uuid.UUID) ([]*Run, error)
 
-	// TreeCounts returns how many runs of the tree have each status, and how many checkpoints of each kind
+	// RunTreeCounts returns how many runs of the tree have each status, and how many checkpoints of each kind
 	// they wait for, at the time now.
-	TreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (TreeCounts, error)
+	RunTreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (TreeCounts, error)
 
 	// SetTags sets tags of a run; an empty value removes a tag. It returns false if there is no such run.
 	// If the epoch is not zero, it also returns false unless the run is running at this epoch.
 	// The act is recorded in an event if any tag changes.
-	SetTags(ctx context.Context, run uuid.UUID, tags []Tag, epoch Epoch, by Act) (bool, error)
+	SetTags(ctx context.Context, run uuid.UUID, tags []Tag, epoch Epoch, by ActorAndReason) (bool, error)
 
 	// CountUnreceivedSignals returns, for each of the runs and each name of a signal, how many signals the run has not
 	// received. The result has no entry for a run that has received all its signals. It is ordered by the position in runs, then by name.
@@ -152,20 +152,20 @@ type Store interface {
 	// Workers returns the registered workers, oldest first.
 	Workers(ctx context.Context) ([]Worker, error)
 
-	// QuietWorker makes a worker quiet, or resumes it, and reports whether it is registered. The worker learns in the result of
+	// SetWorkerQuiet makes a worker quiet, or resumes it, and reports whether it is registered. The worker learns in the result of
 	// its next Renew that it was made quiet or resumed. A worker that is in the wanted state already keeps its LastChange.
-	QuietWorker(ctx context.Context, c QuietWorkerRequest) (bool, error)
+	SetWorkerQuiet(ctx context.Context, c SetWorkerQuietRequest) (bool, error)
 
-	// OverdueLanes returns up to limit lanes that have a run which was due at the given time and which a claim
+	// OverdueClaimLanes returns up to limit lanes that have a run which was due at the given time and which a claim
 	// may take, each with the run that has been due for the longest time. It returns only lanes after the
 	// given one, in ascending order.
-	OverdueLanes(ctx context.Context, at time.Time, after ClaimLane, limit int) ([]OverdueLane, error)
+	OverdueClaimLanes(ctx context.Context, at time.Time, after ClaimLane, limit int) ([]OverdueLane, error)
 
 	// HaveLiveWorkers reports, for each pair of a queue and a workflow, whether a live worker claims runs of the workflow from the
 	// queue. A quiet worker claims no runs, so it does not count. A worker with too many workflows to be recorded counts for all workflows.
 	HaveLiveWorkers(ctx context.Context, pairs []QueueWorkflow) ([]bool, error)
 
-	FoldStore
+	StartKeyStore
 
 	LimitStore
 	QueueStore
@@ -177,9 +177,9 @@ type Store interface {
 	DivergenceStore
 	OverviewStore
 
-	// TokenKey returns the key that signs the tokens of callbacks: 32 random bytes. The database
+	// TokenSigningKey returns the key that signs the tokens of callbacks: 32 random bytes. The database
 	// keeps the key, so every process uses the same one. The first use creates it.
-	TokenKey(ctx context.Context) ([]byte, error)
+	TokenSigningKey(ctx context.Context) ([]byte, error)
 
 	// Now returns the time of the database's clock.
 	Now(ctx context.Context) (time.Time, error)

@@ -59,14 +59,16 @@ func setTimeAndShard(id uuid.UUID, shard int16, at time.Time) uuid.UUID {
 // ticksPerMilli is the resolution of the times in UUIDs: a tick is about a quarter of a microsecond.
 const ticksPerMilli = 4096
 
-// ticksOf returns the time of a UUIDv7, in ticks since 1970.
-func ticksOf(id uuid.UUID) uint64 {
+// uuidTimeInTicks returns the time of a UUIDv7, in ticks since 1970.
+func uuidTimeInTicks(id uuid.UUID) uint64 {
 	at := binary.BigEndian.Uint64(id[:8])
 	return at>>16*ticksPerMilli + at%ticksPerMilli
 }
 
-// TimeOf returns the time of a UUIDv7, in milliseconds.
-func TimeOf(id uuid.UUID) time.Time { return time.UnixMilli(int64(ticksOf(id) / ticksPerMilli)).UTC() }
+// TimeOfUUID returns the time of a UUIDv7, in milliseconds.
+func TimeOfUUID(id uuid.UUID) time.Time {
+	return time.UnixMilli(int64(uuidTimeInTicks(id) / ticksPerMilli)).UTC()
+}
 
 // setTicksAndShard returns the UUID with this time in ticks, version 7 and this shard.
 func setTicksAndShard(id uuid.UUID, shard int16, ticks uint64) uuid.UUID {
@@ -118,7 +120,7 @@ func uuidAfterParent(parent, id uuid.UUID) uuid.UUID {
 // in the shard of the run, a tick older than the run, with a hash in place of the random bits.
 func GenerationUUID(run uuid.UUID, number int32) uuid.UUID {
 	id := hashedUUID(run[:], binary.BigEndian.AppendUint32(nil, uint32(number)))
-	return setTicksAndShard(id, ShardOf(run), ticksOf(run)-1)
+	return setTicksAndShard(id, ShardOf(run), uuidTimeInTicks(run)-1)
 }
 
 // NewRootIdentity is NewRootIdentityAt with the time of the process's clock.
@@ -149,8 +151,8 @@ func NewScheduledUUID(name string, at time.Time) uuid.UUID {
 	return id
 }
 
-// IsScheduled reports whether a schedule has started the root with this UUID.
-func IsScheduled(id uuid.UUID) bool { return id[15]&scheduledBit != 0 }
+// IsScheduledUUID reports whether a schedule has started the root with this UUID.
+func IsScheduledUUID(id uuid.UUID) bool { return id[15]&scheduledBit != 0 }
 
 // IsNamedByUUID reports whether the run's name is its own UUID. No other run can have this name.
 func IsNamedByUUID(r *Run) bool {
@@ -158,15 +160,15 @@ func IsNamedByUUID(r *Run) bool {
 	return ok && id == r.UUID
 }
 
-// Address returns the text with which users refer to the run: the name of a root, the UUID of a child.
+// NameOrUUID returns the text with which users refer to the run: the name of a root, the UUID of a child.
 // The name of a child is the key of a call in its parent, and does not identify it: a root may have
 // the same name.
-func (r *Run) Address() string { return address(r.UUID, r.Parent.Valid, r.Name) }
+func (r *Run) NameOrUUID() string { return nameOrUUID(r.UUID, r.Parent.Valid, r.Name) }
 
-// Address returns the address of the event's run; see Run.Address.
-func (e *Event) Address() string { return address(e.Run, e.Child || e.Name == "", e.Name) }
+// RunNameOrUUID returns the address of the event's run; see Run.Address.
+func (e *Event) RunNameOrUUID() string { return nameOrUUID(e.Run, e.Child || e.Name == "", e.Name) }
 
-func address(id uuid.UUID, child bool, name string) string {
+func nameOrUUID(id uuid.UUID, child bool, name string) string {
 	if child {
 		return id.String()
 	}

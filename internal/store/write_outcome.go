@@ -2,15 +2,15 @@ package store
 
 import "bytes"
 
-// Outcome is the result of one item of a batch.
-type Outcome uint8
+// WriteOutcome is the result of one item of a batch.
+type WriteOutcome uint8
 
 // The outcomes. The store never returns the zero value.
 const (
-	Written Outcome = 1 // the row has the values of this write
-	Adopted Outcome = 2 // another write came first; the item holds its row
-	Fenced  Outcome = 3 // this epoch no longer owns the run, or the run is no longer running
-	Locked  Outcome = 4 // another transaction, perhaps one of a user, has locked a row; try again
+	Written WriteOutcome = 1 // the row has the values of this write
+	Adopted WriteOutcome = 2 // another write came first; the item holds its row
+	Fenced  WriteOutcome = 3 // this epoch no longer owns the run, or the run is no longer running
+	Locked  WriteOutcome = 4 // another transaction, perhaps one of a user, has locked a row; try again
 )
 
 // RunState is what a store reads of a run to find out why a write for it changed no row.
@@ -44,7 +44,7 @@ func (w *OwnershipEnd) CancelForbidsEnd(control ControlBits) bool {
 // OutcomeFromRows returns the outcome of a start that created no run. parent is the state of a child's parent, and existing is
 // the run with the same name and parent, or nil. OutcomeFromRows returns zero if nothing prevents the start any more; then the
 // caller writes it again.
-func (w *StartWrite) OutcomeFromRows(parent RunState, existing *Run) Outcome {
+func (w *StartWrite) OutcomeFromRows(parent RunState, existing *Run) WriteOutcome {
 	child := w.Run.Parent.Valid
 	switch {
 	case existing != nil && existing.UUID == w.Run.UUID:
@@ -61,7 +61,7 @@ func (w *StartWrite) OutcomeFromRows(parent RunState, existing *Run) Outcome {
 
 // OutcomeFromRows returns the outcome of a step write that changed no row. row is the step's row, or nil. OutcomeFromRows returns
 // zero if the write can still be made: see NeedsSecondTry.
-func (w *StepWrite) OutcomeFromRows(run RunState, row *Step) Outcome {
+func (w *StepWrite) OutcomeFromRows(run RunState, row *Step) WriteOutcome {
 	switch {
 	case row != nil && w.AlreadyWritten(row):
 		return Written // the result of an earlier try was lost
@@ -86,7 +86,7 @@ func (w *StepWrite) NeedsSecondTry(run RunState, row *Step) bool {
 
 // OutcomeFromRows returns the outcome of a receive that changed no row. row is the step's row, or nil. OutcomeFromRows returns
 // zero if the receive can still be made.
-func (w *ReceiveWrite) OutcomeFromRows(run RunState, row *Step) Outcome {
+func (w *ReceiveWrite) OutcomeFromRows(run RunState, row *Step) WriteOutcome {
 	ended := row != nil && row.Status.IsTerminal()
 	switch {
 	case ended && row.Epoch == w.Step.Epoch && row.Attempt == w.Step.Attempt:
@@ -102,9 +102,9 @@ func (w *ReceiveWrite) OutcomeFromRows(run RunState, row *Step) Outcome {
 // OutcomeFromRows returns the outcome of a run write that changed no row. run and row show the same run; if the run was not
 // found, row is not read. OutcomeFromRows returns zero if the ownership can still end, by the rules of OwnershipEnd for control
 // requests.
-func (w *OwnershipEnd) OutcomeFromRows(run RunState, row *Run) Outcome {
+func (w *OwnershipEnd) OutcomeFromRows(run RunState, row *Run) WriteOutcome {
 	switch {
-	case run.Found && (w.AlreadyWritten(row) || w.alreadyOverruled(row)):
+	case run.Found && (w.AlreadyWritten(row) || w.wasOverruledByControl(row)):
 		return Written // the result of an earlier try was lost
 	case !run.IsOwnedAt(w.Epoch), w.CancelForbidsEnd(run.Control):
 		return Fenced
@@ -112,8 +112,8 @@ func (w *OwnershipEnd) OutcomeFromRows(run RunState, row *Run) Outcome {
 	return 0
 }
 
-// alreadyOverruled reports whether the row has the state into which a control request turns this write.
-func (w *OwnershipEnd) alreadyOverruled(row *Run) bool {
+// wasOverruledByControl reports whether the row has the state into which a control request turns this write.
+func (w *OwnershipEnd) wasOverruledByControl(row *Run) bool {
 	if w.Status.IsTerminal() || row.Epoch != w.Epoch {
 		return false
 	}

@@ -4,7 +4,7 @@
 -- It reads one range of that index for each lane of $1, in the order of $1, and no other runs. $11 tells for each lane
 -- whether it takes only runs that were executed before, because the queue is paused. If $14 is true, it takes only runs that
 -- were never executed, and so have no history. A run with the mark 8 has been claimed in vain at most.
--- claim_prepare.sql, the statement before, looks for runs in lanes that this process has not seen yet. If there are
+-- claim_check_lanes_and_versions.sql, the statement before, looks for runs in lanes that this process has not seen yet. If there are
 -- any, nothing is claimed: the process adds them, in the order of their priorities, and claims again.
 -- A claimed run gets the version $13 of its lane, unless that is empty, and with it the lane $12.
 --

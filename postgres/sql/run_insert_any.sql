@@ -5,7 +5,7 @@
 --
 -- An existing run gets no tags: a caller that repeats a start whose result was lost must not restore tags
 -- that were removed since. IS TRUE makes the executor look up each ID in a hash of the new IDs. As a join
--- it would be a nested loop over two lists, because of the planner's settings in engine_settings.sql.
+-- it would be a nested loop over two lists, because of the planner's settings in set_engine_session_settings.sql.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 WITH made AS (

@@ -6,7 +6,7 @@
 -- deadlock. NO KEY UPDATE is enough to prevent updates.
 --
 -- A user's transaction may hold one of the locks for a long time, and a wait here delays a whole batch,
--- so the lock timeout is short (engine_settings.sql). In a user's own transaction it is the user's.
+-- so the lock timeout is short (set_engine_session_settings.sql). In a user's own transaction it is the user's.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT pg_catalog.count(*)

@@ -3,7 +3,7 @@
 -- its transaction ends. So a transaction that is not returned has ended, or sees everything that was
 -- committed before this statement.
 --
--- A transaction that writes steps as a worker holds the mark of writer_mark_session.sql or writer_mark_tx.sql. Others,
+-- A transaction that writes steps as a worker holds the mark of shared_writer_lock_session.sql or shared_writer_lock_tx.sql. Others,
 -- such as a DELETE of old rows, or a user's transaction with a Tx step, which its own locks fence, are
 -- left out. If this transaction does not see its own mark, the database does not show such locks, and all
 -- transactions are returned. Prepared transactions, which have no session, are always returned. NULL is returned if

@@ -84,9 +84,9 @@ func TestAControlOperationIsOneTransaction(t *testing.T) {
 			t.Parallel()
 			b := open(t)
 			root := family(t, b.handles[0], 8)[0]
-			for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel} {
+			for _, verb := range []store.ControlVerb{store.VerbPause, store.VerbResume, store.VerbCancel} {
 				n, err := b.transactions(t.Context(), func() error {
-					return b.handles[0].Control(t.Context(), &store.ControlRequest{Verb: verb, Runs: []uuid.UUID{root}, Now: base})
+					return b.handles[0].ControlRuns(t.Context(), &store.ControlRequest{Verb: verb, Runs: []uuid.UUID{root}, Now: base})
 				})
 				if err != nil || n != 1 {
 					t.Errorf("verb %d: %d transactions, %v, want 1", verb, n, err)
@@ -268,7 +268,7 @@ func TestAStartWaitsForWhatIsAskedOfItsParent(t *testing.T) {
 			if err := errors.Join(b.third.release(t.Context(), true), <-done); err != nil {
 				t.Fatal(err)
 			}
-			tree, err := b.handles[0].Tree(t.Context(), parent)
+			tree, err := b.handles[0].RunTree(t.Context(), parent)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -312,13 +312,13 @@ func orphans(t *testing.T, b *bed, round int) {
 	}
 	all.Go(func() {
 		<-gate
-		if err := b.handles[round%2].Control(t.Context(), &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{id}, Now: base}); err != nil {
+		if err := b.handles[round%2].ControlRuns(t.Context(), &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{id}, Now: base}); err != nil {
 			t.Errorf("cancel: %v", err)
 		}
 	})
 	close(gate)
 	all.Wait()
-	tree, err := b.handles[0].Tree(t.Context(), id)
+	tree, err := b.handles[0].RunTree(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ type bed struct {
 	third        *session // nil where a database has no locks of rows
 	writer       *sql.DB  // of SQLite; else nil
 	// inTransaction makes a start that folds in a transaction of a user. It calls finish, and then commits if that says so.
-	inTransaction func(ctx context.Context, c *store.FoldChangeRequest, finish func() (commits bool)) error
+	inTransaction func(ctx context.Context, c *store.StartKeyChangeRequest, finish func() (commits bool)) error
 }
 
 // beds makes a database of each kind.
@@ -132,7 +132,7 @@ func onSQLite(t *testing.T) *bed {
 		writer = s.Writer()
 	}
 	b.writer = writer
-	b.inTransaction = func(ctx context.Context, c *store.FoldChangeRequest, finish func() bool) error {
+	b.inTransaction = func(ctx context.Context, c *store.StartKeyChangeRequest, finish func() bool) error {
 		tx, err := writer.BeginTx(ctx, nil)
 		if err != nil {
 			return err
@@ -203,7 +203,7 @@ func onPostgres(t *testing.T) *bed {
 		}
 		return n, err
 	}
-	b.inTransaction = func(ctx context.Context, c *store.FoldChangeRequest, finish func() bool) error {
+	b.inTransaction = func(ctx context.Context, c *store.StartKeyChangeRequest, finish func() bool) error {
 		tx, err := conn.Begin(ctx)
 		if err != nil {
 			return err
@@ -233,7 +233,7 @@ var startTx sync.Mutex
 
 // insertFold returns the function with which StartTx of a store makes a start that folds. call calls StartTx, which goes no further than
 // to the bridge, so that a test can decide about the start with a clock of its own.
-func insertFold(call func()) (insert bridge.InsertFold) {
+func insertFold(call func()) (insert bridge.InsertWithStartKey) {
 	startTx.Lock()
 	defer startTx.Unlock()
 	real := bridge.StartTx
@@ -241,7 +241,7 @@ func insertFold(call func()) (insert bridge.InsertFold) {
 		bridge.StartTx = real
 		_ = recover()
 	}()
-	bridge.StartTx = func(_ bridge.InsertStarts, f bridge.InsertFold) any {
+	bridge.StartTx = func(_ bridge.InsertStarts, f bridge.InsertWithStartKey) any {
 		insert = f
 		panic("StartTx goes no further")
 	}

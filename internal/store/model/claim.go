@@ -133,7 +133,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 			r.Control |= store.PausedItself
 			r.PausedAt, r.Reason = q.Now, store.CrashedTooOftenReason(r.Crashes)
 		}
-		pause := store.Act{At: q.Now}
+		pause := store.ActorAndReason{At: q.Now}
 		if halted {
 			pause.Actor, pause.Reason = r.PausedBy, r.Reason
 		}

@@ -218,7 +218,7 @@ func (m *Model) signal(w *store.SignalWrite) bool {
 	r.Signals = append(r.Signals, Signal{SignalWrite: store.SignalWrite{
 		Run: w.Run, ID: w.ID, Name: w.Name, Key: w.Key, Payload: w.Payload, CreatedAt: w.CreatedAt, ArrivedAt: w.ArrivedAt,
 	}})
-	if w.Act.IsRecorded() {
+	if w.Act.HasActorOrReason() {
 		m.recordAct(w.Run, w.Act, store.Event{Type: store.EventSignalled, New: w.Name})
 	}
 	return true
@@ -278,22 +278,22 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 		r.Reason = reason // the reason of an earlier hold remains
 	}
 	if r.Status >= store.Paused {
-		var act store.Act
+		var act store.ActorAndReason
 		if r.Status == store.Paused {
-			act = w.ActOfPause(state.Control, r.PausedBy, reason)
+			act = w.PauseActorAndReason(state.Control, r.PausedBy, reason)
 		}
 		if r.Status == store.Cancelled {
-			act = store.Act{Actor: r.CancelledBy, Reason: r.CancelReason}
+			act = store.ActorAndReason{Actor: r.CancelledBy, Reason: r.CancelReason}
 		}
 		act.At = w.Now
-		m.recordAct(r.UUID, act, store.Event{Type: store.EndEventOf(r.Status)})
+		m.recordAct(r.UUID, act, store.Event{Type: store.EventTypeOfStatus(r.Status)})
 	}
 	return w.Parent.Valid && w.Status.IsTerminal()
 }
 
 // holdRun models a OwnershipEnd with Held.
 func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
-	pause := w.ActOfPause(r.Control, r.PausedBy, r.Reason)
+	pause := w.PauseActorAndReason(r.Control, r.PausedBy, r.Reason)
 	pause.At = w.Now
 	r.Status, r.WakeAt, r.Owner, r.Woken = store.Pending, time.Time{}, uuid.NullUUID{}, false
 	if w.Trace != "" {
@@ -332,12 +332,12 @@ func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 }
 
 // SetTags models store.Store.Tag.
-func (m *Model) SetTags(run uuid.UUID, tags []store.Tag, epoch store.Epoch, by store.Act) bool {
+func (m *Model) SetTags(run uuid.UUID, tags []store.Tag, epoch store.Epoch, by store.ActorAndReason) bool {
 	r := m.Runs[run]
 	if r == nil || epoch != (store.Epoch{}) && (r.Epoch != epoch || r.Status != store.Running) {
 		return false
 	}
-	if by.IsRecorded() && slices.ContainsFunc(tags, func(tag store.Tag) bool { return r.Tags[tag.Key] != tag.Value }) {
+	if by.HasActorOrReason() && slices.ContainsFunc(tags, func(tag store.Tag) bool { return r.Tags[tag.Key] != tag.Value }) {
 		m.recordAct(run, by, store.Event{Type: store.EventTagged, New: store.TagsText(tags)})
 		m.endTransaction()
 	}

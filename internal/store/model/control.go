@@ -40,8 +40,8 @@ func (m *Model) control(o *store.ControlRequest) {
 	for i := range changes {
 		m.applyChange(o, &changes[i])
 	}
-	for _, e := range o.Events(changes) {
-		m.recordAct(e.Run, o.Act(), e)
+	for _, e := range o.ResumeEvents(changes) {
+		m.recordAct(e.Run, o.ActorAndReason(), e)
 	}
 	for _, id := range wake {
 		m.wake(id, o.Now)
@@ -72,21 +72,21 @@ func (m *Model) applyChange(o *store.ControlRequest, c *store.ControlChange) {
 		r.CancelReason, r.CancelledBy, r.CancelledAt = o.Reason, o.Actor, o.Now
 		r.Reason, r.PausedBy, r.PausedAt = "", "", time.Time{}
 	}
-	if c.Ends() {
+	if c.EndsRun() {
 		r.EndedAt, r.Error, r.Owner, r.Woken = o.Now, o.Error, uuid.NullUUID{}, false
 	}
-	if c.Ends() && c.Before.Status == store.Running { // the owner loses its lease
+	if c.EndsRun() && c.Before.Status == store.Running { // the owner loses its lease
 		m.recordEvent(r, store.EventLeaseLost, o.Now)
 	}
 	if c.Status >= store.Paused && c.Status != c.Before.Status {
-		act := store.Act{At: o.Now}
+		act := store.ActorAndReason{At: o.Now}
 		switch c.Status {
 		case store.Paused:
-			act = o.Act()
+			act = o.ActorAndReason()
 		case store.Cancelled:
 			act.Actor, act.Reason = r.CancelledBy, r.CancelReason
 		}
-		m.recordAct(r.UUID, act, store.Event{Type: store.EndEventOf(c.Status)})
+		m.recordAct(r.UUID, act, store.Event{Type: store.EventTypeOfStatus(c.Status)})
 	}
 }
 
@@ -102,7 +102,7 @@ func (m *Model) SetDeadline(d *store.DeadlineChangeRequest) {
 		return
 	}
 	d.Outcome, d.RunState = store.Written, store.RunState{}
-	if d.Act.IsRecorded() && !r.Deadline.Equal(d.At) {
+	if d.Act.HasActorOrReason() && !r.Deadline.Equal(d.At) {
 		m.recordAct(r.UUID, d.Act, store.Event{Type: store.EventTimeoutSet, Old: store.TimeText(r.Deadline), New: store.TimeText(d.At)})
 		m.endTransaction()
 	}

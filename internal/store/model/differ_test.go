@@ -145,7 +145,7 @@ func wakes(b *store.Batch, run uuid.UUID) bool {
 
 // settledState keeps Control where the writer must hear of it. One that leaves the run in
 // the same transaction hears of it there.
-func settledState(o store.Outcome, s store.RunState, epoch store.Epoch, leaves bool) store.RunState {
+func settledState(o store.WriteOutcome, s store.RunState, epoch store.Epoch, leaves bool) store.RunState {
 	switch {
 	case leaves:
 		return store.RunState{}

@@ -21,7 +21,7 @@ var (
 		store.NewClaimFilter([]string{"f", "g"}, nil), store.NewClaimFilter([]string{"f", "g"}, nil), store.NewClaimFilter([]string{"f"}, nil),
 		store.NewClaimFilter([]string{"f", "g"}, []string{"q"}), store.NewClaimFilter([]string{"g"}, []string{"p", "q"}), nil,
 	}
-	kinds = map[string]store.Kind{
+	kinds = map[string]store.StepKind{
 		"step": store.KindStep, "tx": store.KindTx, "nap": store.KindSleep, "one": store.KindChoice, "map": store.KindMap, "undo": store.KindCompensation,
 		"map\x1f1": store.KindStep, "map\x1f2": store.KindStep, "map\x1f2\x1fin": store.KindStep, "kid": store.KindChild, "told": store.KindSignal, "when": store.KindNow,
 	}
@@ -206,8 +206,8 @@ func (c *check) receive() *store.ReceiveWrite {
 }
 
 // act draws who makes a change, mostly nobody.
-func (c *check) act() store.Act {
-	return store.Act{Actor: pick(c, "actor", []string{"", "", "me"}), Reason: pick(c, "why", []string{"", "", "because"}), At: c.at("act")}
+func (c *check) act() store.ActorAndReason {
+	return store.ActorAndReason{Actor: pick(c, "actor", []string{"", "", "me"}), Reason: pick(c, "why", []string{"", "", "because"}), At: c.at("act")}
 }
 
 func (c *check) signal() *store.SignalWrite {

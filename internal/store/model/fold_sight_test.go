@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/seed8ec063be/durable/internal/fold"
+	"github.com/seed8ec063be/durable/internal/startkey"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -65,15 +65,15 @@ func (s *foldSight) String() string {
 	return fmt.Sprintf("[%s] input %q row %s", strings.Join(words, "; "), s.input, s.row)
 }
 
-func (f *foldCheck) key() store.FoldKey {
-	return store.FoldKey{Workflow: foldWorkflow, Key: f.spec.Key, Kind: f.kind}
+func (f *foldCheck) key() store.StartKey {
+	return store.StartKey{Workflow: foldWorkflow, Key: f.spec.Key, Kind: f.kind}
 }
 
 // read reads the key and its runs, and checks what always holds.
 func (f *foldCheck) read() *foldSight {
 	seen := &foldSight{runs: make(map[uuid.UUID]*store.Run), waits: maps.Clone(f.waits), gone: maps.Clone(f.gone)}
 	s := f.bed.handles[0]
-	runs, err := s.List(f.ctx, store.Filter{}, uuid.UUID{}, 1000)
+	runs, err := s.ListRuns(f.ctx, store.Filter{}, uuid.UUID{}, 1000)
 	if err != nil {
 		f.diverge("List: %v", err)
 	}
@@ -87,20 +87,20 @@ func (f *foldCheck) read() *foldSight {
 			f.diverge("%s was claimed before it was released", shorten(r.UUID))
 		}
 	}
-	if live > 1 && f.kind == store.FoldSingleton {
+	if live > 1 && f.kind == store.StartKeySingleton {
 		f.diverge("%d runs are live: %s", live, seen)
 	}
-	err = s.ChangeFold(f.ctx, &store.FoldChangeRequest{Key: f.key(), Plan: func(at store.FoldSnapshot) *store.FoldWrite {
+	err = s.ChangeStartKey(f.ctx, &store.StartKeyChangeRequest{Key: f.key(), Plan: func(at store.StartKeySnapshot) *store.StartKeyWrite {
 		if at.Row != nil {
 			seen.row, seen.input = string(at.Row.State), string(at.Row.Input)
 		}
 		return nil
 	}})
 	if err != nil {
-		f.diverge("ChangeFold: %v", err)
+		f.diverge("ChangeStartKey: %v", err)
 	}
-	if waits := seen.runs[seen.waiting()]; waits != nil && seen.input == "" && f.kind == store.FoldDebounce {
-		found, err := s.Get(f.ctx, []store.RunRef{{UUIDOrName: waits.UUID.String()}})
+	if waits := seen.runs[seen.waiting()]; waits != nil && seen.input == "" && f.kind == store.StartKeyDebounce {
+		found, err := s.GetRuns(f.ctx, []store.RunRef{{UUIDOrName: waits.UUID.String()}})
 		if err != nil || found[0] == nil {
 			f.diverge("Get: %v, %v", found, err)
 		}
@@ -117,18 +117,18 @@ func (f *foldCheck) single(text string, do call) {
 
 // look does what is due for the key, as each worker does.
 func (f *foldCheck) look() {
-	due, _, err := f.bed.handles[f.handle()].DueFolds(f.ctx, f.now, 10)
+	due, _, err := f.bed.handles[f.handle()].DueStartKeys(f.ctx, f.now, 10)
 	if err != nil {
-		f.diverge("DueFolds: %v", err)
+		f.diverge("DueStartKeys: %v", err)
 	}
 	for _, key := range due {
 		for range 4 {
-			l := &fold.Check{Key: key, Now: f.now}
+			l := &startkey.Check{Key: key, Now: f.now}
 			f.single("a look", f.lookCall(l))
 			if l.Err != nil {
 				f.diverge("a look: %v", l.Err)
 			}
-			if r := f.runs[l.Released]; r != nil && f.kind == store.FoldDebounce && f.now.Before(r.due) {
+			if r := f.runs[l.Released]; r != nil && f.kind == store.StartKeyDebounce && f.now.Before(r.due) {
 				f.diverge("%s was released at %s, and is due at %s", shorten(l.Released), offset(f.now), offset(r.due))
 			}
 			if len(l.Cancels) == 0 {
@@ -140,15 +140,15 @@ func (f *foldCheck) look() {
 				}
 			}
 			f.single(fmt.Sprintf("cancel %s", showIDs(l.Cancels)), func(ctx context.Context, s store.Store) error {
-				return s.Control(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: l.Cancels, Now: f.now, Error: []byte("replaced")})
+				return s.ControlRuns(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: l.Cancels, Now: f.now, Error: []byte("replaced")})
 			})
 		}
 	}
 }
 
-func (f *foldCheck) lookCall(l *fold.Check) call {
+func (f *foldCheck) lookCall(l *startkey.Check) call {
 	return func(ctx context.Context, s store.Store) error {
-		err := s.ChangeFold(ctx, l.ChangeRequest(false))
+		err := s.ChangeStartKey(ctx, l.ChangeRequest(false))
 		if err == nil {
 			delete(f.waits, l.Released)
 		}
@@ -166,7 +166,7 @@ func (f *foldCheck) claim() {
 	})
 	for i := range got.Runs {
 		r := &got.Runs[i].Run
-		if own := f.runs[r.UUID]; own == nil || f.kind == store.FoldDebounce && !slices.Contains(own.inputs, string(r.Input)) {
+		if own := f.runs[r.UUID]; own == nil || f.kind == store.StartKeyDebounce && !slices.Contains(own.inputs, string(r.Input)) {
 			f.diverge("%s begins with the input %s: %+v", shorten(r.UUID), r.Input, own)
 		}
 	}
@@ -196,13 +196,13 @@ func (f *foldCheck) changeRun() (string, call) {
 		return f.end(w)
 	}
 	o := store.ControlRequest{
-		Verb: pick(f.check, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
+		Verb: pick(f.check, "verb", []store.ControlVerb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
 		Runs: []uuid.UUID{r.UUID}, Now: f.now, Error: []byte("cancelled"),
 	}
 	own := f.runs[r.UUID]
 	return fmt.Sprintf("verb %d for %s", o.Verb, shorten(r.UUID)), func(ctx context.Context, s store.Store) error {
 		mine := o
-		err := s.Control(ctx, &mine)
+		err := s.ControlRuns(ctx, &mine)
 		if err == nil && o.Verb >= store.VerbCancel {
 			own.ended = true
 		}
@@ -213,7 +213,7 @@ func (f *foldCheck) changeRun() (string, call) {
 func (f *foldCheck) end(w store.OwnershipEnd) (string, call) {
 	return fmt.Sprintf("%s becomes %s", shorten(w.UUID), w.Status), func(ctx context.Context, s store.Store) error {
 		mine := w
-		return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
+		return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.WriteOutcome { return mine.Outcome })
 	}
 }
 
@@ -231,7 +231,7 @@ func (f *foldCheck) drain() {
 			switch r.Status {
 			case store.Paused:
 				f.single("resume "+shorten(r.UUID), func(ctx context.Context, s store.Store) error {
-					return s.Control(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: f.now})
+					return s.ControlRuns(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: f.now})
 				})
 			case store.Running:
 				w := store.OwnershipEnd{UUID: r.UUID, Now: f.now, Epoch: r.Epoch, Status: store.Completed, EndedAt: f.now}
@@ -253,7 +253,7 @@ func (f *foldCheck) drain() {
 		}
 	}
 	for range 3 {
-		f.now = f.now.Add(fold.KeepRowFor + time.Hour)
+		f.now = f.now.Add(startkey.KeepRowFor + time.Hour)
 		f.look()
 	}
 	if f.seen.row != "" {

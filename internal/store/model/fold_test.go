@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/seed8ec063be/durable/internal/fold"
+	"github.com/seed8ec063be/durable/internal/startkey"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -23,8 +23,8 @@ type foldCheck struct {
 	*check
 	now    time.Time
 	latest time.Time // the latest time of a start that created a run
-	kind   store.FoldKind
-	spec   fold.Spec // of all starts, but for SingletonPolicy
+	kind   store.StartKeyKind
+	spec   startkey.Spec // of all starts, but for SingletonPolicy
 	starts []*foldStart
 	runs   map[uuid.UUID]*foldedRun // every run that a committed start has created
 	waits  map[uuid.UUID]bool       // those that are not released
@@ -34,7 +34,7 @@ type foldCheck struct {
 
 // foldStart is a start that was committed.
 type foldStart struct {
-	*fold.Start
+	*startkey.Start
 	number int
 	run    uuid.UUID // what it led to; zero: it was refused or skipped
 	wrote  bool      // it changed the row, or created a run
@@ -58,8 +58,8 @@ var foldWorkflow = "f"
 func TestStartsFold(t *testing.T) {
 	onBeds(t, fewChecks, func(t *rapid.T, b *bed) {
 		f := &foldCheck{check: newCheck(t, b), now: base, runs: make(map[uuid.UUID]*foldedRun), waits: make(map[uuid.UUID]bool), gone: make(map[uuid.UUID]bool)}
-		f.kind = store.FoldKind(1 + f.dice("kind", 3))
-		f.spec = fold.Spec{Kind: f.kind, Key: "k", QuietPeriod: 2 * time.Second, AtMost: 5 * time.Second, Count: 1 + f.dice("count", 3), Period: 3 * time.Second}
+		f.kind = store.StartKeyKind(1 + f.dice("kind", 3))
+		f.spec = startkey.Spec{Kind: f.kind, Key: "k", QuietPeriod: 2 * time.Second, AtMost: 5 * time.Second, Count: 1 + f.dice("count", 3), Period: 3 * time.Second}
 		f.seen = f.read()
 		t.Repeat(map[string]func(*rapid.T){
 			"start":       f.action(f.start),
@@ -79,7 +79,7 @@ func TestStartsFold(t *testing.T) {
 // pass lets time pass. Only the clock of a throttle may go back: nothing is due there.
 func (f *foldCheck) pass() {
 	d := time.Duration(f.dice("pass", 2500)) * time.Millisecond
-	if f.kind == store.FoldThrottle && f.dice("back", 4) == 0 {
+	if f.kind == store.StartKeyThrottle && f.dice("back", 4) == 0 {
 		d = -d
 	}
 	f.now = f.now.Add(d)
@@ -90,8 +90,8 @@ func (f *foldCheck) pass() {
 func (f *foldCheck) newStart() *foldStart {
 	f.ids++
 	id := f.newID(int16(f.dice("shard", 2)))
-	s := &foldStart{number: int(number(id)), Start: &fold.Start{Spec: f.spec, Now: func() time.Time { return f.now }}}
-	s.SingletonPolicy = pick(f.check, "while live", []fold.SingletonPolicy{fold.Join, fold.Refuse, fold.Replace, fold.Replace})
+	s := &foldStart{number: int(number(id)), Start: &startkey.Start{Spec: f.spec, Now: func() time.Time { return f.now }}}
+	s.SingletonPolicy = pick(f.check, "while live", []startkey.SingletonPolicy{startkey.Join, startkey.Refuse, startkey.Replace, startkey.Replace})
 	if f.dice("step", 3) == 0 {
 		s.Call = fmt.Sprint("call ", s.number)
 	}
@@ -102,7 +102,7 @@ func (f *foldCheck) newStart() *foldStart {
 }
 
 func (f *foldCheck) call(s *foldStart) call {
-	return func(ctx context.Context, db store.Store) error { return db.ChangeFold(ctx, s.ChangeRequest()) }
+	return func(ctx context.Context, db store.Store) error { return db.ChangeStartKey(ctx, s.ChangeRequest()) }
 }
 
 func (s *foldStart) String() string {
@@ -128,12 +128,12 @@ func (f *foldCheck) repeat() {
 		own := *was.Start
 		own.Run.Run.UUID = f.newID(int16(f.dice("shard", 2)))
 		own.Run.Run.Name = own.Run.Run.UUID.String()
-		again.Start = &fold.Start{Spec: own.Spec, Run: own.Run, Call: own.Call, StepBeganAt: base, Now: own.Now}
+		again.Start = &startkey.Start{Spec: own.Spec, Run: own.Run, Call: own.Call, StepBeganAt: base, Now: own.Now}
 	} else if known {
 		copied := *was.Start
 		again.Start = &copied
 	} else { // a copy would remember the stamp of a try that was undone, and count as older than what has come since
-		again.Start = &fold.Start{Spec: was.Spec, Run: was.Run, Call: was.Call, Now: was.Now}
+		again.Start = &startkey.Start{Spec: was.Spec, Run: was.Run, Call: was.Call, Now: was.Now}
 	}
 	f.must("again: "+again.String(), f.call(again))
 	if !known { // nothing of it was recorded, so it is a new start
@@ -163,7 +163,7 @@ func (f *foldCheck) inTransaction() {
 	f.Log(text)
 	err := f.bed.inTransaction(f.ctx, s.ChangeRequest(), func() bool {
 		if f.bed.third != nil && s.Created != nil {
-			if err := f.bed.handles[0].ChangeFold(f.ctx, beside.ChangeRequest()); !again(err) {
+			if err := f.bed.handles[0].ChangeStartKey(f.ctx, beside.ChangeRequest()); !again(err) {
 				f.diverge("%s: another start: %v", text, err)
 			}
 		}
@@ -194,22 +194,22 @@ func (f *foldCheck) committed(s *foldStart) {
 		f.diverge("%s: created %v: %s became %s", s, created, before, f.seen)
 	}
 	switch {
-	case f.kind == store.FoldThrottle:
+	case f.kind == store.StartKeyThrottle:
 		f.checkSample(s)
 		return
-	case f.kind == store.FoldDebounce:
+	case f.kind == store.StartKeyDebounce:
 		if created == waits || s.Err != nil || !created && s.Result != before.waiting() || f.seen.input != string(s.Run.Run.Input) {
 			f.diverge("%s: created %v, error %v: %s became %s", s, created, s.Err, before, f.seen)
 		}
 		return
 	}
-	_, refused := errors.AsType[*fold.LiveError](s.Err)
+	_, refused := errors.AsType[*startkey.LiveError](s.Err)
 	switch joins := live || waits; s.SingletonPolicy {
-	case fold.Join:
+	case startkey.Join:
 		if created == joins || joins && s.Result != before.newest() {
 			f.diverge("%s: created %v, and leads to %s: %s", s, created, shorten(s.Result), before)
 		}
-	case fold.Refuse:
+	case startkey.Refuse:
 		if created == joins || refused != joins {
 			f.diverge("%s: created %v, error %v: %s", s, created, s.Err, before)
 		}
@@ -236,7 +236,7 @@ func (f *foldCheck) note(s *foldStart) {
 
 // take takes a committed start over.
 func (f *foldCheck) take(s *foldStart, before *foldSight) {
-	s.run, s.wrote = s.Result, s.Created != nil || s.Err == nil && (s.Call != "" || f.kind != store.FoldSingleton)
+	s.run, s.wrote = s.Result, s.Created != nil || s.Err == nil && (s.Call != "" || f.kind != store.StartKeySingleton)
 	f.starts = append(f.starts, s)
 	if s.Err != nil {
 		return
@@ -246,7 +246,7 @@ func (f *foldCheck) take(s *foldStart, before *foldSight) {
 			f.latest = f.now
 		}
 		f.runs[s.Result] = &foldedRun{first: f.now, at: f.latest}
-		if s.SingletonPolicy == fold.Replace && f.kind == store.FoldSingleton {
+		if s.SingletonPolicy == startkey.Replace && f.kind == store.StartKeySingleton {
 			for id := range before.runs {
 				if r := f.runs[id]; r != nil && id != s.Result {
 					r.replaced = true
@@ -256,7 +256,7 @@ func (f *foldCheck) take(s *foldStart, before *foldSight) {
 			f.seen.gone = maps.Clone(f.gone)
 		}
 	}
-	if r := f.runs[s.Result]; f.kind == store.FoldDebounce && r != nil {
+	if r := f.runs[s.Result]; f.kind == store.StartKeyDebounce && r != nil {
 		r.inputs, r.due = []string{string(s.Run.Run.Input)}, f.now.Add(f.spec.QuietPeriod)
 		if latest := r.first.Add(f.spec.AtMost); r.due.After(latest) {
 			r.due = latest
@@ -276,7 +276,7 @@ func (f *foldCheck) checkSample(s *foldStart) {
 		}
 	}
 	within := slices.DeleteFunc(slices.Clone(times), func(at time.Time) bool { return !at.After(latest.Add(-f.spec.Period)) })
-	skipped, isSkipped := errors.AsType[*fold.SkippedError](s.Err)
+	skipped, isSkipped := errors.AsType[*startkey.SkippedError](s.Err)
 	if isSkipped != (len(within) >= f.spec.Count) || isSkipped == (s.Created != nil) {
 		f.diverge("%s: created %v, error %v, although %d of %d were let through in the last %v", s, s.Created != nil, s.Err, len(within), f.spec.Count, f.spec.Period)
 	}
@@ -305,7 +305,7 @@ func (f *foldCheck) together() {
 		text, do = f.changeRun()
 	case 1:
 		other = nil
-		l := &fold.Check{Key: f.key(), Now: f.now}
+		l := &startkey.Check{Key: f.key(), Now: f.now}
 		text, do = "a look", f.lookCall(l)
 	}
 	text = fmt.Sprintf("%s\n and %s", s, text)
@@ -327,15 +327,15 @@ func (f *foldCheck) together() {
 		f.take(s, before)
 		return
 	}
-	if other.Result == s.Result && f.kind == store.FoldSingleton && s.Created != nil && other.Created != nil {
+	if other.Result == s.Result && f.kind == store.StartKeySingleton && s.Created != nil && other.Created != nil {
 		f.diverge("%s: both created a run", text)
 	}
-	if waits := strings.Contains(f.seen.row, fmt.Sprintf("%q:%q", "waiting", s.Result)); other.Created != nil && (s.Created == nil || f.kind == store.FoldSingleton && waits) {
+	if waits := strings.Contains(f.seen.row, fmt.Sprintf("%q:%q", "waiting", s.Result)); other.Created != nil && (s.Created == nil || f.kind == store.StartKeySingleton && waits) {
 		s, other = other, s // the one that created the run came first, and of two the one whose run waits came last
 	}
 	f.take(s, before)
 	f.take(other, f.seen)
-	if r := f.runs[other.run]; f.kind == store.FoldDebounce && other.run == s.run {
+	if r := f.runs[other.run]; f.kind == store.StartKeyDebounce && other.run == s.run {
 		r.inputs = []string{string(s.Run.Run.Input), string(other.Run.Run.Input)}
 	}
 }

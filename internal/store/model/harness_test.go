@@ -223,13 +223,13 @@ func (c *check) read(s store.Store, models []*model.Model) *sight {
 			c.diverge("%s: %v", what, err)
 		}
 	}
-	seen.list, err = s.List(c.ctx, store.Filter{}, uuid.UUID{}, 1000)
+	seen.list, err = s.ListRuns(c.ctx, store.Filter{}, uuid.UUID{}, 1000)
 	fail("List", err)
 	refs := make([]store.RunRef, len(seen.list))
 	for i, r := range seen.list {
 		refs[i] = store.RunRef{UUIDOrName: r.UUID.String()}
 	}
-	seen.rows, err = s.Get(c.ctx, refs)
+	seen.rows, err = s.GetRuns(c.ctx, refs)
 	fail("Get", err)
 	for _, r := range seen.list {
 		history, err := s.History(c.ctx, r.UUID)

@@ -193,9 +193,9 @@ func (m *Model) tree(run uuid.UUID) (all []*Run) {
 	return all
 }
 
-// TreeCounts models store.Store.TreeCounts.
+// TreeCounts models store.Store.RunTreeCounts.
 func (m *Model) TreeCounts(run uuid.UUID, now time.Time) store.TreeCounts {
-	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.Kind]int)}
+	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.StepKind]int)}
 	for _, r := range m.tree(run) {
 		counts.RunsByStatus[r.Status]++
 		if r.Status == store.Pending && r.Epoch == (store.Epoch{}) && r.WakeAt.After(now) {

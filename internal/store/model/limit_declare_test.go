@@ -75,14 +75,14 @@ func (l *limitCheck) changeRow() (string, call) {
 			l.row.isSet = false
 		}
 		return "reset the limit", func(ctx context.Context, s store.Store) error {
-			_, err := s.ResetLimit(ctx, store.OperatorRequest{Name: limitName, Now: l.now})
+			_, err := s.ResetLimitSettings(ctx, store.DeleteOrResetRequest{Name: limitName, Now: l.now})
 			return err
 		}
 	}
 	l.apply(store.LimitSettings{})
 	l.row = limitRow{superseded: make(map[string]bool)}
 	return "delete the limit", func(ctx context.Context, s store.Store) error {
-		_, err := s.DeleteLimit(ctx, store.OperatorRequest{Name: limitName})
+		_, err := s.DeleteLimit(ctx, store.DeleteOrResetRequest{Name: limitName})
 		return err
 	}
 }

@@ -139,7 +139,7 @@ func (l *limitCheck) settle() (live bool) {
 		switch {
 		case r.Status == store.Paused:
 			l.must("resume "+shorten(r.UUID), func(ctx context.Context, s store.Store) error {
-				return s.Control(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: l.now})
+				return s.ControlRuns(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: l.now})
 			})
 			continue
 		case r.Status != store.Running:
@@ -156,7 +156,7 @@ func (l *limitCheck) settle() (live bool) {
 		}
 		l.must("end "+shorten(r.UUID), func(ctx context.Context, s store.Store) error {
 			mine := w
-			return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
+			return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.WriteOutcome { return mine.Outcome })
 		})
 	}
 	if live {

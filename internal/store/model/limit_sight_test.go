@@ -37,13 +37,13 @@ func (s *limitSight) stopped(run uuid.UUID) bool { return s.runs[run].Status >= 
 func (l *limitCheck) read() *limitSight {
 	seen := &limitSight{runs: make(map[uuid.UUID]*store.Run)}
 	s := l.bed.handles[0]
-	runs, err := s.List(l.ctx, store.Filter{}, uuid.UUID{}, 100)
+	runs, err := s.ListRuns(l.ctx, store.Filter{}, uuid.UUID{}, 100)
 	if err != nil {
 		l.diverge("List: %v", err)
 	}
 	for _, r := range runs {
 		seen.runs[r.UUID] = r
-		permits, err := s.RunPermits(l.ctx, r.UUID)
+		permits, err := s.PermitsOfRun(l.ctx, r.UUID)
 		if err != nil {
 			l.diverge("PermitsOf: %v", err)
 		}

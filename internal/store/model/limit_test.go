@@ -120,7 +120,7 @@ func (l *limitCheck) start() {
 	}
 	l.single(fmt.Sprintf("start %s with priority %d", shorten(id), r.Priority), func(ctx context.Context, s store.Store) error {
 		w := &store.StartWrite{Run: r}
-		return commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{w}}, func() store.Outcome { return w.Outcome })
+		return commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{w}}, func() store.WriteOutcome { return w.Outcome })
 	})
 }
 
@@ -232,7 +232,7 @@ func showPermits(b *store.PermitBatch) string {
 
 // permitsCall returns the call. A try that fails leaves the batch as it was.
 func permitsCall(b *store.PermitBatch) call {
-	return func(ctx context.Context, s store.Store) error { return s.Permits(ctx, b) }
+	return func(ctx context.Context, s store.Store) error { return s.GrantAndReturnPermits(ctx, b) }
 }
 
 // setCaller sets the time, and the worker that makes the call.
@@ -312,12 +312,12 @@ func (l *limitCheck) changeRun() (string, call) {
 		return l.renew(l.lease(), r)
 	}
 	o := store.ControlRequest{
-		Verb: pick(l.check, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
+		Verb: pick(l.check, "verb", []store.ControlVerb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
 		Runs: []uuid.UUID{r.UUID}, Now: l.now, Error: []byte("cancelled"),
 	}
 	return fmt.Sprintf("verb %d for %s", o.Verb, shorten(r.UUID)), func(ctx context.Context, s store.Store) error {
 		mine := o
-		return s.Control(ctx, &mine)
+		return s.ControlRuns(ctx, &mine)
 	}
 }
 
@@ -337,7 +337,7 @@ func (l *limitCheck) anyRun() *store.Run {
 
 // sweep deletes lines that nobody uses.
 func (l *limitCheck) sweep() (string, call) {
-	q := store.UnusedLimitKeysQuery{UsedBefore: l.now.Add(-4 * time.Second), Now: l.now, Limit: 10}
+	q := store.DeleteUnusedLimitKeysRequest{UsedBefore: l.now.Add(-4 * time.Second), Now: l.now, Limit: 10}
 	return "sweep", func(ctx context.Context, s store.Store) error {
 		_, err := s.DeleteUnusedLimitKeys(ctx, q)
 		return err
@@ -370,7 +370,7 @@ func (l *limitCheck) leave(r *store.Run) (string, call) {
 	}
 	return fmt.Sprintf("%s becomes %s", shorten(r.UUID), w.Status), func(ctx context.Context, s store.Store) error {
 		mine := w
-		return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
+		return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.WriteOutcome { return mine.Outcome })
 	}
 }
 
@@ -381,7 +381,7 @@ func (l *limitCheck) renew(until time.Time, runs ...*store.Run) (string, call) {
 		h.Leases = append(h.Leases, store.Lease{Run: r.UUID, Epoch: r.Epoch})
 	}
 	return "renew " + showLeases(h.Leases), func(ctx context.Context, s store.Store) error {
-		_, err := s.Renew(ctx, h)
+		_, err := s.RenewLeases(ctx, h)
 		return err
 	}
 }

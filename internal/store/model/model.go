@@ -190,7 +190,7 @@ func (m *Model) recordEvent(r *Run, what store.EventType, at time.Time) {
 }
 
 // recordAct adds an event of a run with who has requested it to the current transaction.
-func (m *Model) recordAct(run uuid.UUID, act store.Act, e store.Event) {
+func (m *Model) recordAct(run uuid.UUID, act store.ActorAndReason, e store.Event) {
 	if r := m.Runs[run]; r != nil {
 		e.Name, e.Child, e.Workflow = r.Name, r.Parent.Valid, r.Workflow
 	}

@@ -87,8 +87,8 @@ func (c *check) commit(n int) *op {
 			}
 		case 9, 10:
 			w := c.signal()
-			if w.Act.IsRecorded() && !free("act", w.Run, "") {
-				w.Act = store.Act{}
+			if w.Act.HasActorOrReason() && !free("act", w.Run, "") {
+				w.Act = store.ActorAndReason{}
 			}
 			b.Signals = append(b.Signals, w)
 		default:
@@ -159,7 +159,7 @@ func (c *check) lease() *op {
 
 func (c *check) order() *op {
 	o := store.ControlRequest{
-		Verb: pick(c, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbCancel, store.VerbTerminate}), Scope: store.CancelScope(c.dice("scope", 5)),
+		Verb: pick(c, "verb", []store.ControlVerb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbCancel, store.VerbTerminate}), Scope: store.CancelScope(c.dice("scope", 5)),
 		Now: c.at("now"), Reason: pick(c, "reason", []string{"", "r1", "r2"}), Actor: pick(c, "actor", []string{"", "me"}), Error: []byte("cancelled"),
 		ShiftTimers: c.dice("freeze", 2) == 0,
 	}

@@ -185,7 +185,7 @@ func renewOp(h store.Heartbeat) *op {
 	return &op{
 		text: fmt.Sprintf("renew %s until %s", showLeases(h.Leases), offset(h.LeaseUntil)),
 		do: func(ctx context.Context, s store.Store) (any, error) {
-			pulse, err := s.Renew(ctx, h)
+			pulse, err := s.RenewLeases(ctx, h)
 			sortIDs(pulse.Lost)
 			return pulse.Lost, err
 		},
@@ -214,11 +214,11 @@ func expireOp(workers []uuid.UUID, q store.ClaimQuery) *op {
 }
 
 func orderOp(o store.ControlRequest) *op {
-	verbs := map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel", store.VerbTerminate: "terminate"}
+	verbs := map[store.ControlVerb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel", store.VerbTerminate: "terminate"}
 	return opReturning(fmt.Sprintf("%s (scope %d, freeze %v) %s at %s", verbs[o.Verb], o.Scope, o.ShiftTimers, showIDs(o.Runs), offset(o.Now)),
 		func(ctx context.Context, s store.Store) ([]store.ControlResult, error) {
 			mine := o
-			err := s.Control(ctx, &mine)
+			err := s.ControlRuns(ctx, &mine)
 			return mine.Results, err
 		},
 		func(m *model.Model, _ bool) []store.ControlResult {
@@ -253,7 +253,7 @@ func newsOp(worker uuid.UUID, held []store.Lease) *op {
 		})
 }
 
-func tagOp(run uuid.UUID, tags []store.Tag, epoch store.Epoch, by store.Act) *op {
+func tagOp(run uuid.UUID, tags []store.Tag, epoch store.Epoch, by store.ActorAndReason) *op {
 	return opReturning(fmt.Sprintf("tag %s %v at %v by %v", shorten(run), tags, epoch, by),
 		func(ctx context.Context, s store.Store) (bool, error) { return s.SetTags(ctx, run, tags, epoch, by) },
 		func(m *model.Model, _ bool) bool { return m.SetTags(run, tags, epoch, by) })
@@ -269,13 +269,15 @@ func unreceivedOp(runs []uuid.UUID) *op {
 
 func getOp(refs []store.RunRef) *op {
 	return opReturning(fmt.Sprintf("get %q", refs),
-		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.Get(ctx, refs) },
+		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.GetRuns(ctx, refs) },
 		func(m *model.Model, _ bool) []*store.Run { return m.Get(refs) })
 }
 
 func findOp(refs []store.RunRef, with store.PayloadSelection) *op {
 	return opReturning(fmt.Sprintf("find %q with %d", refs, with),
-		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.Find(ctx, refs, with) },
+		func(ctx context.Context, s store.Store) ([]*store.Run, error) {
+			return s.GetRunsSelectingPayloads(ctx, refs, with)
+		},
 		func(m *model.Model, _ bool) []*store.Run { return m.Find(refs, with) })
 }
 
@@ -287,27 +289,31 @@ func statusesOp(runs []uuid.UUID) *op {
 
 func listOp(f store.Filter, before uuid.UUID, limit int) *op {
 	return opReturning(fmt.Sprintf("list %+v below %s, %d", f, shorten(before), limit),
-		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.List(ctx, f, before, limit) },
+		func(ctx context.Context, s store.Store) ([]*store.Run, error) {
+			return s.ListRuns(ctx, f, before, limit)
+		},
 		func(m *model.Model, _ bool) []*store.Run { return m.List(f, before, limit) })
 }
 
 func failuresOp(f store.Filter, examine, limit int) *op {
 	return opReturning(fmt.Sprintf("failures %+v, %d of %d", f, limit, examine),
 		func(ctx context.Context, s store.Store) ([]store.FailureGroup, error) {
-			return s.Failures(ctx, f, examine, limit)
+			return s.FailureGroups(ctx, f, examine, limit)
 		},
 		func(m *model.Model, _ bool) []store.FailureGroup { return m.Failures(f, examine, limit) })
 }
 
 func treeOp(run uuid.UUID) *op {
 	return opReturning("tree of "+shorten(run),
-		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.Tree(ctx, run) },
+		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.RunTree(ctx, run) },
 		func(m *model.Model, _ bool) []*store.Run { return m.Tree(run) })
 }
 
 func countsOp(run uuid.UUID, now time.Time) *op {
 	return opReturning("counts of "+shorten(run),
-		func(ctx context.Context, s store.Store) (store.TreeCounts, error) { return s.TreeCounts(ctx, run, now) },
+		func(ctx context.Context, s store.Store) (store.TreeCounts, error) {
+			return s.RunTreeCounts(ctx, run, now)
+		},
 		func(m *model.Model, _ bool) store.TreeCounts { return m.TreeCounts(run, now) })
 }
 

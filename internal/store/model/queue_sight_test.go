@@ -24,10 +24,10 @@ func (q *queueCheck) read() *queueSight {
 		}
 	}
 	seen := &queueSight{places: make(map[uuid.UUID]*store.QueuedRun), keys: make(map[string]store.QueueUse)}
-	all, err := s.List(q.ctx, store.Filter{}, uuid.UUID{}, 1000)
+	all, err := s.ListRuns(q.ctx, store.Filter{}, uuid.UUID{}, 1000)
 	fail(err)
 	for _, r := range all {
-		p, err := s.QueuedRun(q.ctx, r.UUID)
+		p, err := s.QueuePlaceOfRun(q.ctx, r.UUID)
 		fail(err)
 		if !r.Status.IsTerminal() {
 			seen.runs = append(seen.runs, r)

@@ -88,7 +88,7 @@ func (q *queueCheck) together() {
 func (q *queueCheck) pass(a *store.AdmissionRequest) call {
 	return func(ctx context.Context, s store.Store) error {
 		*a = store.AdmissionRequest{Queue: flowQueue, Now: q.now, CloseAfterRewind: time.Minute}
-		return s.Admit(ctx, a)
+		return s.AdmitRuns(ctx, a)
 	}
 }
 
@@ -126,11 +126,11 @@ func (q *queueCheck) start() (string, call) {
 	}
 	return fmt.Sprintf("start %s with key %q and gate %d, %+v", shorten(id), key, w.Run.Admission, w.Place), func(ctx context.Context, s store.Store) error {
 		mine := *w
-		return commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&mine}}, func() store.Outcome { return mine.Outcome })
+		return commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&mine}}, func() store.WriteOutcome { return mine.Outcome })
 	}
 }
 
-func commitNow(ctx context.Context, s store.Store, b *store.Batch, outcome func() store.Outcome) error {
+func commitNow(ctx context.Context, s store.Store, b *store.Batch, outcome func() store.WriteOutcome) error {
 	err := s.Commit(ctx, b)
 	if err == nil && outcome() == store.Locked {
 		err = errLocked
@@ -167,7 +167,7 @@ func (q *queueCheck) child() (string, call) {
 	}
 	return fmt.Sprintf("child %s of %s", shorten(id), shorten(parent.UUID)), func(ctx context.Context, s store.Store) error {
 		mine := *w
-		return commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&mine}}, func() store.Outcome { return mine.Outcome })
+		return commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&mine}}, func() store.WriteOutcome { return mine.Outcome })
 	}
 }
 
@@ -188,7 +188,7 @@ func (q *queueCheck) leave() (string, call) {
 	}
 	return fmt.Sprintf("%s becomes %s", shorten(r.UUID), w.Status), func(ctx context.Context, s store.Store) error {
 		mine := w
-		return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
+		return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.WriteOutcome { return mine.Outcome })
 	}
 }
 
@@ -199,12 +199,12 @@ func (q *queueCheck) control() (string, call) {
 		return q.claim()
 	}
 	o := store.ControlRequest{
-		Verb: pick(q.check, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
+		Verb: pick(q.check, "verb", []store.ControlVerb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
 		Runs: []uuid.UUID{r.UUID}, Now: q.now, Error: []byte("cancelled"),
 	}
 	return fmt.Sprintf("verb %d for %s", o.Verb, shorten(r.UUID)), func(ctx context.Context, s store.Store) error {
 		mine := o
-		return s.Control(ctx, &mine)
+		return s.ControlRuns(ctx, &mine)
 	}
 }
 
@@ -241,7 +241,7 @@ func (q *queueCheck) change() (string, call) {
 	case n == 0 && q.live:
 		q.live, q.paused, q.bounds = false, false, store.QueueSettings{}
 		return "delete the queue", func(ctx context.Context, s store.Store) error {
-			_, err := s.DeleteQueue(ctx, store.OperatorRequest{Name: flowQueue})
+			_, err := s.DeleteQueue(ctx, store.DeleteOrResetRequest{Name: flowQueue})
 			return err
 		}
 	case n < 3 && q.live:
@@ -310,7 +310,7 @@ func (q *queueCheck) drain() {
 			switch r.Status {
 			case store.Paused:
 				q.must("resume "+shorten(r.UUID), func(ctx context.Context, s store.Store) error {
-					return s.Control(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: q.now})
+					return s.ControlRuns(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: q.now})
 				})
 			case store.Running:
 				w := store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Now: q.now, Epoch: r.Epoch, Status: store.Failed, Error: []byte("over"), EndedAt: q.now}
@@ -319,7 +319,7 @@ func (q *queueCheck) drain() {
 				}
 				q.must("end "+shorten(r.UUID), func(ctx context.Context, s store.Store) error {
 					mine := w
-					return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
+					return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.WriteOutcome { return mine.Outcome })
 				})
 			}
 		}

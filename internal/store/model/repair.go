@@ -23,7 +23,7 @@ func (m *Model) FenceForRepair(f *store.FenceRequest) {
 		m.recordEvent(r, store.EventLeaseLost, f.Now)
 		m.recordEvent(r, store.EventPaused, f.Now)
 	}
-	if control := f.ControlAfter(); control != r.Control {
+	if control := f.ControlAfterFence(); control != r.Control {
 		r.Control, r.Reason, r.PausedBy = control, f.Reason, f.Actor
 	}
 	if r.PausedAt.IsZero() {
@@ -36,7 +36,7 @@ func (m *Model) FenceForRepair(f *store.FenceRequest) {
 // Repair models store.Store.Repair.
 func (m *Model) Repair(r *store.RepairRequest) {
 	states := make(map[uuid.UUID]store.RunState)
-	for _, id := range r.UUIDs() {
+	for _, id := range r.RunsInLockOrder() {
 		states[id] = m.RunState(id)
 	}
 	first := m.Runs[r.Runs[0].Run]
@@ -83,14 +83,14 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 		over.Status = store.Superseded
 	}
 	before := Generation{Generation: store.Generation{
-		Run: over, Number: p.Number, Archive: p.Archive(), StoredBytes: len(run.Input) + len(run.Output) + len(run.Error),
+		Run: over, Number: p.Number, Archive: p.ArchiveID(), StoredBytes: len(run.Input) + len(run.Output) + len(run.Error),
 		Request: r.Request, Verb: r.Verb, Actor: r.Actor, Reason: r.Reason, From: p.From, At: r.Now, Detail: p.Detail,
 	}, Steps: make(map[string]store.Step)}
 	steps := make(map[string]store.Step)
 	for name, s := range run.Steps {
 		if slices.Contains(p.KeptSteps, name) {
 			kept := s
-			kept.Epoch, kept.Seq = p.Epoch, store.SeqAfterChange(s.Seq, p.FirstChange)
+			kept.Epoch, kept.Seq = p.Epoch, store.SeqOfKeptCall(s.Seq, p.FirstChange)
 			steps[name] = kept
 		}
 		s.Run = before.Archive

@@ -190,7 +190,7 @@ func (c *check) deletion() *op {
 		d.Now = base.Add(10 * time.Second)
 	}
 	type answer struct {
-		Outcome              store.Outcome
+		Outcome              store.WriteOutcome
 		Deleted, Generations int
 	}
 	call := func(delete func(d *store.DeleteTreesRequest) error) (answer, error) {
@@ -218,7 +218,7 @@ func (c *check) deletion() *op {
 
 func fenceOp(f store.FenceRequest) *op {
 	type answer struct {
-		Outcome store.Outcome
+		Outcome store.WriteOutcome
 		State   store.RunState
 	}
 	settled := func(f *store.FenceRequest) answer {
@@ -230,7 +230,7 @@ func fenceOp(f store.FenceRequest) *op {
 	return opReturning(fmt.Sprintf("fence %s of %+v at %s", shorten(f.Run), f.Before, offset(f.Now)),
 		func(ctx context.Context, s store.Store) (answer, error) {
 			mine := f
-			err := s.Fence(ctx, &mine)
+			err := s.FenceRun(ctx, &mine)
 			return settled(&mine), err
 		},
 		func(m *model.Model, _ bool) answer {
@@ -241,7 +241,7 @@ func fenceOp(f store.FenceRequest) *op {
 }
 
 func repairOp(r store.RepairRequest) *op {
-	call := func(do func(r *store.RepairRequest) error) (store.Outcome, error) {
+	call := func(do func(r *store.RepairRequest) error) (store.WriteOutcome, error) {
 		mine := r
 		for _, o := range []**store.ControlRequest{&mine.Cancel, &mine.Resume} {
 			if *o != nil {
@@ -255,10 +255,10 @@ func repairOp(r store.RepairRequest) *op {
 	p := &r.Runs[0]
 	return opReturning(fmt.Sprintf("%s generation %d of %s, which was %+v, keeps %q, releases %q, detaches %s, cancels %t, resumes %t, becomes %s at %s", r.Verb, p.Number, shorten(p.Run),
 		p.Before, p.KeptSteps, p.ReleasedReceivers, showIDs(p.DetachedChildren), r.Cancel != nil, r.Resume != nil, p.Status, offset(r.Now)),
-		func(ctx context.Context, s store.Store) (store.Outcome, error) {
-			return call(func(r *store.RepairRequest) error { return s.Repair(ctx, r) })
+		func(ctx context.Context, s store.Store) (store.WriteOutcome, error) {
+			return call(func(r *store.RepairRequest) error { return s.ApplyRepair(ctx, r) })
 		},
-		func(m *model.Model, _ bool) store.Outcome {
+		func(m *model.Model, _ bool) store.WriteOutcome {
 			outcome, _ := call(func(r *store.RepairRequest) error { m.Repair(r); return nil })
 			return outcome
 		})
@@ -266,7 +266,7 @@ func repairOp(r store.RepairRequest) *op {
 
 func forkOp(f store.Fork) *op {
 	type answer struct {
-		Outcome  store.Outcome
+		Outcome  store.WriteOutcome
 		Existing *store.Run
 	}
 	call := func(do func(f *store.Fork) error) (answer, error) {
@@ -277,7 +277,7 @@ func forkOp(f store.Fork) *op {
 	}
 	return opReturning(fmt.Sprintf("fork %s as %s %q with %d checkpoints", shorten(f.Source), shorten(f.Start.Run.UUID), f.Start.Run.Name, len(f.Steps)),
 		func(ctx context.Context, s store.Store) (answer, error) {
-			return call(func(f *store.Fork) error { return s.Fork(ctx, f) })
+			return call(func(f *store.Fork) error { return s.ForkRun(ctx, f) })
 		},
 		func(m *model.Model, _ bool) answer {
 			a, _ := call(func(f *store.Fork) error { m.Fork(f); return nil })
@@ -293,7 +293,7 @@ func (c *check) generations(run uuid.UUID) *op {
 	}
 	return opReturning(fmt.Sprintf("%d generations before %d of %s, %d bytes", q.Limit, q.Before, shorten(run), q.MaxBytes),
 		func(ctx context.Context, s store.Store) ([]store.Generation, error) {
-			return s.Generations(ctx, run, q)
+			return s.SupersededGenerations(ctx, run, q)
 		},
 		func(m *model.Model, _ bool) []store.Generation {
 			all := m.GenerationsOf(run)

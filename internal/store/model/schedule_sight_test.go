@@ -35,14 +35,14 @@ func (c *scheduleCheck) read() *scheduleSight {
 		seen.state, err = schedule.DecodeState(seen.row)
 		fail(err)
 	}
-	fires, err := s.ScheduleFires(c.ctx, scheduleName, time.Time{}, 1000)
+	fires, err := s.LatestScheduleFires(c.ctx, scheduleName, time.Time{}, 1000)
 	fail(err)
 	ofTime := make(map[uuid.UUID]bool) // the runs of scheduled times
 	for _, f := range fires {
 		seen.fires[f.At.UTC()] = f
 		ofTime[f.Run.UUID] = f.Kind == store.FireScheduled && f.Outcome == store.FireStarted
 	}
-	runs, err := s.List(c.ctx, store.Filter{}, uuid.UUID{}, 1000)
+	runs, err := s.ListRuns(c.ctx, store.Filter{}, uuid.UUID{}, 1000)
 	fail(err)
 	live := 0
 	for _, r := range runs {
@@ -108,12 +108,12 @@ func (c *scheduleCheck) changeRun() (string, call) {
 		return c.end(r)
 	}
 	o := store.ControlRequest{
-		Verb: pick(c.check, "verb", []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
+		Verb: pick(c.check, "verb", []store.ControlVerb{store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
 		Runs: []uuid.UUID{r.UUID}, Now: c.now, Error: []byte("cancelled"),
 	}
 	return fmt.Sprintf("verb %d for %s", o.Verb, r.Name), func(ctx context.Context, s store.Store) error {
 		mine := o
-		return s.Control(ctx, &mine)
+		return s.ControlRuns(ctx, &mine)
 	}
 }
 
@@ -124,7 +124,7 @@ func (c *scheduleCheck) end(r *store.Run) (string, call) {
 	}
 	return fmt.Sprintf("%s becomes %s", r.Name, w.Status), func(ctx context.Context, s store.Store) error {
 		mine := w
-		return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.Outcome { return mine.Outcome })
+		return commitNow(ctx, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{&mine}}, func() store.WriteOutcome { return mine.Outcome })
 	}
 }
 
@@ -149,7 +149,7 @@ func (c *scheduleCheck) drain() {
 			switch r.Status {
 			case store.Paused:
 				c.other("resume "+r.Name, func(ctx context.Context, s store.Store) error {
-					return s.Control(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: c.now})
+					return s.ControlRuns(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: c.now})
 				})
 			case store.Running:
 				c.other(c.end(r))

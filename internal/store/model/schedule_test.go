@@ -152,7 +152,7 @@ func (c *scheduleCheck) take() {
 	start := c.newStart(scheduleName, &schedule.Settings{Workflow: "f", Queue: "q"}, at)
 	c.other("take "+start.Run.Name, func(ctx context.Context, s store.Store) error {
 		w := *start
-		err := commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&w}}, func() store.Outcome { return w.Outcome })
+		err := commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&w}}, func() store.WriteOutcome { return w.Outcome })
 		if err == nil && w.Outcome == store.Written {
 			c.taken[w.Run.Name] = true
 		}
@@ -241,7 +241,7 @@ func (c *scheduleCheck) fireCall(more *bool) call {
 		if row == nil || !row.CancelsLastRun || !row.LastRun.Valid {
 			return nil
 		}
-		return s.Control(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{row.LastRun.UUID}, Now: c.now, Error: []byte("cancelled")})
+		return s.ControlRuns(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{row.LastRun.UUID}, Now: c.now, Error: []byte("cancelled")})
 	}
 }
 

@@ -66,20 +66,20 @@ func (c *twinCheck) start() *twinCall {
 	}
 	return &twinCall{text: describeStart(w), do: func(ctx context.Context, s store.Store) (any, error) {
 		mine := *w
-		return mine.Outcome, s.ChangeFold(ctx, &store.FoldChangeRequest{Key: twinFoldKey(w.Run.UUID), Plan: func(store.FoldSnapshot) *store.FoldWrite {
-			return &store.FoldWrite{Row: store.Fold{FoldKey: twinFoldKey(w.Run.UUID), CheckAt: base, State: []byte(`{}`)}, Start: &mine}
+		return mine.Outcome, s.ChangeStartKey(ctx, &store.StartKeyChangeRequest{Key: twinFoldKey(w.Run.UUID), Plan: func(store.StartKeySnapshot) *store.StartKeyWrite {
+			return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: twinFoldKey(w.Run.UUID), CheckAt: base, State: []byte(`{}`)}, Start: &mine}
 		}})
 	}}
 }
 
-func twinFoldKey(run uuid.UUID) store.FoldKey {
-	return store.FoldKey{Workflow: "f", Key: run.String(), Kind: store.FoldSingleton}
+func twinFoldKey(run uuid.UUID) store.StartKey {
+	return store.StartKey{Workflow: "f", Key: run.String(), Kind: store.StartKeySingleton}
 }
 
 func commitStart(w *store.StartWrite) func(ctx context.Context, s store.Store) (any, error) {
 	return func(ctx context.Context, s store.Store) (any, error) {
 		mine := *w
-		err := commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&mine}}, func() store.Outcome { return mine.Outcome })
+		err := commitNow(ctx, s, &store.Batch{Starts: []*store.StartWrite{&mine}}, func() store.WriteOutcome { return mine.Outcome })
 		return mine.Outcome, err
 	}
 }
@@ -190,7 +190,7 @@ func (c *twinCheck) deadline() *twinCall {
 	if r == nil {
 		return nil
 	}
-	d := store.DeadlineChangeRequest{Run: r.uuid("id"), Now: c.now, Act: store.Act{Actor: pick(c.check, "actor", []string{"", "me"}), At: c.now}}
+	d := store.DeadlineChangeRequest{Run: r.uuid("id"), Now: c.now, Act: store.ActorAndReason{Actor: pick(c.check, "actor", []string{"", "me"}), At: c.now}}
 	if c.dice("none", 4) > 0 {
 		d.Timeout = time.Duration(c.dice("timeout", 5)) * time.Second
 		d.At = c.now.Add(d.Timeout)
@@ -219,7 +219,7 @@ func (c *twinCheck) clearStartBy() *twinCall {
 	return &twinCall{
 		text: fmt.Sprintf("clear StartBy of %s at %s", r.text(), e),
 		do: func(ctx context.Context, s store.Store) (any, error) {
-			return s.ClearStartBy(ctx, r.uuid("id"), e)
+			return s.ClearStartByDeadline(ctx, r.uuid("id"), e)
 		},
 		check: func(got any, before, after twinDump) error {
 			kept, key := got.(bool), r["id"]+" "
@@ -274,7 +274,7 @@ func (c *twinCheck) endCall(w store.OwnershipEnd, r twinRow) *twinCall {
 		mine := w
 		batch := copyBatch(&b)
 		batch.OwnershipEnds = []*store.OwnershipEnd{&mine}
-		err := commitNow(ctx, s, batch, func() store.Outcome { return mine.Outcome })
+		err := commitNow(ctx, s, batch, func() store.WriteOutcome { return mine.Outcome })
 		return mine.Outcome, err
 	}}
 }
@@ -286,7 +286,7 @@ func (c *twinCheck) control() *twinCall {
 		return nil
 	}
 	return c.controlCall(store.ControlRequest{
-		Verb:  pick(c.check, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
+		Verb:  pick(c.check, "verb", []store.ControlVerb{store.VerbPause, store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbTerminate}),
 		Scope: store.CancelScope(c.dice("scope", 5)), Runs: []uuid.UUID{r.uuid("id")}, Now: c.now, Error: []byte("cancelled"), ShiftTimers: c.dice("shift", 2) == 0,
 		Actor: pick(c.check, "actor", []string{"", "me"}),
 	})
@@ -295,7 +295,7 @@ func (c *twinCheck) control() *twinCall {
 func (c *twinCheck) controlCall(o store.ControlRequest) *twinCall {
 	return &twinCall{text: fmt.Sprintf("verb %d (scope %d, shift %v) for %s", o.Verb, o.Scope, o.ShiftTimers, showIDs(o.Runs)), do: func(ctx context.Context, s store.Store) (any, error) {
 		mine := o
-		err := s.Control(ctx, &mine)
+		err := s.ControlRuns(ctx, &mine)
 		slices.SortFunc(mine.Changed, store.CompareUUIDs)
 		slices.SortFunc(mine.Requested, store.CompareUUIDs)
 		return mine, err

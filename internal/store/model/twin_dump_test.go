@@ -53,7 +53,7 @@ func (r twinRow) uuid(column string) uuid.UUID {
 
 func (r twinRow) status() store.Status       { return store.Status(r.int("status")) }
 func (r twinRow) control() store.ControlBits { return store.ControlBits(r.int("control")) }
-func (r twinRow) epoch() store.Epoch         { return store.EpochFromNumber(r.int("epoch")) }
+func (r twinRow) epoch() store.Epoch         { return store.DecodeEpoch(r.int("epoch")) }
 func (r twinRow) lane() store.ClaimLane      { return store.ClaimLane(r.int("lane")) }
 func (r twinRow) String() string {
 	words := make([]string, 0, len(r))

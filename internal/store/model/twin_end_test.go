@@ -55,7 +55,7 @@ func (c *twinCheck) repairRun() *twinCall {
 		text: "repair " + r.text(),
 		do: func(ctx context.Context, s store.Store) (any, error) {
 			mine := p
-			err := s.Repair(ctx, &mine)
+			err := s.ApplyRepair(ctx, &mine)
 			return mine.Outcome, err
 		},
 		check: func(got any, _, after twinDump) error {
@@ -93,7 +93,7 @@ func checkDeadline(result any, before, after twinDump) error {
 	if woken && at != 0 && (wake == 0 || at < wake) {
 		wake = at
 	}
-	events := count01(d.Act.IsRecorded() && at != deadline)
+	events := count01(d.Act.HasActorOrReason() && at != deadline)
 	if is.int("deadline_at") != at || is.int("timeout") != d.Timeout.Microseconds() || is["timeout"] == "" || is.int("wake_at") != wake ||
 		is.is("woken") != (was.is("woken") || was.status() == store.Running) || len(after["event"])-len(before["event"]) != events {
 		return fmt.Errorf("the run was %s, and is %s", was, is)

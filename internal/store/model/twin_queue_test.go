@@ -32,7 +32,7 @@ func (c *twinCheck) releaseCall(r twinRow, queue string, needsPlace bool, startB
 		admission = store.AdmissionPending
 	}
 	p := int16(r.int("priority"))
-	release := &store.FoldRelease{
+	release := &store.DelayedRunRelease{
 		RunUUID: r.uuid("id"), Queue: queue, Priority: p, Lane: store.ClaimLaneOf(queue, r["workflow"], r["version"], p).WithAdmission(admission), WakeAt: c.now, StartBy: startBy, Deadline: deadline,
 	}
 	if !deadline.IsZero() {
@@ -40,11 +40,11 @@ func (c *twinCheck) releaseCall(r twinRow, queue string, needsPlace bool, startB
 	}
 	return &twinCall{text: fmt.Sprintf("release %s in %s, needs place %v, start by %s, deadline %s", r.text(), queue, needsPlace, offset(startBy), offset(deadline)), do: func(ctx context.Context, s store.Store) (any, error) {
 		plans := 0
-		err := s.ChangeFold(ctx, &store.FoldChangeRequest{Key: twinFoldKey(r.uuid("id")), Plan: func(snap store.FoldSnapshot) *store.FoldWrite {
+		err := s.ChangeStartKey(ctx, &store.StartKeyChangeRequest{Key: twinFoldKey(r.uuid("id")), Plan: func(snap store.StartKeySnapshot) *store.StartKeyWrite {
 			if plans++; plans > 1 || snap.Row == nil {
 				return nil
 			}
-			return &store.FoldWrite{Row: *snap.Row, Release: release}
+			return &store.StartKeyWrite{Row: *snap.Row, Release: release}
 		}})
 		return plans, err
 	}}
@@ -54,7 +54,7 @@ func (c *twinCheck) releaseCall(r twinRow, queue string, needsPlace bool, startB
 func (c *twinCheck) changeQueue() *twinCall {
 	name := pick(c.check, "queue", twinQueues)
 	actor := pick(c.check, "actor", []string{"", "me"})
-	request := store.OperatorRequest{Name: name, Now: c.now, Actor: actor}
+	request := store.DeleteOrResetRequest{Name: name, Now: c.now, Actor: actor}
 	switch c.dice("change", 8) {
 	case 0, 1:
 		return &twinCall{text: "delete queue " + name, do: func(ctx context.Context, s store.Store) (any, error) {
@@ -62,7 +62,7 @@ func (c *twinCheck) changeQueue() *twinCall {
 		}}
 	case 2:
 		return &twinCall{text: "reset queue " + name, do: func(ctx context.Context, s store.Store) (any, error) {
-			return s.ResetQueue(ctx, request)
+			return s.ResetQueueSettings(ctx, request)
 		}}
 	case 3, 4:
 		p := store.QueuePauseRequest{Name: name, Now: c.now, Resume: c.dice("resume", 2) == 0, Actor: actor}
@@ -88,7 +88,7 @@ func (c *twinCheck) setQueue(name string) *twinCall {
 	if c.dice("declared", 4) == 0 {
 		change.Declare, change.Actor, change.Version = true, "", pick(c.check, "version", []string{"v1", "v2"})
 	}
-	return &twinCall{text: fmt.Sprintf("set queue %s (declares %v %s): %s", name, change.Declare, change.Version, strings.TrimSpace(change.Settings.Text())), do: func(ctx context.Context, s store.Store) (any, error) {
+	return &twinCall{text: fmt.Sprintf("set queue %s (declares %v %s): %s", name, change.Declare, change.Version, strings.TrimSpace(change.Settings.EncodeJSON())), do: func(ctx context.Context, s store.Store) (any, error) {
 		return nil, s.ChangeQueue(ctx, change)
 	}}
 }

@@ -179,7 +179,7 @@ func (c *twinCheck) admit(queue string) {
 	pass := func(ctx context.Context, s store.Store) (*store.AdmissionRequest, error) {
 		for range 50 {
 			a := &store.AdmissionRequest{Queue: queue, Now: c.now, CloseAfterRewind: time.Minute}
-			if err := s.Admit(ctx, a); err != nil {
+			if err := s.AdmitRuns(ctx, a); err != nil {
 				return nil, err
 			}
 			if !a.HasMoreWork && !a.QueueLocked {

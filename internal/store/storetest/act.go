@@ -21,8 +21,8 @@ var acts = []test{
 	{"nothing if nobody has given an actor or a reason", actByNobody},
 }
 
-func (b *fixture) act(actor, reason string) store.Act {
-	return store.Act{Actor: actor, Reason: reason, At: b.afterStart(20 * time.Second)}
+func (b *fixture) act(actor, reason string) store.ActorAndReason {
+	return store.ActorAndReason{Actor: actor, Reason: reason, At: b.afterStart(20 * time.Second)}
 }
 
 // wantActs reads all events and compares those with an actor, a reason or a value, and those of pauses, with want: the name of the run,
@@ -47,7 +47,7 @@ func (b *fixture) wantActs(want ...string) {
 
 func actResume(b *fixture) {
 	r := b.commitPendingRun("r", b.now)
-	for _, verb := range []store.Verb{store.VerbPause, store.VerbResume} {
+	for _, verb := range []store.ControlVerb{store.VerbPause, store.VerbResume} {
 		o := b.newControlRequest(verb, r.UUID)
 		if verb == store.VerbResume {
 			o.Actor, o.Reason = "bob", "mended"
@@ -62,7 +62,7 @@ func actResume(b *fixture) {
 	o.Verb = store.VerbResume
 	b.controlRuns(o)
 	repaired := b.commitPendingRun("repaired", b.now)
-	for _, verb := range []store.Verb{store.VerbPause, store.VerbResume} {
+	for _, verb := range []store.ControlVerb{store.VerbPause, store.VerbResume} {
 		o := b.newControlRequest(verb, repaired.UUID)
 		o.ForRepair = true
 		b.controlRuns(o)
@@ -144,7 +144,7 @@ func actSignal(b *fixture) {
 
 func actTags(b *fixture) {
 	r := b.commitRunningRun("r")
-	set := func(by store.Act, epoch store.Epoch, tags ...store.Tag) {
+	set := func(by store.ActorAndReason, epoch store.Epoch, tags ...store.Tag) {
 		b.Helper()
 		if _, err := b.store.SetTags(b.ctx, r.UUID, tags, epoch, by); err != nil {
 			b.Fatalf("SetTags: %v", err)
@@ -154,7 +154,7 @@ func actTags(b *fixture) {
 	for range 2 {
 		set(b.act("ann", "sorted"), store.Epoch{}, red, size)
 	}
-	set(store.Act{}, store.Epoch{}, store.Tag{Key: "team", Value: "blue"})
+	set(store.ActorAndReason{}, store.Epoch{}, store.Tag{Key: "team", Value: "blue"})
 	set(b.act("bob", ""), epochAt(9), red) // another epoch
 	for range 2 {
 		set(b.act("bob", ""), store.Epoch{}, store.Tag{Key: "team"}, size)
@@ -219,10 +219,10 @@ func actDeletions(b *fixture) {
 	}
 	b.setSchedule(store.Schedule{Name: "nightly", State: []byte("{}")})
 	for _, want := range []bool{true, false} { // the second call changes nothing
-		if found, err := b.store.DeleteQueue(b.ctx, store.OperatorRequest{Name: "mail", Now: b.now, Actor: "ann", Reason: "unused"}); err != nil || found != want {
+		if found, err := b.store.DeleteQueue(b.ctx, store.DeleteOrResetRequest{Name: "mail", Now: b.now, Actor: "ann", Reason: "unused"}); err != nil || found != want {
 			b.Errorf("DeleteQueue: %v, %v", found, err)
 		}
-		if found, err := b.store.DeleteLimit(b.ctx, store.OperatorRequest{Name: "stripe", Now: b.now, Actor: "bob"}); err != nil || found != want {
+		if found, err := b.store.DeleteLimit(b.ctx, store.DeleteOrResetRequest{Name: "stripe", Now: b.now, Actor: "bob"}); err != nil || found != want {
 			b.Errorf("DeleteLimit: %v, %v", found, err)
 		}
 		b.changeSchedule(&store.ScheduleChangeRequest{Name: "nightly", Act: b.act("", "moved"), Plan: func(s store.ScheduleState) *store.ScheduleWrite {
@@ -254,13 +254,13 @@ func actByNobody(b *fixture) {
 	if err := b.store.ChangeQueue(b.ctx, store.QueueChangeRequest{Name: "mail", Now: b.now}); err != nil {
 		b.Fatalf("ChangeQueue: %v", err)
 	}
-	if found, err := b.store.DeleteQueue(b.ctx, store.OperatorRequest{Name: "mail", Now: b.now}); err != nil || !found {
+	if found, err := b.store.DeleteQueue(b.ctx, store.DeleteOrResetRequest{Name: "mail", Now: b.now}); err != nil || !found {
 		b.Errorf("DeleteQueue: %v, %v", found, err)
 	}
 	if err := b.store.ChangeLimit(b.ctx, store.LimitChangeRequest{Name: "stripe", Now: b.now}); err != nil {
 		b.Fatalf("ChangeLimit: %v", err)
 	}
-	if found, err := b.store.DeleteLimit(b.ctx, store.OperatorRequest{Name: "stripe", Now: b.now}); err != nil || !found {
+	if found, err := b.store.DeleteLimit(b.ctx, store.DeleteOrResetRequest{Name: "stripe", Now: b.now}); err != nil || !found {
 		b.Errorf("DeleteLimit: %v, %v", found, err)
 	}
 	b.wantEvents()

@@ -103,7 +103,7 @@ func (q *queueFixture) admitAll(at time.Time) (last store.AdmissionRequest) {
 	q.Helper()
 	for range 1000 {
 		last = store.AdmissionRequest{Queue: boundedQueue, Now: at, CloseAfterRewind: time.Minute}
-		if err := q.store.Admit(q.ctx, &last); err != nil {
+		if err := q.store.AdmitRuns(q.ctx, &last); err != nil {
 			q.Fatalf("Admit: %v", err)
 		}
 		if !last.HasMoreWork && !last.QueueLocked {
@@ -219,7 +219,7 @@ func (q *queueFixture) parkRuns(at time.Time, ids ...uuid.UUID) {
 	}
 }
 
-func (q *queueFixture) wantState(what string, id uuid.UUID, want store.PlaceState, admission store.Admission) {
+func (q *queueFixture) wantState(what string, id uuid.UUID, want store.PlaceState, admission store.AdmissionState) {
 	q.Helper()
 	p := q.placeOf(id)
 	if p == nil {
@@ -364,7 +364,7 @@ func admitTwice(b *fixture) {
 	for range 4 {
 		wg.Go(func() {
 			for range 5 {
-				if err := q.store.Admit(q.ctx, &store.AdmissionRequest{Queue: boundedQueue, Now: q.afterStart(time.Second), CloseAfterRewind: time.Minute}); err != nil {
+				if err := q.store.AdmitRuns(q.ctx, &store.AdmissionRequest{Queue: boundedQueue, Now: q.afterStart(time.Second), CloseAfterRewind: time.Minute}); err != nil {
 					q.Errorf("Admit: %v", err)
 				}
 			}

@@ -169,7 +169,7 @@ func (q *queueFixture) wantNoRow() {
 
 func (q *queueFixture) delete() {
 	q.Helper()
-	if found, err := q.store.DeleteQueue(q.ctx, store.OperatorRequest{Name: boundedQueue, Now: q.now}); err != nil || !found {
+	if found, err := q.store.DeleteQueue(q.ctx, store.DeleteOrResetRequest{Name: boundedQueue, Now: q.now}); err != nil || !found {
 		q.Fatalf("DeleteQueue: %v, %v", found, err)
 	}
 	q.queueDeleted = true
@@ -213,7 +213,7 @@ func admitDeletedStartBy(b *fixture) {
 	}
 	q.wantBegun("without a row", q.afterStart(time.Minute), lined, asleep)
 	for _, id := range []uuid.UUID{lined, asleep} {
-		if kept, err := q.store.ClearStartBy(q.ctx, id, q.row(id).Epoch); err != nil || !kept {
+		if kept, err := q.store.ClearStartByDeadline(q.ctx, id, q.row(id).Epoch); err != nil || !kept {
 			q.Errorf("StartByKept: %v, %v", kept, err)
 		}
 	}
@@ -294,7 +294,7 @@ func admitRandom(b *fixture) {
 			q.Fatalf("%d runs execute at once", len(executing))
 		}
 	}
-	order := func(verb store.Verb, id uuid.UUID) {
+	order := func(verb store.ControlVerb, id uuid.UUID) {
 		o := q.newControlRequest(verb, id)
 		o.Now = at
 		q.controlRuns(o)

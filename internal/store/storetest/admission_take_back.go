@@ -47,7 +47,7 @@ func admitLoweredTakesBack(b *fixture) {
 		urgent := q.start("a", withPriority(1))
 		q.admitAll(q.afterStart(time.Second))
 		q.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: s})
-		q.wantBegun("lowered to "+s.Text(), q.afterStart(2*time.Second), urgent)
+		q.wantBegun("lowered to "+s.EncodeJSON(), q.afterStart(2*time.Second), urgent)
 		q.finishRuns(urgent)
 		q.wantBegun("when it has ended", q.afterStart(2*time.Second), r[0])
 		q.changeQueue(store.QueueChangeRequest{Name: boundedQueue})

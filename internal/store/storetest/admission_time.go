@@ -13,7 +13,7 @@ import (
 )
 
 // controlAt makes a control request at a time. A resume moves the timers.
-func (q *queueFixture) controlAt(at time.Time, verb store.Verb, runs ...uuid.UUID) {
+func (q *queueFixture) controlAt(at time.Time, verb store.ControlVerb, runs ...uuid.UUID) {
 	q.Helper()
 	o := q.newControlRequest(verb, runs...)
 	o.Now, o.ShiftTimers = at, verb == store.VerbResume
@@ -110,7 +110,7 @@ func requeueAgainstAll(b *fixture) {
 	}
 	admit := func(queue string) bool {
 		a := &store.AdmissionRequest{Queue: queue, Now: at, CloseAfterRewind: time.Minute}
-		return failed("Admit", q.store.Admit(q.ctx, a)) || a.HasMoreWork || a.QueueLocked
+		return failed("Admit", q.store.AdmitRuns(q.ctx, a)) || a.HasMoreWork || a.QueueLocked
 	}
 	claim := func() (got []uuid.UUID) {
 		query := q.query(at)
@@ -136,16 +136,16 @@ func requeueAgainstAll(b *fixture) {
 		failed("MoveRun", q.store.MoveRun(q.ctx, &store.MoveRunRequest{Run: id, Queue: queues[x.IntN(2)], NeedsPlace: true, Priority: &p, Now: at}))
 	})
 	repeatedly(2, func(x *rand.Rand, id uuid.UUID) {
-		o := q.newControlRequest([]store.Verb{store.VerbPause, store.VerbResume, store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate}[x.IntN(6)], id)
+		o := q.newControlRequest([]store.ControlVerb{store.VerbPause, store.VerbResume, store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate}[x.IntN(6)], id)
 		o.Now = at
-		failed("Control", q.store.Control(q.ctx, o))
+		failed("Control", q.store.ControlRuns(q.ctx, o))
 	})
 	repeatedly(3, func(x *rand.Rand, _ uuid.UUID) { admit(queues[x.IntN(2)]) })
 	repeatedly(4, func(x *rand.Rand, _ uuid.UUID) {
 		name := queues[x.IntN(2)]
 		switch x.IntN(4) {
 		case 0:
-			_, err := q.store.DeleteQueue(q.ctx, store.OperatorRequest{Name: name, Now: q.now})
+			_, err := q.store.DeleteQueue(q.ctx, store.DeleteOrResetRequest{Name: name, Now: q.now})
 			failed("DeleteQueue", err)
 		case 1:
 			failed("ChangeQueue", q.store.ChangeQueue(q.ctx, store.QueueChangeRequest{Name: name, Settings: settings[name], Now: at}))

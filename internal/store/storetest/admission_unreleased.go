@@ -13,8 +13,8 @@ func (q *queueFixture) startUnreleased(key string) uuid.UUID {
 	q.Helper()
 	w := q.newQueuedStart("waits for its key", boundedQueue, key)
 	w.Run.WakeAt, w.Run.Unreleased = time.Time{}, true
-	q.fold(foldKey, func(store.FoldSnapshot) *store.FoldWrite {
-		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: q.now, State: []byte(`{}`)}, Start: w}
+	q.fold(foldKey, func(store.StartKeySnapshot) *store.StartKeyWrite {
+		return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: q.now, State: []byte(`{}`)}, Start: w}
 	})
 	q.runs = append(q.runs, w.Run.UUID)
 	return w.Run.UUID
@@ -67,7 +67,7 @@ func admitSetAgainUnreleased(b *fixture) {
 // endUnreleased ends runs that wait for their start keys, with the queue and without it.
 func endUnreleased(b *fixture) {
 	q := b.newQueueFixture(store.QueueSettings{MaxExecuting: 1})
-	for name, verb := range map[string]store.Verb{"cancelled": store.VerbCancel, "terminated": store.VerbTerminate} {
+	for name, verb := range map[string]store.ControlVerb{"cancelled": store.VerbCancel, "terminated": store.VerbTerminate} {
 		queued := q.startUnreleased("a")
 		free := b.unreleased(name)
 		b.controlExistingRuns(verb, queued, free.UUID)
@@ -88,11 +88,11 @@ func endUnreleased(b *fixture) {
 func releaseStartBy(b *fixture) {
 	by := b.afterStart(10 * time.Minute)
 	b.changeQueue(store.QueueChangeRequest{Name: boundedQueue})
-	for _, admission := range []store.Admission{store.AdmissionNotNeeded, store.AdmissionPending} {
+	for _, admission := range []store.AdmissionState{store.AdmissionNotNeeded, store.AdmissionPending} {
 		w := b.newQueuedStart("", boundedQueue, "a")
 		w.Run.Admission, w.Run.Control, w.Run.WakeAt, w.Run.Unreleased = admission, store.HasStartBy, time.Time{}, true
-		b.fold(foldKey, func(store.FoldSnapshot) *store.FoldWrite {
-			return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: w}
+		b.fold(foldKey, func(store.StartKeySnapshot) *store.StartKeyWrite {
+			return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: w}
 		})
 		b.moved(w.Run.UUID, "elsewhere", false)
 		b.moved(w.Run.UUID, boundedQueue, admission == store.AdmissionPending)

@@ -59,10 +59,10 @@ func batchOutcomes(b *fixture) {
 		OwnershipEnds: []*store.OwnershipEnd{&late, &mine},
 	}
 	b.commit(batch)
-	for i, want := range []store.Outcome{store.Adopted, store.Written} {
+	for i, want := range []store.WriteOutcome{store.Adopted, store.Written} {
 		wantOutcome(b, "start "+batch.Starts[i].Run.Name, batch.Starts[i].Outcome, want)
 	}
-	for i, want := range []store.Outcome{store.Adopted, store.Written, store.Fenced, store.Fenced, store.Written} {
+	for i, want := range []store.WriteOutcome{store.Adopted, store.Written, store.Fenced, store.Fenced, store.Written} {
 		wantOutcome(b, "step "+batch.Steps[i].Step.Name, batch.Steps[i].Outcome, want)
 	}
 	wantRecorded(b, "step recorded", batch.Steps[0].Recorded, recorded)

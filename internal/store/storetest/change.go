@@ -17,7 +17,7 @@ func changeMarks(b *fixture) {
 	other := b.commitRunningRun("")
 	marks := func() (own, others string) {
 		b.Helper()
-		got, err := b.store.ChangeMarks(b.ctx, []uuid.UUID{r.UUID, store.NewUUID(3), other.UUID}, 2)
+		got, err := b.store.RunFingerprints(b.ctx, []uuid.UUID{r.UUID, store.NewUUID(3), other.UUID}, 2)
 		if err != nil || len(got) != 3 || got[1] != "" || got[0] == "" || got[2] == "" {
 			b.Fatalf("the marks are %q, %v", got, err)
 		}
@@ -45,7 +45,7 @@ func changeMarks(b *fixture) {
 	changes("a second checkpoint", true)
 	b.commit(&store.Batch{Steps: []*store.StepWrite{{Step: b.completed(r.UUID, r.Epoch, "c")}}})
 	changes("a checkpoint above the limit", false)
-	if err := b.store.Control(b.ctx, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: b.now}); err != nil {
+	if err := b.store.ControlRuns(b.ctx, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: b.now}); err != nil {
 		b.Fatal(err)
 	}
 	changes("a request to pause", true)

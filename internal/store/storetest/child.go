@@ -129,7 +129,7 @@ func childGuarded(b *fixture) {
 	for _, epoch := range []store.Epoch{{}, epochAt(1), epochAt(3)} {
 		refuse(fmt.Sprintf("epoch %s of a parent at 2", epoch), r, epoch, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 	}
-	for verb, bit := range map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested} {
+	for verb, bit := range map[store.ControlVerb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested} {
 		r := b.commitRunningRun("")
 		b.controlExistingRuns(verb, r.UUID)
 		refuse(fmt.Sprintf("a parent asked by verb %d", verb), r, epochAt(1), store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit})

@@ -51,8 +51,8 @@ func (b *fixture) countedEnd(r store.Run, call string) store.OwnershipEnd {
 // awaitEnds sets how many ends of the call wake the run, and returns how many are counted.
 func (b *fixture) awaitEnds(r store.Run, call string, ends int) int {
 	b.Helper()
-	w := &store.AwaitChildEndsRequest{Run: r.UUID, Epoch: r.Epoch, Name: call, EndsToAwait: ends}
-	if err := b.store.AwaitChildEnds(b.ctx, w); err != nil {
+	w := &store.SetAwaitedChildEndsRequest{Run: r.UUID, Epoch: r.Epoch, Name: call, EndsToAwait: ends}
+	if err := b.store.SetAwaitedChildEnds(b.ctx, w); err != nil {
 		b.Fatal(err)
 	}
 	wantOutcome(b, "the wait for ends", w.Outcome, store.Written)
@@ -189,8 +189,8 @@ func countsGuarded(b *fixture) {
 	b.awaitEnds(parent, countedCall, 1)
 	refuse := func(what string, epoch store.Epoch, call string) {
 		b.Helper()
-		w := &store.AwaitChildEndsRequest{Run: parent.UUID, Epoch: epoch, Name: call, EndsToAwait: 5}
-		if err := b.store.AwaitChildEnds(b.ctx, w); err != nil {
+		w := &store.SetAwaitedChildEndsRequest{Run: parent.UUID, Epoch: epoch, Name: call, EndsToAwait: 5}
+		if err := b.store.SetAwaitedChildEnds(b.ctx, w); err != nil {
 			b.Fatal(err)
 		}
 		wantOutcome(b, what, w.Outcome, store.Fenced)

@@ -13,11 +13,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-var outcomeWords = map[store.Outcome]string{
+var outcomeWords = map[store.WriteOutcome]string{
 	0: "no outcome", store.Written: "written", store.Adopted: "adopted", store.Fenced: "fenced", store.Locked: "locked",
 }
 
-func wantOutcome(t testing.TB, what string, got, want store.Outcome) {
+func wantOutcome(t testing.TB, what string, got, want store.WriteOutcome) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: got %s, want %s", what, outcomeWords[got], outcomeWords[want])

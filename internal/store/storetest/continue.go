@@ -71,7 +71,7 @@ func continueChildren(b *fixture) {
 	p := b.continueOf(b.row(r.UUID), 1)
 	b.wantRepaired(p)
 	for _, c := range []store.Run{ended, live} {
-		if got := b.row(c.UUID); got.Parent.UUID != p.Runs[0].Archive() {
+		if got := b.row(c.UUID); got.Parent.UUID != p.Runs[0].ArchiveID() {
 			b.Errorf("child %q has the parent %v", c.Name, got.Parent)
 		}
 	}
@@ -130,7 +130,7 @@ func continueRepeated(b *fixture) {
 }
 
 func continueControlled(b *fixture) {
-	for _, verb := range []store.Verb{store.VerbPause, store.VerbCancel, store.VerbTerminate} {
+	for _, verb := range []store.ControlVerb{store.VerbPause, store.VerbCancel, store.VerbTerminate} {
 		r := b.row(b.commitRunningRun("").UUID)
 		b.controlExistingRuns(verb, r.UUID)
 		before := fmt.Sprintf("%+v", b.row(r.UUID))
@@ -172,7 +172,7 @@ func raceContinueCancel(b *fixture, other store.Store) {
 		p := b.continueOf(r, 1)
 		o := &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{r.UUID}, Now: b.afterStart(time.Hour)}
 		concurrently(func() { b.repair(p) }, func() {
-			if err := other.Control(b.ctx, o); err != nil {
+			if err := other.ControlRuns(b.ctx, o); err != nil {
 				b.Errorf("Control: %v", err)
 			}
 		})
@@ -190,7 +190,7 @@ func raceContinueCancel(b *fixture, other store.Store) {
 }
 
 // commitUntilUnlocked commits a batch of one write again while its row is locked for longer than a statement waits, as the journal does.
-func (b *fixture) commitUntilUnlocked(batch *store.Batch, outcome *store.Outcome) {
+func (b *fixture) commitUntilUnlocked(batch *store.Batch, outcome *store.WriteOutcome) {
 	b.Helper()
 	for b.commit(batch); *outcome == store.Locked && b.ctx.Err() == nil; b.commit(batch) {
 	}

@@ -27,7 +27,7 @@ var controls = []test{
 }
 
 // bitsSetByVerb contains, for each verb, the control bits that the verb sets on a run that it names.
-var bitsSetByVerb = map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested}
+var bitsSetByVerb = map[store.ControlVerb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested}
 
 func controlStep(b *fixture) {
 	for verb, bit := range bitsSetByVerb {
@@ -248,7 +248,7 @@ func controlExpired(b *fixture) {
 
 // commitPausedAfterCrash returns a run at epoch 1 that was paused because of its crashes. Unless the verb is zero,
 // the run was controlled with it before the crash.
-func (b *fixture) commitPausedAfterCrash(verb store.Verb) store.Run {
+func (b *fixture) commitPausedAfterCrash(verb store.ControlVerb) store.Run {
 	b.Helper()
 	r := b.commitPendingRun("", b.now)
 	q := b.query(b.now)

@@ -69,7 +69,7 @@ func raceOrphans(b *fixture, s store.Store) {
 		chain := b.chain(5)
 		b.together(len(chain)+1, func(i int) error {
 			if i == len(chain) {
-				return b.store.Control(b.ctx, b.newControlRequest(store.VerbCancel, chain[0].UUID))
+				return b.store.ControlRuns(b.ctx, b.newControlRequest(store.VerbCancel, chain[0].UUID))
 			}
 			parent := chain[i]
 			for k := range 40 {
@@ -108,7 +108,7 @@ func raceCancelFinish(b *fixture, s store.Store) {
 		end, o := b.newCompletion(r.UUID, epochAt(1)), b.newControlRequest(store.VerbCancel, r.UUID)
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.store.Control(b.ctx, o)
+				return b.store.ControlRuns(b.ctx, o)
 			}
 			return other.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&end}})
 		})
@@ -145,7 +145,7 @@ func raceCancelClaim(b *fixture, s store.Store) {
 		var claimed []store.ClaimedRun
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.store.Control(b.ctx, o)
+				return b.store.ControlRuns(b.ctx, o)
 			}
 			got, err := other.store.Claim(b.ctx, q)
 			claimed = got.Runs
@@ -176,7 +176,7 @@ func racePausePark(b *fixture, s store.Store) {
 		park := b.park(r, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.store.Control(b.ctx, b.newControlRequest(store.VerbPause, r.UUID))
+				return b.store.ControlRuns(b.ctx, b.newControlRequest(store.VerbPause, r.UUID))
 			}
 			return other.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&park}})
 		})
@@ -200,12 +200,12 @@ func raceOverlap(b *fixture, s store.Store) {
 				r := chain[(i+k)%len(chain)]
 				switch {
 				case i < 3:
-					verb := []store.Verb{store.VerbPause, store.VerbResume}[k%2]
-					if err := on.store.Control(b.ctx, on.newControlRequest(verb, chain[i].UUID, chain[5-i].UUID)); err != nil {
+					verb := []store.ControlVerb{store.VerbPause, store.VerbResume}[k%2]
+					if err := on.store.ControlRuns(b.ctx, on.newControlRequest(verb, chain[i].UUID, chain[5-i].UUID)); err != nil {
 						return fmt.Errorf("verb %d: %w", verb, err)
 					}
 				case i == 3 && k == 6:
-					if err := on.store.Control(b.ctx, on.newControlRequest(store.VerbCancel, chain[2].UUID)); err != nil {
+					if err := on.store.ControlRuns(b.ctx, on.newControlRequest(store.VerbCancel, chain[2].UUID)); err != nil {
 						return fmt.Errorf("cancel: %w", err)
 					}
 				case i < 6:

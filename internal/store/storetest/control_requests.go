@@ -12,7 +12,7 @@ import (
 // controlRuns executes a control request, which must succeed.
 func (b *fixture) controlRuns(o *store.ControlRequest) []store.ControlResult {
 	b.Helper()
-	if err := b.store.Control(b.ctx, o); err != nil {
+	if err := b.store.ControlRuns(b.ctx, o); err != nil {
 		b.Fatalf("Control: %v", err)
 	}
 	if len(o.Results) != len(o.Runs) {
@@ -22,12 +22,12 @@ func (b *fixture) controlRuns(o *store.ControlRequest) []store.ControlResult {
 }
 
 // newControlRequest returns a control request whose time is ten seconds after the beginning of the case.
-func (b *fixture) newControlRequest(verb store.Verb, runs ...uuid.UUID) *store.ControlRequest {
+func (b *fixture) newControlRequest(verb store.ControlVerb, runs ...uuid.UUID) *store.ControlRequest {
 	return &store.ControlRequest{Verb: verb, Runs: runs, Now: b.afterStart(10 * time.Second), Reason: "it's by hand", Actor: "ann", Error: []byte(`"cancelled"`)}
 }
 
 // controlExistingRuns executes a control request for runs that must exist.
-func (b *fixture) controlExistingRuns(verb store.Verb, runs ...uuid.UUID) *store.ControlRequest {
+func (b *fixture) controlExistingRuns(verb store.ControlVerb, runs ...uuid.UUID) *store.ControlRequest {
 	b.Helper()
 	o := b.newControlRequest(verb, runs...)
 	for i, a := range b.controlRuns(o) {

@@ -142,7 +142,7 @@ func deadlineOver(b *fixture) {
 	r := b.commitRunningRun("over")
 	wantOutcome(b, "the first", b.setDeadline(r.UUID, b.afterStart(-time.Second)).Outcome, store.Written)
 	wantOutcome(b, "after it", b.setDeadline(r.UUID, b.afterStart(time.Minute)).Outcome, store.Fenced)
-	for at, want := range map[time.Duration]store.Outcome{-2 * time.Second: store.Fenced, -time.Millisecond: store.Written} {
+	for at, want := range map[time.Duration]store.WriteOutcome{-2 * time.Second: store.Fenced, -time.Millisecond: store.Written} {
 		p := b.commitPendingRun("", b.now)
 		b.setDeadline(p.UUID, b.afterStart(at))
 		o := b.newControlRequest(store.VerbPause, p.UUID)

@@ -44,7 +44,7 @@ func (b *fixture) divergences(run uuid.UUID) []store.Divergence {
 // heldRunsAmong returns which of the runs a version may claim.
 func (b *fixture) heldRunsAmong(version string, of ...uuid.UUID) []uuid.UUID {
 	b.Helper()
-	all, err := b.store.HeldRuns(b.ctx, version, b.query(b.now).Filter, uuid.Nil, 1000)
+	all, err := b.store.RunsHeldForDrift(b.ctx, version, b.query(b.now).Filter, uuid.Nil, 1000)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func (b *fixture) claimHeld(run uuid.UUID) *store.Run {
 func (b *fixture) claimHeldBy(q store.ClaimQuery, run uuid.UUID) *store.Run {
 	b.Helper()
 	before := b.row(run)
-	row, err := b.store.ClaimHeld(b.ctx, &before, store.DivergedOn(b.divergences(run)), q)
+	row, err := b.store.ClaimRunHeldForDrift(b.ctx, &before, store.DivergedVersionsOf(b.divergences(run)), q)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func driftClaimed(b *fixture) {
 		b.Errorf("still held: %v", got)
 	}
 	filter := store.NewClaimFilter([]string{"another"}, nil)
-	if got, err := b.store.HeldRuns(b.ctx, "v3", filter, uuid.Nil, 10); err != nil || len(got) != 0 {
+	if got, err := b.store.RunsHeldForDrift(b.ctx, "v3", filter, uuid.Nil, 10); err != nil || len(got) != 0 {
 		b.Errorf("another workflow: %v, %v", got, err)
 	}
 }

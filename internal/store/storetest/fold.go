@@ -26,31 +26,31 @@ var folds = []test{
 	{"a released run gets the time by which it must begin", releaseStartBy},
 }
 
-var foldKey = store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldSingleton}
+var foldKey = store.StartKey{Workflow: "flow", Key: "k", Kind: store.StartKeySingleton}
 
 // fold makes a change with the given plan, which must succeed.
-func (b *fixture) fold(key store.FoldKey, plan func(store.FoldSnapshot) *store.FoldWrite) *store.FoldChangeRequest {
+func (b *fixture) fold(key store.StartKey, plan func(store.StartKeySnapshot) *store.StartKeyWrite) *store.StartKeyChangeRequest {
 	b.Helper()
-	c := &store.FoldChangeRequest{Key: key, Plan: plan}
-	if err := b.store.ChangeFold(b.ctx, c); err != nil {
-		b.Fatalf("ChangeFold: %v", err)
+	c := &store.StartKeyChangeRequest{Key: key, Plan: plan}
+	if err := b.store.ChangeStartKey(b.ctx, c); err != nil {
+		b.Fatalf("ChangeStartKey: %v", err)
 	}
 	return c
 }
 
 // setFold writes a row.
-func (b *fixture) setFold(row store.Fold) {
+func (b *fixture) setFold(row store.StartKeyRow) {
 	b.Helper()
 	if row.State == nil {
 		row.State = []byte(`{}`)
 	}
-	b.fold(row.FoldKey, func(store.FoldSnapshot) *store.FoldWrite { return &store.FoldWrite{Row: row} })
+	b.fold(row.StartKey, func(store.StartKeySnapshot) *store.StartKeyWrite { return &store.StartKeyWrite{Row: row} })
 }
 
 // foldRow returns the row, or nil.
-func (b *fixture) foldRow(key store.FoldKey) (row *store.Fold) {
+func (b *fixture) foldRow(key store.StartKey) (row *store.StartKeyRow) {
 	b.Helper()
-	b.fold(key, func(s store.FoldSnapshot) *store.FoldWrite {
+	b.fold(key, func(s store.StartKeySnapshot) *store.StartKeyWrite {
 		row = s.Row
 		return nil
 	})
@@ -61,48 +61,48 @@ func foldKept(b *fixture) {
 	if row := b.foldRow(foldKey); row != nil {
 		b.Errorf("an unknown key has %+v", row)
 	}
-	rows := []store.Fold{
-		{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), AfterRun: owner(uuid.New()), WaitingRun: owner(uuid.New())},
-		{FoldKey: store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldDebounce}, CheckAt: b.afterStart(time.Hour), State: []byte(`{}`)},
-		{FoldKey: store.FoldKey{Workflow: "other", Key: "k", Kind: store.FoldSingleton}, CheckAt: b.afterStart(-time.Hour), State: []byte(`{}`)},
-		{FoldKey: store.FoldKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.FoldThrottle}, CheckAt: b.afterStart(1), State: []byte(`{}`), Input: []byte(`0`)},
+	rows := []store.StartKeyRow{
+		{StartKey: foldKey, CheckAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), AfterRun: owner(uuid.New()), WaitingRun: owner(uuid.New())},
+		{StartKey: store.StartKey{Workflow: "flow", Key: "k", Kind: store.StartKeyDebounce}, CheckAt: b.afterStart(time.Hour), State: []byte(`{}`)},
+		{StartKey: store.StartKey{Workflow: "other", Key: "k", Kind: store.StartKeySingleton}, CheckAt: b.afterStart(-time.Hour), State: []byte(`{}`)},
+		{StartKey: store.StartKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.StartKeyThrottle}, CheckAt: b.afterStart(1), State: []byte(`{}`), Input: []byte(`0`)},
 	}
 	rows[3].CheckAt = b.afterStart(time.Microsecond)
 	for _, row := range rows {
-		b.setFold(store.Fold{FoldKey: row.FoldKey, CheckAt: b.afterStart(time.Minute), State: []byte(`{"first":1}`)})
+		b.setFold(store.StartKeyRow{StartKey: row.StartKey, CheckAt: b.afterStart(time.Minute), State: []byte(`{"first":1}`)})
 		b.setFold(row)
 	}
 	for _, row := range rows {
-		if got := b.foldRow(row.FoldKey); got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", row) {
+		if got := b.foldRow(row.StartKey); got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", row) {
 			b.Errorf("got %+v, want %+v", got, row)
 		}
 	}
 	waits := rows[0]
 	waits.Input = nil
-	if got, err := b.store.FoldOfWaitingRun(b.ctx, waits.WaitingRun.UUID); err != nil || got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", waits) {
+	if got, err := b.store.StartKeyOfWaitingRun(b.ctx, waits.WaitingRun.UUID); err != nil || got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", waits) {
 		b.Errorf("what a run waits for is %+v, %v, want %+v", got, err, waits)
 	}
-	if got, err := b.store.FoldOfWaitingRun(b.ctx, waits.AfterRun.UUID); err != nil || got != nil {
+	if got, err := b.store.StartKeyOfWaitingRun(b.ctx, waits.AfterRun.UUID); err != nil || got != nil {
 		b.Errorf("a run that does not wait has %+v, %v", got, err)
 	}
-	b.fold(foldKey, func(store.FoldSnapshot) *store.FoldWrite { return &store.FoldWrite{Delete: true} })
+	b.fold(foldKey, func(store.StartKeySnapshot) *store.StartKeyWrite { return &store.StartKeyWrite{Delete: true} })
 	if row := b.foldRow(foldKey); row != nil {
 		b.Errorf("a deleted row is %+v", row)
 	}
-	if row := b.foldRow(rows[1].FoldKey); row == nil {
+	if row := b.foldRow(rows[1].StartKey); row == nil {
 		b.Error("the row of the same key with another kind is gone")
 	}
-	skips := &store.FoldChangeRequest{Key: foldKey, SkipLocked: true, Plan: func(store.FoldSnapshot) *store.FoldWrite { panic("there is nothing to plan") }}
-	if err := b.store.ChangeFold(b.ctx, skips); err != nil || skips.AppliedWrite != nil {
+	skips := &store.StartKeyChangeRequest{Key: foldKey, SkipLocked: true, Plan: func(store.StartKeySnapshot) *store.StartKeyWrite { panic("there is nothing to plan") }}
+	if err := b.store.ChangeStartKey(b.ctx, skips); err != nil || skips.AppliedWrite != nil {
 		b.Errorf("a look at a row that is gone: %+v, %v", skips, err)
 	}
 }
 
 func foldDue(b *fixture) {
 	due := func() ([]string, time.Time) {
-		keys, next, err := b.store.DueFolds(b.ctx, b.now, 10)
+		keys, next, err := b.store.DueStartKeys(b.ctx, b.now, 10)
 		if err != nil {
-			b.Fatalf("DueFolds: %v", err)
+			b.Fatalf("DueStartKeys: %v", err)
 		}
 		var names []string
 		for _, k := range keys {
@@ -116,12 +116,12 @@ func foldDue(b *fixture) {
 	}
 	live, ended := b.commitRunningRun("live"), b.commitRunningRun("ended")
 	b.commitOwnershipEnd(b.newCompletion(ended.UUID, epochAt(1)))
-	for name, row := range map[string]store.Fold{
+	for name, row := range map[string]store.StartKeyRow{
 		"past": {CheckAt: b.afterStart(-time.Hour)}, "now": {CheckAt: b.now}, "later": {CheckAt: b.afterStart(time.Minute)}, "much later": {CheckAt: b.afterStart(time.Hour)},
 		"waits": {CheckAt: b.afterStart(time.Hour), AfterRun: owner(live.UUID)}, "waits no longer": {CheckAt: b.afterStart(time.Hour), AfterRun: owner(ended.UUID)},
 		"run is gone": {CheckAt: b.afterStart(time.Hour), AfterRun: owner(uuid.New())},
 	} {
-		row.FoldKey = store.FoldKey{Workflow: "flow", Key: name, Kind: store.FoldThrottle}
+		row.StartKey = store.StartKey{Workflow: "flow", Key: name, Kind: store.StartKeyThrottle}
 		b.setFold(row)
 	}
 	keys, next := due()
@@ -138,8 +138,8 @@ func foldRace(b *fixture) {
 		all.Go(func() {
 			var err error
 			for range 100 { // a store returns ErrLocked soon, and the engine retries
-				err = b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldSnapshot) *store.FoldWrite {
-					w := &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{"n":"x"}`)}}
+				err = b.store.ChangeStartKey(b.ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
+					w := &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{"n":"x"}`)}}
 					if s.Row != nil {
 						w.Row.State = slices.Insert(slices.Clone(s.Row.State), len(`{"n":"`), 'x')
 						return w
@@ -172,9 +172,9 @@ func foldRace(b *fixture) {
 func foldAtomic(b *fixture) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
-	err := b.store.ChangeFold(ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(store.FoldSnapshot) *store.FoldWrite {
+	err := b.store.ChangeStartKey(ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(store.StartKeySnapshot) *store.StartKeyWrite {
 		cancel() // as a process that dies
-		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: b.newPendingRun("a", b.now)}}
+		return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: b.newPendingRun("a", b.now)}}
 	}})
 	if err == nil {
 		b.Error("a change whose context has ended returned no error")
@@ -189,25 +189,25 @@ func foldSeen(b *fixture) {
 	live.Deadline, live.Priority = deadline, 2
 	b.commitStart(live)
 	child := b.commitRunningRun("parent")
-	b.setFold(store.Fold{FoldKey: foldKey, CheckAt: b.now})
+	b.setFold(store.StartKeyRow{StartKey: foldKey, CheckAt: b.now})
 	gone := uuid.New()
-	var got store.FoldSnapshot
+	var got store.StartKeySnapshot
 	for _, name := range []string{"", "live", "none", live.UUID.String()} {
-		c := &store.FoldChangeRequest{
-			Key: foldKey, Name: name, RunsToRead: func(*store.Fold) []uuid.UUID { return []uuid.UUID{live.UUID, gone, child.UUID} },
-			Plan: func(s store.FoldSnapshot) *store.FoldWrite {
+		c := &store.StartKeyChangeRequest{
+			Key: foldKey, Name: name, RunsToRead: func(*store.StartKeyRow) []uuid.UUID { return []uuid.UUID{live.UUID, gone, child.UUID} },
+			Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
 				got = s
 				return nil
 			},
 		}
-		if err := b.store.ChangeFold(b.ctx, c); err != nil {
+		if err := b.store.ChangeStartKey(b.ctx, c); err != nil {
 			b.Fatal(err)
 		}
 		if named := got.RunWithName != nil; named != (name == "live") {
 			b.Errorf("the run with the name %q is %+v", name, got.RunWithName)
 		}
 	}
-	want := map[uuid.UUID]store.FoldRun{
+	want := map[uuid.UUID]store.StartKeyRun{
 		live.UUID:  {Name: "live", Status: store.Pending, Queue: "queue", Priority: 2},
 		child.UUID: {Name: "parent", Status: store.Running, Queue: "queue", Epoch: epochAt(1)},
 	}
@@ -221,15 +221,15 @@ func (b *fixture) unreleased(name string) store.Run {
 	b.Helper()
 	r := b.newPendingRun(name, time.Time{})
 	r.Unreleased = true
-	b.fold(foldKey, func(store.FoldSnapshot) *store.FoldWrite {
-		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: r, Tags: []store.Tag{{Key: "a.b", Value: "c"}}}}
+	b.fold(foldKey, func(store.StartKeySnapshot) *store.StartKeyWrite {
+		return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: r, Tags: []store.Tag{{Key: "a.b", Value: "c"}}}}
 	})
 	return r
 }
 
 func (b *fixture) releaseFold(r store.Run, startBy time.Time, input []byte) error {
-	return b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldSnapshot) *store.FoldWrite {
-		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{
+	return b.store.ChangeStartKey(b.ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
+		return &store.StartKeyWrite{Row: *s.Row, Release: &store.DelayedRunRelease{
 			RunUUID: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission),
 			WakeAt: b.afterStart(time.Minute), Deadline: b.afterStart(time.Hour), Timeout: time.Minute, StartBy: startBy, Input: input,
 		}}
@@ -296,13 +296,13 @@ func foldGone(b *fixture) {
 		before := b.get(r.UUID.String())[0]
 		ctx, cancel := context.WithTimeout(b.ctx, 300*time.Millisecond)
 		plans := 0
-		err := b.store.ChangeFold(ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldSnapshot) *store.FoldWrite {
+		err := b.store.ChangeStartKey(ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
 			if plans++; plans > 1 {
 				return nil // the plan sees by now why
 			}
 			row := *s.Row
 			row.State = []byte(`{"released":1}`)
-			return &store.FoldWrite{Row: row, Release: &store.FoldRelease{RunUUID: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority), WakeAt: b.now}}
+			return &store.StartKeyWrite{Row: row, Release: &store.DelayedRunRelease{RunUUID: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority), WakeAt: b.now}}
 		}})
 		cancel()
 		if err == nil && plans == 1 {

@@ -33,10 +33,10 @@ func (b *fixture) forkOf(source store.Run, name string, steps ...string) *store.
 }
 
 // forked makes the fork, and tries it again while others hold rows.
-func (b *fixture) forked(f *store.Fork) store.Outcome {
+func (b *fixture) forked(f *store.Fork) store.WriteOutcome {
 	b.Helper()
 	for {
-		err := b.store.Fork(b.ctx, f)
+		err := b.store.ForkRun(b.ctx, f)
 		if err == nil {
 			return f.Start.Outcome
 		}

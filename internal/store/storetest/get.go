@@ -102,7 +102,7 @@ func getPayloads(b *fixture) {
 	whole := b.get("done", "failed")
 	for _, with := range []store.PayloadSelection{store.NoPayloads, store.WithInput, store.WithOutputAndError, store.AllPayloads} {
 		refs := []store.RunRef{{UUIDOrName: "done"}, {UUIDOrName: failed.UUID.String()}, {UUIDOrName: "nobody"}}
-		rows, err := b.store.Find(b.ctx, refs, with)
+		rows, err := b.store.GetRunsSelectingPayloads(b.ctx, refs, with)
 		if err != nil || len(rows) != 3 || rows[0] == nil || rows[1] == nil || rows[2] != nil {
 			b.Fatalf("Find with %d: got %v, %v", with, rows, err)
 		}
@@ -117,7 +117,7 @@ func getPayloads(b *fixture) {
 			wantRun(b, fmt.Sprintf("%s with %d", want.Name, with), *row, want)
 		}
 	}
-	if rows, err := b.store.Find(b.ctx, nil, store.AllPayloads); len(rows) != 0 || err != nil {
+	if rows, err := b.store.GetRunsSelectingPayloads(b.ctx, nil, store.AllPayloads); len(rows) != 0 || err != nil {
 		b.Errorf("Find of none: got %v, %v", rows, err)
 	}
 }

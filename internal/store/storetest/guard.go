@@ -38,7 +38,7 @@ func (b *fixture) newOwnershipEnds(run uuid.UUID, epoch store.Epoch) []store.Own
 // guardCancel commits each end alone, and in one batch with the park of another run, because a store may
 // have another statement for that.
 func guardCancel(b *fixture) {
-	for _, verb := range []store.Verb{0, store.VerbPause, store.VerbCancel} {
+	for _, verb := range []store.ControlVerb{0, store.VerbPause, store.VerbCancel} {
 		for i := range b.newOwnershipEnds(uuid.UUID{}, epochAt(1)) {
 			for _, beside := range []bool{false, true} {
 				r := b.commitRunningRun("")
@@ -102,7 +102,7 @@ func guardEnded(b *fixture) {
 				wantOutcome(b, name+" of "+what, got, store.Fenced)
 			}
 		}
-		for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate} {
+		for _, verb := range []store.ControlVerb{store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate} {
 			b.controlExistingRuns(verb, r.UUID)
 		}
 		for _, claimed := range b.claim(b.query(b.afterStart(1000 * time.Hour))).Runs {
@@ -146,7 +146,7 @@ func guardOwned(b *fixture) {
 }
 
 // allOutcomes returns the outcomes of all items of a batch.
-func allOutcomes(batch *store.Batch) (all []store.Outcome) {
+func allOutcomes(batch *store.Batch) (all []store.WriteOutcome) {
 	for _, w := range batch.Starts {
 		all = append(all, w.Outcome)
 	}

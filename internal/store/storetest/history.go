@@ -82,7 +82,7 @@ func historyOutline(b *fixture) {
 	r := b.commitRunningRun("")
 	batch := &store.Batch{}
 	var want []store.Step
-	for i, kind := range []store.Kind{store.KindGraph, store.KindStep, store.KindChoice, store.KindRenewal, store.KindMap, store.KindChild} {
+	for i, kind := range []store.StepKind{store.KindGraph, store.KindStep, store.KindChoice, store.KindRenewal, store.KindMap, store.KindChild} {
 		s := b.completed(r.UUID, r.Epoch, fmt.Sprint("s", 9-i))
 		s.Kind, s.Seq, s.Output = kind, int32(2*i), []byte("1")
 		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})

@@ -112,10 +112,10 @@ func leaseQuiet(b *fixture) {
 	b.renew(h)
 	change := func(by string, resume, found bool) {
 		b.Helper()
-		c := store.QuietWorkerRequest{Worker: b.worker, Resume: resume, Now: b.now, Actor: by, Reason: "it's why"}
+		c := store.SetWorkerQuietRequest{Worker: b.worker, Resume: resume, Now: b.now, Actor: by, Reason: "it's why"}
 		for range 2 { // its reply may be lost
-			if got, err := b.store.QuietWorker(b.ctx, c); err != nil || got != found {
-				b.Errorf("QuietWorker by %s: %v, %v, want %v", by, got, err, found)
+			if got, err := b.store.SetWorkerQuiet(b.ctx, c); err != nil || got != found {
+				b.Errorf("SetWorkerQuiet by %s: %v, %v, want %v", by, got, err, found)
 			}
 		}
 	}

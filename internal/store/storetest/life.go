@@ -29,7 +29,7 @@ func (b *fixture) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Renew": func(ctx context.Context) error {
-			_, err := b.store.Renew(ctx, b.heartbeat())
+			_, err := b.store.RenewLeases(ctx, b.heartbeat())
 			return err
 		},
 		"Expire": func(ctx context.Context) error {
@@ -37,7 +37,7 @@ func (b *fixture) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Get": func(ctx context.Context) error {
-			_, err := b.store.Get(ctx, []store.RunRef{{UUIDOrName: "cancelled"}})
+			_, err := b.store.GetRuns(ctx, []store.RunRef{{UUIDOrName: "cancelled"}})
 			return err
 		},
 		"History": func(ctx context.Context) error {
@@ -45,7 +45,7 @@ func (b *fixture) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Order": func(ctx context.Context) error {
-			return b.store.Control(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
+			return b.store.ControlRuns(ctx, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
 		},
 		"News": func(ctx context.Context) error {
 			_, err := b.store.OwnedRunChanges(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}})
@@ -56,19 +56,19 @@ func (b *fixture) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"List": func(ctx context.Context) error {
-			_, err := b.store.List(ctx, store.Filter{}, uuid.UUID{}, 10)
+			_, err := b.store.ListRuns(ctx, store.Filter{}, uuid.UUID{}, 10)
 			return err
 		},
 		"Tree": func(ctx context.Context) error {
-			_, err := b.store.Tree(ctx, uuid.New())
+			_, err := b.store.RunTree(ctx, uuid.New())
 			return err
 		},
 		"Counts": func(ctx context.Context) error {
-			_, err := b.store.TreeCounts(ctx, uuid.New(), time.Now())
+			_, err := b.store.RunTreeCounts(ctx, uuid.New(), time.Now())
 			return err
 		},
 		"Tag": func(ctx context.Context) error {
-			_, err := b.store.SetTags(ctx, uuid.New(), []store.Tag{{Key: "team", Value: "red"}}, store.Epoch{}, store.Act{})
+			_, err := b.store.SetTags(ctx, uuid.New(), []store.Tag{{Key: "team", Value: "red"}}, store.Epoch{}, store.ActorAndReason{})
 			return err
 		},
 		"Events": func(ctx context.Context) error {
@@ -80,7 +80,7 @@ func (b *fixture) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Overdue": func(ctx context.Context) error {
-			_, err := b.store.OverdueLanes(ctx, time.Now(), store.FirstLane, 10)
+			_, err := b.store.OverdueClaimLanes(ctx, time.Now(), store.FirstLane, 10)
 			return err
 		},
 		"Executed": func(ctx context.Context) error {

@@ -81,8 +81,8 @@ func limitBounds(b *fixture) {
 	b.wantChange("set", all[0].LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
 	declare("v5", 0, store.LimitSettings{Concurrent: 5, Rate: 6, Period: 1500 * time.Millisecond, Burst: 7})
 	for name, want := range map[string]bool{"l": true, "none": false} {
-		if found, err := b.store.ResetLimit(b.ctx, store.OperatorRequest{Name: name, Now: b.afterStart(time.Minute), Actor: "bob", Reason: "over"}); err != nil || found != want {
-			b.Errorf("ResetLimit of %q: %v, %v, want %v", name, found, err, want)
+		if found, err := b.store.ResetLimitSettings(b.ctx, store.DeleteOrResetRequest{Name: name, Now: b.afterStart(time.Minute), Actor: "bob", Reason: "over"}); err != nil || found != want {
+			b.Errorf("ResetLimitSettings of %q: %v, %v, want %v", name, found, err, want)
 		}
 	}
 	want("after a reset", 5, "v5", false)
@@ -92,7 +92,7 @@ func limitBounds(b *fixture) {
 	}
 	b.wantChange("reset", all[0].LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.afterStart(time.Minute), By: "bob", Reason: "over"})
 	for _, want := range []bool{true, false} {
-		if found, err := b.store.DeleteLimit(b.ctx, store.OperatorRequest{Name: "l"}); err != nil || found != want {
+		if found, err := b.store.DeleteLimit(b.ctx, store.DeleteOrResetRequest{Name: "l"}); err != nil || found != want {
 			b.Errorf("DeleteLimit: %v, %v, want %v", found, err, want)
 		}
 	}

@@ -25,7 +25,7 @@ var lists = []test{
 
 func (b *fixture) list(f store.Filter, before uuid.UUID, limit int) []*store.Run {
 	b.Helper()
-	got, err := b.store.List(b.ctx, f, before, limit)
+	got, err := b.store.ListRuns(b.ctx, f, before, limit)
 	if err != nil {
 		b.Fatalf("List: %v", err)
 	}

@@ -136,7 +136,7 @@ func (b *fixture) chain(depth int) []store.Run {
 func orderDryRun(b *fixture) {
 	root := b.commitRunningRun("root")
 	pending, running := b.commitPendingChild(root, "pending"), b.commitRunningChild(root, "running")
-	for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate} {
+	for _, verb := range []store.ControlVerb{store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate} {
 		before := []store.Run{b.row(root.UUID), b.row(pending.UUID), b.row(running.UUID)}
 		dry, wet := b.newControlRequest(verb, root.UUID), b.newControlRequest(verb, root.UUID)
 		dry.DryRun = true
@@ -270,7 +270,7 @@ func orderEndedMiddle(b *fixture) {
 func orderFirst(b *fixture) {
 	running, waiting := b.commitRunningRun("running"), b.commitRunningRun("waiting")
 	b.commitOwnershipEnd(b.park(waiting, time.Time{}))
-	for _, verb := range []store.Verb{store.VerbPause, store.VerbCancel} {
+	for _, verb := range []store.ControlVerb{store.VerbPause, store.VerbCancel} {
 		b.controlExistingRuns(verb, running.UUID, waiting.UUID)
 		first := []store.Run{b.row(running.UUID), b.row(waiting.UUID)}
 		second := b.newControlRequest(verb, running.UUID, waiting.UUID)
@@ -283,7 +283,7 @@ func orderFirst(b *fixture) {
 }
 
 func orderReplay(b *fixture) {
-	for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel} {
+	for _, verb := range []store.ControlVerb{store.VerbPause, store.VerbResume, store.VerbCancel} {
 		tree := b.chain(3)
 		leaf := b.commitPendingChild(tree[2], "leaf")
 		b.commitOwnershipEnd(b.park(tree[1], time.Time{}))
@@ -307,7 +307,7 @@ func orderReplay(b *fixture) {
 }
 
 func orderUnknown(b *fixture) {
-	for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel} {
+	for _, verb := range []store.ControlVerb{store.VerbPause, store.VerbResume, store.VerbCancel} {
 		ended, live := b.commitRunningRun(""), b.commitRunningRun("")
 		b.commitOwnershipEnd(b.newCompletion(ended.UUID, epochAt(1)))
 		before := b.row(ended.UUID)

@@ -27,7 +27,7 @@ func (b *fixture) place(p store.QueueWorkflow, name string, wakeAt time.Time) st
 
 func (b *fixture) overdue(after store.ClaimLane, limit int) []store.OverdueLane {
 	b.Helper()
-	got, err := b.store.OverdueLanes(b.ctx, b.now, after, limit)
+	got, err := b.store.OverdueClaimLanes(b.ctx, b.now, after, limit)
 	if err != nil {
 		b.Fatalf("Overdue: %v", err)
 	}

@@ -36,7 +36,7 @@ func (b *fixture) failed(name string, status store.Status, key store.FailureKey,
 
 func (b *fixture) failures(f store.Filter, examine, limit int) []store.FailureGroup {
 	b.Helper()
-	got, err := b.store.Failures(b.ctx, f, examine, limit)
+	got, err := b.store.FailureGroups(b.ctx, f, examine, limit)
 	if err != nil {
 		b.Fatalf("Failures: %v", err)
 	}
@@ -200,9 +200,9 @@ func statusBound(b *fixture) {
 func lastEvent(b *fixture) {
 	last := func() string {
 		b.Helper()
-		cursor, err := b.store.LastEvent(b.ctx)
+		cursor, err := b.store.LastEventCursor(b.ctx)
 		if err != nil {
-			b.Fatalf("LastEvent: %v", err)
+			b.Fatalf("LastEventCursor: %v", err)
 		}
 		return cursor
 	}

@@ -52,7 +52,7 @@ func (b *fixture) permits(batch *store.PermitBatch) {
 		batch.Version, batch.WorkerStarted = "v1", b.now
 	}
 	batch.CloseAfterRewind = time.Minute
-	if err := b.store.Permits(b.ctx, batch); err != nil {
+	if err := b.store.GrantAndReturnPermits(b.ctx, batch); err != nil {
 		b.Fatalf("Permits: %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func (b *fixture) returnPermits(at time.Time, asks ...*store.PermitRequest) {
 	b.permits(batch)
 }
 
-func (b *fixture) wantPermitOutcome(what string, a *store.PermitRequest, want store.Outcome) {
+func (b *fixture) wantPermitOutcome(what string, a *store.PermitRequest, want store.WriteOutcome) {
 	b.Helper()
 	if a.Outcome != want {
 		b.Errorf("%s: the outcome is %v, want %v", what, a.Outcome, want)
@@ -96,7 +96,7 @@ func (b *fixture) runsNamed(n int) (all []store.Run) {
 
 func (b *fixture) permitOf(run uuid.UUID) store.QueuedPermit {
 	b.Helper()
-	all, err := b.store.RunPermits(b.ctx, run)
+	all, err := b.store.PermitsOfRun(b.ctx, run)
 	if err != nil || len(all) > 1 {
 		b.Fatalf("PermitsOf: %v, %v", all, err)
 	}

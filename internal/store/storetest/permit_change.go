@@ -51,7 +51,7 @@ func permitUnbounded(b *fixture) {
 	for i, a := range []*store.PermitRequest{first, second, third} {
 		b.requestPermits(b.afterStart(time.Duration(i)*time.Millisecond), a)
 	}
-	if found, err := b.store.DeleteLimit(b.ctx, store.OperatorRequest{Name: "l"}); err != nil || !found {
+	if found, err := b.store.DeleteLimit(b.ctx, store.DeleteOrResetRequest{Name: "l"}); err != nil || !found {
 		b.Fatalf("DeleteLimit: %v, %v", found, err)
 	}
 	b.returnPermits(b.afterStart(time.Second), first)
@@ -85,7 +85,7 @@ func permitUnusedLines(b *fixture) {
 	b.returnPermits(b.afterStart(4*time.Second), later)
 	sweep := func(what string, at time.Time, want int) {
 		b.Helper()
-		q, deleted := store.UnusedLimitKeysQuery{UsedBefore: at.Add(-time.Second), Now: at, Limit: 3}, 0
+		q, deleted := store.DeleteUnusedLimitKeysRequest{UsedBefore: at.Add(-time.Second), Now: at, Limit: 3}, 0
 		for {
 			got, err := b.store.DeleteUnusedLimitKeys(b.ctx, q)
 			if err != nil {

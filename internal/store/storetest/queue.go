@@ -59,7 +59,7 @@ func (b *fixture) changeQueue(c store.QueueChangeRequest) {
 
 func (b *fixture) placeOf(run uuid.UUID) *store.QueuedRun {
 	b.Helper()
-	p, err := b.store.QueuedRun(b.ctx, run)
+	p, err := b.store.QueuePlaceOfRun(b.ctx, run)
 	if err != nil {
 		b.Fatalf("PlaceOf: %v", err)
 	}
@@ -109,15 +109,15 @@ func queueSettings(b *fixture) {
 	}
 	b.wantChange("set", q.LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
 	for name, want := range map[string]bool{"mail": true, "none": false} {
-		if found, err := b.store.ResetQueue(b.ctx, store.OperatorRequest{Name: name, Now: b.afterStart(time.Minute), Actor: "bob", Reason: "over"}); err != nil || found != want {
-			b.Errorf("ResetQueue of %q: %v, %v, want %v", name, found, err, want)
+		if found, err := b.store.ResetQueueSettings(b.ctx, store.DeleteOrResetRequest{Name: name, Now: b.afterStart(time.Minute), Actor: "bob", Reason: "over"}); err != nil || found != want {
+			b.Errorf("ResetQueueSettings of %q: %v, %v, want %v", name, found, err, want)
 		}
 	}
 	want("after a reset", 4, "v3", false)
 	b.wantChange("reset", b.queueInfo("mail").LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.afterStart(time.Minute), By: "bob", Reason: "over"})
 	b.changeQueue(store.QueueChangeRequest{Name: "undeclared"})
-	if found, err := b.store.ResetQueue(b.ctx, store.OperatorRequest{Name: "undeclared", Now: b.now}); err != nil || found {
-		b.Errorf("ResetQueue of a queue that no code declares: %v, %v", found, err)
+	if found, err := b.store.ResetQueueSettings(b.ctx, store.DeleteOrResetRequest{Name: "undeclared", Now: b.now}); err != nil || found {
+		b.Errorf("ResetQueueSettings of a queue that no code declares: %v, %v", found, err)
 	}
 	wantOlderVersions(b, func(version, want string) {
 		b.Helper()
@@ -165,7 +165,7 @@ func queuePause(b *fixture) {
 func queueDelete(b *fixture) {
 	b.changeQueue(store.QueueChangeRequest{Name: "mail", Settings: store.QueueSettings{MaxExecuting: 1}})
 	for _, want := range []bool{true, false} {
-		if found, err := b.store.DeleteQueue(b.ctx, store.OperatorRequest{Name: "mail", Now: b.now, Actor: "eve"}); err != nil || found != want {
+		if found, err := b.store.DeleteQueue(b.ctx, store.DeleteOrResetRequest{Name: "mail", Now: b.now, Actor: "eve"}); err != nil || found != want {
 			b.Errorf("DeleteQueue: %v, %v, want %v", found, err, want)
 		}
 	}
@@ -265,7 +265,7 @@ func queueDepth(b *fixture) {
 }
 
 func queueStartBy(b *fixture) {
-	for name, admission := range map[string]store.Admission{"free": store.AdmissionNotNeeded, "admitted": store.AdmissionGranted} {
+	for name, admission := range map[string]store.AdmissionState{"free": store.AdmissionNotNeeded, "admitted": store.AdmissionGranted} {
 		w := b.newQueuedStart(name, "queue", "")
 		w.Run.Admission, w.Run.Control, w.Place.StartBy = admission, store.HasStartBy, b.afterStart(time.Hour)
 		b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
@@ -275,7 +275,7 @@ func queueStartBy(b *fixture) {
 		}
 		for epoch, want := range map[store.Epoch]bool{epochAt(7): false, got.Run.Epoch: true} {
 			for range 2 { // repeated because the result was lost
-				if kept, err := b.store.ClearStartBy(b.ctx, w.Run.UUID, epoch); err != nil || kept != want {
+				if kept, err := b.store.ClearStartByDeadline(b.ctx, w.Run.UUID, epoch); err != nil || kept != want {
 					b.Errorf("%s: StartByKept at epoch %s: %v, %v, want %v", name, epoch, kept, err, want)
 				}
 			}
@@ -287,7 +287,7 @@ func queueStartBy(b *fixture) {
 }
 
 func queueStartByCancelled(b *fixture) {
-	start := func(name string, admission store.Admission) *store.StartWrite {
+	start := func(name string, admission store.AdmissionState) *store.StartWrite {
 		w := b.newQueuedStart(name, "queue", "")
 		w.Run.Admission, w.Run.Control, w.Place.StartBy = admission, store.HasStartBy, b.afterStart(time.Hour)
 		return w

@@ -118,14 +118,14 @@ func (b *fixture) deliver(batch *store.Batch) error {
 		case err != nil && batch.Len() == 1:
 			return err
 		case err != nil:
-			for _, part := range splitByOutcome(batch, func(store.Outcome) bool { return true }) {
+			for _, part := range splitByOutcome(batch, func(store.WriteOutcome) bool { return true }) {
 				if err := b.deliver(part); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
-		locked := splitByOutcome(batch, func(o store.Outcome) bool { return o == store.Locked })
+		locked := splitByOutcome(batch, func(o store.WriteOutcome) bool { return o == store.Locked })
 		for _, part := range locked {
 			if err := b.deliver(part); err != nil {
 				return err
@@ -136,8 +136,8 @@ func (b *fixture) deliver(batch *store.Batch) error {
 }
 
 // splitByOutcome returns a batch of its own for each item for whose outcome chosen returns true.
-func splitByOutcome(batch *store.Batch, chosen func(store.Outcome) bool) (parts []*store.Batch) {
-	add := func(o store.Outcome, part *store.Batch) {
+func splitByOutcome(batch *store.Batch, chosen func(store.WriteOutcome) bool) (parts []*store.Batch) {
+	add := func(o store.WriteOutcome, part *store.Batch) {
 		if chosen(o) {
 			parts = append(parts, part)
 		}
@@ -323,7 +323,7 @@ func raceBatches(b *fixture) {
 				for _, at := range rand.Perm(len(all)) {
 					h.Leases = append(h.Leases, store.Lease{Run: all[at], Epoch: epochAt(1)})
 				}
-				if _, err := b.store.Renew(b.ctx, h); err != nil && !errors.Is(err, store.ErrLocked) { // the row of the one worker may be locked for long
+				if _, err := b.store.RenewLeases(b.ctx, h); err != nil && !errors.Is(err, store.ErrLocked) { // the row of the one worker may be locked for long
 					return fmt.Errorf("renew: %w", err)
 				}
 				continue

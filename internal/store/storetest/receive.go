@@ -293,7 +293,7 @@ func receiveSeveral(b *fixture) {
 }
 
 func receiveAsked(b *fixture) {
-	for verb, bit := range map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested} {
+	for verb, bit := range map[store.ControlVerb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested} {
 		r := b.commitRunningRun("")
 		b.controlExistingRuns(verb, r.UUID)
 		w := b.commitNewSignal(r.UUID, "paid", 0)

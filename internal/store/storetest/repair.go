@@ -87,10 +87,10 @@ func (b *fixture) repairOf(r store.Run, number int32, keep ...string) *store.Rep
 }
 
 // repair applies a repair, and tries it again while others hold the rows.
-func (b *fixture) repair(r *store.RepairRequest) store.Outcome {
+func (b *fixture) repair(r *store.RepairRequest) store.WriteOutcome {
 	b.Helper()
 	for {
-		err := b.store.Repair(b.ctx, r)
+		err := b.store.ApplyRepair(b.ctx, r)
 		if err == nil {
 			return r.Outcome
 		}
@@ -105,11 +105,11 @@ func (b *fixture) wantRepaired(r *store.RepairRequest) {
 	wantOutcome(b, "the repair", b.repair(r), store.Written)
 }
 
-func (b *fixture) fence(f *store.FenceRequest) store.Outcome {
+func (b *fixture) fence(f *store.FenceRequest) store.WriteOutcome {
 	b.Helper()
 	f.Now, f.Nonce = b.afterStart(time.Hour), nonce
 	for {
-		err := b.store.Fence(b.ctx, f)
+		err := b.store.FenceRun(b.ctx, f)
 		if err == nil {
 			return f.Outcome
 		}
@@ -121,7 +121,7 @@ func (b *fixture) fence(f *store.FenceRequest) store.Outcome {
 
 func (b *fixture) generations(run uuid.UUID) []store.Generation {
 	b.Helper()
-	all, err := b.store.Generations(b.ctx, run, store.GenerationsQuery{With: store.AllPayloads})
+	all, err := b.store.SupersededGenerations(b.ctx, run, store.GenerationsQuery{With: store.AllPayloads})
 	if err != nil {
 		b.Fatalf("Generations: %v", err)
 	}
@@ -209,7 +209,7 @@ func repairArchives(b *fixture) {
 	}
 	g := all[0]
 	if g.Number != 1 || g.Request != p.Request || g.Verb != "retry" || g.Actor != "ada" || g.Reason != "the bank is back" || g.From != "fails" ||
-		!g.At.Equal(p.Now) || string(g.Detail) != `{"kept":1}` || g.Archive != p.Runs[0].Archive() {
+		!g.At.Equal(p.Now) || string(g.Detail) != `{"kept":1}` || g.Archive != p.Runs[0].ArchiveID() {
 		b.Errorf("the generation is %+v", g)
 	}
 	if g.Run.Status != store.Failed || string(g.Run.Error) != string(r.Error) || string(g.Run.Input) != string(r.Input) || !g.Run.EndedAt.Equal(r.EndedAt) ||
@@ -221,11 +221,11 @@ func repairArchives(b *fixture) {
 		before[i].Run = g.Archive
 	}
 	wantSteps(b, "its history", after, before...)
-	if few, err := b.store.Generations(b.ctx, r.UUID, store.GenerationsQuery{}); err != nil || len(few) != 1 || few[0].Run.Error != nil || few[0].Run.Input != nil {
+	if few, err := b.store.SupersededGenerations(b.ctx, r.UUID, store.GenerationsQuery{}); err != nil || len(few) != 1 || few[0].Run.Error != nil || few[0].Run.Input != nil {
 		b.Errorf("without payloads: %+v, %v", few, err)
 	}
 	for before, want := range map[int32]int{1: 0, 2: 1} {
-		if some, err := b.store.Generations(b.ctx, r.UUID, store.GenerationsQuery{Before: before, Limit: 1}); err != nil || len(some) != want {
+		if some, err := b.store.SupersededGenerations(b.ctx, r.UUID, store.GenerationsQuery{Before: before, Limit: 1}); err != nil || len(some) != want {
 			b.Errorf("before generation %d: %+v, %v", before, some, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 const pausedForRepair = store.PausedItself | store.PausedForRepair
 
 // forRepair executes a pause or a resume of a repair.
-func (b *fixture) forRepair(verb store.Verb, run uuid.UUID) store.ControlResult {
+func (b *fixture) forRepair(verb store.ControlVerb, run uuid.UUID) store.ControlResult {
 	b.Helper()
 	o := b.newControlRequest(verb, run)
 	o.Reason, o.Actor, o.ForRepair = "for a repair", "bob", true

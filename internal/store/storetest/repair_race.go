@@ -51,7 +51,7 @@ func repairFenceOfAHeldRun(b *fixture) {
 	f := &store.FenceRequest{Run: r.UUID, Before: stateOf(held), Reason: "a repair", Actor: "ada"}
 	wantOutcome(b, "the fence of a held run", b.fence(f), store.Written)
 	got := b.row(r.UUID)
-	if got.Status != store.Paused || got.Epoch != f.EpochAfterFence() || got.Control != held.Control || got.Control != f.ControlAfter() || got.Reason != held.Reason || got.PausedBy != held.PausedBy {
+	if got.Status != store.Paused || got.Epoch != f.EpochAfterFence() || got.Control != held.Control || got.Control != f.ControlAfterFence() || got.Reason != held.Reason || got.PausedBy != held.PausedBy {
 		b.Errorf("it was %+v, and is %+v", held, got)
 	}
 }
@@ -93,7 +93,7 @@ func repairChildren(b *fixture) {
 	p.Runs[0].DetachedChildren = []uuid.UUID{dropped.UUID, live.UUID, detached.UUID}
 	p.Cancel = &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{live.UUID}, Now: b.afterStart(time.Hour), Reason: "superseded"}
 	b.wantRepaired(p)
-	archive := p.Runs[0].Archive()
+	archive := p.Runs[0].ArchiveID()
 	for _, c := range []struct {
 		run    store.Run
 		parent uuid.UUID
@@ -165,7 +165,7 @@ func repairTree(b *fixture) {
 
 func repairSignals(b *fixture) {
 	r := b.commitRunningRun("")
-	if ok, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.Act{}); err != nil || !ok {
+	if ok, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.ActorAndReason{}); err != nil || !ok {
 		b.Fatal(ok, err)
 	}
 	send := func(name, key string) *store.SignalWrite {
@@ -252,7 +252,7 @@ func raceRepairCancel(b *fixture, other store.Store) {
 		p := b.repairOf(r, 1, "first")
 		o := &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{r.UUID}, Now: b.afterStart(time.Hour)}
 		concurrently(func() { b.wantRepaired(p) }, func() {
-			if err := other.Control(b.ctx, o); err != nil {
+			if err := other.ControlRuns(b.ctx, o); err != nil {
 				b.Errorf("Control: %v", err)
 			}
 		})

@@ -174,7 +174,7 @@ func requeueAdmittedMoves(b *fixture) {
 	q.runs = r[1:]
 	q.wantBegun("the next of its key", q.afterStart(time.Second), r[1])
 	q.checkKeys(boundedQueue)
-	if err := q.store.Admit(q.ctx, &store.AdmissionRequest{Queue: "elsewhere", Now: q.afterStart(time.Second), CloseAfterRewind: time.Minute}); err != nil {
+	if err := q.store.AdmitRuns(q.ctx, &store.AdmissionRequest{Queue: "elsewhere", Now: q.afterStart(time.Second), CloseAfterRewind: time.Minute}); err != nil {
 		q.Fatal(err)
 	}
 	if u := q.queueInfo("elsewhere").QueueUse; u != (store.QueueUse{Executing: 1, Open: 1}) {
@@ -294,7 +294,7 @@ func requeueChild(b *fixture) {
 			q.Errorf("the place of a child is %+v", p)
 		}
 	}
-	if err := q.store.Admit(q.ctx, &store.AdmissionRequest{Queue: "elsewhere", Now: q.afterStart(time.Minute), CloseAfterRewind: time.Minute}); err != nil {
+	if err := q.store.AdmitRuns(q.ctx, &store.AdmissionRequest{Queue: "elsewhere", Now: q.afterStart(time.Minute), CloseAfterRewind: time.Minute}); err != nil {
 		q.Fatal(err)
 	}
 	if u := q.queueInfo("elsewhere").QueueUse; u != (store.QueueUse{Executing: 2}) {

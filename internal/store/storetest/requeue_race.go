@@ -21,7 +21,7 @@ func requeueUnreleased(b *fixture) {
 	begins := func(at time.Time) (got []uuid.UUID) {
 		for more := true; more; {
 			a := &store.AdmissionRequest{Queue: "elsewhere", Now: at, CloseAfterRewind: time.Minute}
-			if err := b.store.Admit(b.ctx, a); err != nil {
+			if err := b.store.AdmitRuns(b.ctx, a); err != nil {
 				b.Fatal(err)
 			}
 			more = a.HasMoreWork
@@ -37,11 +37,11 @@ func requeueUnreleased(b *fixture) {
 		b.Errorf("a run that is not released was claimed")
 	}
 	plans := 0
-	_ = b.store.ChangeFold(b.ctx, &store.FoldChangeRequest{Key: foldKey, Plan: func(s store.FoldSnapshot) *store.FoldWrite {
+	_ = b.store.ChangeStartKey(b.ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
 		if plans++; plans > 1 {
 			return nil
 		}
-		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{RunUUID: r.UUID, Queue: r.Queue, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, 0), WakeAt: b.now}}
+		return &store.StartKeyWrite{Row: *s.Row, Release: &store.DelayedRunRelease{RunUUID: r.UUID, Queue: r.Queue, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, 0), WakeAt: b.now}}
 	}})
 	if row := b.row(r.UUID); !row.WakeAt.IsZero() {
 		b.Errorf("a release for another queue has changed the run: %+v", row)
@@ -80,7 +80,7 @@ func requeueRace(b *fixture) {
 	at := q.afterStart(time.Second)
 	admit := func(queue string) bool {
 		a := &store.AdmissionRequest{Queue: queue, Now: at, CloseAfterRewind: time.Minute}
-		if err := q.store.Admit(q.ctx, a); err != nil && !errors.Is(err, store.ErrUnavailable) {
+		if err := q.store.AdmitRuns(q.ctx, a); err != nil && !errors.Is(err, store.ErrUnavailable) {
 			q.Errorf("Admit: %v", err)
 		}
 		return a.HasMoreWork || a.QueueLocked

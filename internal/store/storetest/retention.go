@@ -39,7 +39,7 @@ func (b *fixture) deletionOf(runs ...store.Run) *store.DeleteTreesRequest {
 }
 
 // deleteTrees tries a deletion until no row of it is locked, and returns the outcome of its first tree.
-func (b *fixture) deleteTrees(d *store.DeleteTreesRequest) store.Outcome {
+func (b *fixture) deleteTrees(d *store.DeleteTreesRequest) store.WriteOutcome {
 	b.Helper()
 	for {
 		err := b.store.DeleteTrees(b.ctx, d)
@@ -103,7 +103,7 @@ func (b *fixture) detachedOf(parent store.Run, name string) store.Run {
 func (b *fixture) addStepTagAndSignal(r store.Run) store.Run {
 	b.Helper()
 	b.commitStep(b.completed(r.UUID, epochAt(1), "first"), false)
-	if ok, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.Act{}); err != nil || !ok {
+	if ok, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}, store.ActorAndReason{}); err != nil || !ok {
 		b.Fatal(ok, err)
 	}
 	w := &store.SignalWrite{Run: r.UUID, ID: uuid.New(), Name: "n", Key: "k", CreatedAt: b.now}
@@ -215,7 +215,7 @@ func deleteDetached(b *fixture) {
 			b.Errorf("run %q: %+v", r.Name, got)
 		}
 	}
-	if tree, err := b.store.Tree(b.ctx, live.UUID); err != nil || len(tree) != 2 {
+	if tree, err := b.store.RunTree(b.ctx, live.UUID); err != nil || len(tree) != 2 {
 		b.Errorf("its tree has %d runs, %v", len(tree), err)
 	}
 	b.completeRun(live)
@@ -237,7 +237,7 @@ func deleteGenerations(b *fixture) {
 	p := b.repairOf(b.row(root.UUID), 1)
 	p.Runs[0].DetachedChildren = []uuid.UUID{kid.UUID}
 	b.wantRepaired(p)
-	archive := p.Runs[0].Archive()
+	archive := p.Runs[0].ArchiveID()
 	all := b.treeToDelete(root.UUID)
 	if len(all) != 3 {
 		b.Fatalf("the tree is %+v", all)

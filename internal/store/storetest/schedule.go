@@ -68,7 +68,7 @@ func (b *fixture) dueSchedules(now time.Time) ([]string, time.Time) {
 
 func (b *fixture) describeFires(schedule string) (all []string) {
 	b.Helper()
-	fires, err := b.store.ScheduleFires(b.ctx, schedule, time.Time{}, 10)
+	fires, err := b.store.LatestScheduleFires(b.ctx, schedule, time.Time{}, 10)
 	if err != nil {
 		b.Fatalf("Fires: %v", err)
 	}
@@ -232,11 +232,11 @@ func scheduleFolded(b *fixture) {
 			b.Fatalf("%d fires are kept", row.FireCount)
 		}
 	}
-	all, err := b.store.ScheduleFires(b.ctx, "s", time.Time{}, 2*n)
+	all, err := b.store.LatestScheduleFires(b.ctx, "s", time.Time{}, 2*n)
 	if err != nil || len(all) < store.KeptFires || len(all) > store.CompactFiresAt {
 		b.Errorf("%d of %d fires are kept, %v", len(all), n, err)
 	}
-	if page, err := b.store.ScheduleFires(b.ctx, "s", all[1].At, 2); err != nil || !reflect.DeepEqual(page, all[2:4]) {
+	if page, err := b.store.LatestScheduleFires(b.ctx, "s", all[1].At, 2); err != nil || !reflect.DeepEqual(page, all[2:4]) {
 		b.Errorf("the page after two fires is %+v, %v; want %+v", page, err, all[2:4])
 	}
 	var fired map[time.Time]bool

@@ -26,7 +26,7 @@ var steps = []test{
 func stepWhole(b *fixture) {
 	r := b.commitRunningRun("")
 	var want []store.Step
-	for i, kind := range []store.Kind{store.KindStep, store.KindTx} {
+	for i, kind := range []store.StepKind{store.KindStep, store.KindTx} {
 		for j, status := range []store.StepStatus{store.StepStarted, store.StepBackoff, store.StepCompleted, store.StepFailed} {
 			s := store.Step{Run: r.UUID, Name: fmt.Sprint(i, j), Kind: kind, Status: status, Attempt: int32(3 + j), Epoch: epochAt(1), StartedAt: b.afterStart(time.Duration(j))}
 			s.StartedAt = b.afterStart(time.Duration(j) * time.Microsecond)

@@ -277,7 +277,7 @@ func (b *fixture) get(refs ...string) []*store.Run {
 	for i, text := range refs {
 		all[i] = store.RunRef{UUIDOrName: text}
 	}
-	rows, err := b.store.Get(b.ctx, all)
+	rows, err := b.store.GetRuns(b.ctx, all)
 	if err != nil {
 		b.Fatalf("Get: %v", err)
 	}
@@ -298,7 +298,7 @@ func (b *fixture) history(run uuid.UUID) []store.Step {
 
 func (b *fixture) renew(h store.Heartbeat) store.RenewResult {
 	b.Helper()
-	pulse, err := b.store.Renew(b.ctx, h)
+	pulse, err := b.store.RenewLeases(b.ctx, h)
 	if err != nil {
 		b.Fatalf("Renew: %v", err)
 	}

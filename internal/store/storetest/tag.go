@@ -23,7 +23,7 @@ var tags = []test{
 // tag sets tags of a run, which must exist.
 func (b *fixture) tag(run uuid.UUID, tags ...store.Tag) {
 	b.Helper()
-	if found, err := b.store.SetTags(b.ctx, run, tags, store.Epoch{}, store.Act{}); err != nil || !found {
+	if found, err := b.store.SetTags(b.ctx, run, tags, store.Epoch{}, store.ActorAndReason{}); err != nil || !found {
 		b.Fatalf("Tag: %v, %v, want the run to be found", found, err)
 	}
 }
@@ -97,7 +97,7 @@ func tagReplay(b *fixture) {
 
 func tagMissing(b *fixture) {
 	for _, tags := range [][]store.Tag{{{Key: "team", Value: "red"}}, {{Key: "team"}}, nil} {
-		if found, err := b.store.SetTags(b.ctx, uuid.New(), tags, store.Epoch{}, store.Act{}); found || err != nil {
+		if found, err := b.store.SetTags(b.ctx, uuid.New(), tags, store.Epoch{}, store.ActorAndReason{}); found || err != nil {
 			b.Errorf("tags %q of no run: got %v, %v, want not found", tags, found, err)
 		}
 	}
@@ -134,7 +134,7 @@ func tagFenced(b *fixture) {
 	red, blue, none := store.Tag{Key: "team", Value: "red"}, store.Tag{Key: "team", Value: "blue"}, store.Tag{Key: "team"}
 	set := func(tag store.Tag, epoch store.Epoch, want bool) {
 		b.Helper()
-		if found, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{tag}, epoch, store.Act{}); found != want || err != nil {
+		if found, err := b.store.SetTags(b.ctx, r.UUID, []store.Tag{tag}, epoch, store.ActorAndReason{}); found != want || err != nil {
 			b.Errorf("Tag %v at epoch %v: %v, %v, want %v", tag, epoch, found, err, want)
 		}
 	}

@@ -95,7 +95,7 @@ func terminateChangesOfOne(b *fixture) {
 		if len(got.EndedLeases) != 1 || got.EndedLeases[0].Run != r.UUID {
 			b.Errorf("told %+v, want %s ended", got, r.UUID)
 		}
-		pulse, err := b.store.Renew(b.ctx, store.Heartbeat{Worker: store.Worker{ID: b.worker, StartedAt: b.now}, Leases: []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}}, LeaseUntil: b.afterStart(time.Minute)})
+		pulse, err := b.store.RenewLeases(b.ctx, store.Heartbeat{Worker: store.Worker{ID: b.worker, StartedAt: b.now}, Leases: []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}}, LeaseUntil: b.afterStart(time.Minute)})
 		if err != nil || !slices.Equal(pulse.Lost, []uuid.UUID{r.UUID}) {
 			b.Errorf("renewed: %+v, %v, want %s lost", pulse, err, r.UUID)
 		}

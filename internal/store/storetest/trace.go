@@ -91,16 +91,16 @@ func traceCrashes(b *fixture) {
 		if got := b.row(r.UUID).Crashes; got != want {
 			b.Errorf("%s: Get tells of %d crashes, want %d", what, got, want)
 		}
-		listed, err := b.store.List(b.ctx, store.Filter{}, uuid.UUID{}, 10)
+		listed, err := b.store.ListRuns(b.ctx, store.Filter{}, uuid.UUID{}, 10)
 		if err != nil || len(listed) != 1 || listed[0].Crashes != want {
 			b.Errorf("%s: List: %v, %v; want %d crashes", what, listed, err, want)
 		}
-		named, err := b.store.List(b.ctx, store.Filter{NamePrefix: r.Name}, uuid.UUID{}, 10)
+		named, err := b.store.ListRuns(b.ctx, store.Filter{NamePrefix: r.Name}, uuid.UUID{}, 10)
 		if err != nil || len(named) != 1 || named[0].Crashes != want {
 			b.Errorf("%s: List by name: %v, %v; want %d crashes", what, named, err, want)
 		}
 		for _, f := range []store.Filter{{Tag: store.Tag{Key: "t.a"}}, {Tag: store.Tag{Key: "t.a", Value: "1"}}} {
-			tagged, err := b.store.List(b.ctx, f, uuid.UUID{}, 10)
+			tagged, err := b.store.ListRuns(b.ctx, f, uuid.UUID{}, 10)
 			if err != nil || len(tagged) != 1 || tagged[0].Crashes != want {
 				b.Errorf("%s: List by tag: %v, %v; want %d crashes", what, tagged, err, want)
 			}
@@ -133,7 +133,7 @@ func traceLoss(b *fixture) {
 	if got := b.outline(r.UUID, b.now).LastLeaseLoss; got != (store.LeaseLoss{}) {
 		b.Errorf("nothing was lost, got %v", got)
 	}
-	for _, verb := range []store.Verb{0, store.VerbPause} { // with VerbPause, the claim pauses the run
+	for _, verb := range []store.ControlVerb{0, store.VerbPause} { // with VerbPause, the claim pauses the run
 		if verb != 0 {
 			b.controlExistingRuns(verb, r.UUID)
 		}
@@ -163,16 +163,16 @@ func traceCounts(b *fixture) {
 	b.commitStep(sleep, false)
 	b.commitStep(b.completed(root.UUID, epochAt(1), "done"), false)
 	b.commitStep(b.backoff(root.UUID, epochAt(1), 1, "again"), false)
-	count := func(what string, at time.Time, delayed int, open map[store.Kind]int) {
+	count := func(what string, at time.Time, delayed int, open map[store.StepKind]int) {
 		b.Helper()
-		got, err := b.store.TreeCounts(b.ctx, root.UUID, at)
+		got, err := b.store.RunTreeCounts(b.ctx, root.UUID, at)
 		if err != nil || got.Delayed != delayed || !maps.Equal(got.OpenCalls, open) {
 			b.Errorf("%s: %+v, %v; want %d delayed and %v open", what, got, err, delayed, open)
 		}
 	}
-	count("at first", b.now, 1, map[store.Kind]int{store.KindSleep: 1, store.KindReceive: 1, store.KindStep: 1})
-	count("later", b.afterStart(2*time.Hour), 0, map[store.Kind]int{store.KindReceive: 1, store.KindStep: 1})
+	count("at first", b.now, 1, map[store.StepKind]int{store.KindSleep: 1, store.KindReceive: 1, store.KindStep: 1})
+	count("later", b.afterStart(2*time.Hour), 0, map[store.StepKind]int{store.KindReceive: 1, store.KindStep: 1})
 	end := b.newCompletion(root.UUID, epochAt(1))
 	b.commitOwnershipEnd(end)
-	count("at the end", b.now, 1, map[store.Kind]int{})
+	count("at the end", b.now, 1, map[store.StepKind]int{})
 }

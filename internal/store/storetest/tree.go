@@ -21,7 +21,7 @@ var trees = []test{
 
 func (b *fixture) tree(run uuid.UUID) []*store.Run {
 	b.Helper()
-	got, err := b.store.Tree(b.ctx, run)
+	got, err := b.store.RunTree(b.ctx, run)
 	if err != nil {
 		b.Fatalf("Tree: %v", err)
 	}
@@ -103,7 +103,7 @@ func treeNone(b *fixture) {
 
 func (b *fixture) counts(run uuid.UUID) map[store.Status]int {
 	b.Helper()
-	got, err := b.store.TreeCounts(b.ctx, run, b.now)
+	got, err := b.store.RunTreeCounts(b.ctx, run, b.now)
 	if err != nil {
 		b.Fatalf("Counts: %v", err)
 	}

@@ -29,7 +29,7 @@ func (b *fixture) report(version string, at time.Time, queues ...string) store.K
 
 func (b *fixture) reportFirstSeen(version string, at, first time.Time, queues ...string) store.KnownVersions {
 	b.Helper()
-	known, err := b.store.RecordVersion(b.ctx, &store.WorkerVersionReport{Version: version, Now: at, Workflows: []string{"flow"}, Queues: queues, FirstSeen: []time.Time{first}})
+	known, err := b.store.RecordWorkerVersion(b.ctx, &store.WorkerVersionReport{Version: version, Now: at, Workflows: []string{"flow"}, Queues: queues, FirstSeen: []time.Time{first}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -67,11 +67,11 @@ func versionOrder(b *fixture) {
 	if one := b.report("v9", b.afterStart(2*time.Hour), "one", "two"); !orderAndSeen(one, "v9", b.now, b.afterStart(2*time.Hour)) {
 		b.Errorf("two queues: %+v", one)
 	}
-	all, err := b.store.Versions(b.ctx, []string{"flow", "other"})
+	all, err := b.store.WorkflowVersions(b.ctx, []string{"flow", "other"})
 	if err != nil || len(all.Sightings) != 6 {
 		b.Errorf("all: %+v, %v", all, err)
 	}
-	if none, err := b.store.Versions(b.ctx, []string{"other"}); err != nil || len(none.Sightings) != 0 || !none.LatestArrival.Equal(all.LatestArrival) {
+	if none, err := b.store.WorkflowVersions(b.ctx, []string{"other"}); err != nil || len(none.Sightings) != 0 || !none.LatestArrival.Equal(all.LatestArrival) {
 		b.Errorf("none: %+v, %v", none, err)
 	}
 }
@@ -103,7 +103,7 @@ func (b *fixture) ofVersion(version string) store.Run {
 // claimAs claims as a worker of the version, at the time.
 func (b *fixture) claimAs(version string, at time.Time, pinned store.PinnedWorkflows) []string {
 	b.Helper()
-	known, err := b.store.Versions(b.ctx, []string{"flow"})
+	known, err := b.store.WorkflowVersions(b.ctx, []string{"flow"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -216,10 +216,10 @@ func versionOfHeldRun(b *fixture) {
 	before := b.row(r.UUID)
 	other := before
 	other.Queue = "moved"
-	if got, err := b.store.ClaimHeld(b.ctx, &other, "", q); got != nil || err != nil {
+	if got, err := b.store.ClaimRunHeldForDrift(b.ctx, &other, "", q); got != nil || err != nil {
 		b.Errorf("a run that was moved: %v, %v", got, err)
 	}
-	if got, err := b.store.ClaimHeld(b.ctx, &before, "", q); err != nil || got == nil || got.Version != "v1" {
+	if got, err := b.store.ClaimRunHeldForDrift(b.ctx, &before, "", q); err != nil || got == nil || got.Version != "v1" {
 		b.Fatalf("got %+v, %v", got, err)
 	}
 	b.report("v2", b.now)

@@ -38,7 +38,7 @@ func versionEvents(b *fixture) {
 	claim("v1", time.Hour) // v2 is silent
 	b.holdForDrift(r.UUID, b.row(r.UUID).Epoch, "v1")
 	q := b.query(b.afterStart(2 * time.Hour))
-	known, err := b.store.Versions(b.ctx, []string{"flow"})
+	known, err := b.store.WorkflowVersions(b.ctx, []string{"flow"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,0 +1,86 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+)
+
+// ErrContinueAsNew is wrapped by the error that [Ctx.ContinueAsNew] returns if the run can continue. Code that wraps the
+// workflow function, such as a function that logs errors, can use ErrContinueAsNew to tell a continuation from a failure.
+var ErrContinueAsNew = errors.New("durable: the run continues as new")
+
+// ContinueAsNew returns an error that makes the run continue with a new input and an empty history, if the workflow function
+// returns it:
+//
+//	return zero, c.ContinueAsNew(next)
+//
+// The execution that a continuation ends is kept as a generation of the run: see [Engine.Generations]. A run that loops forever
+// should continue as new from time to time, because each execution reads the whole history of its generation. The argument in
+// must be of the workflow's input type.
+//
+// A run that continues as new keeps its ID, its UUID, its tags, its place in its queue, its priority and the signals that it
+// has not received. A [SignalKey] counts once for all generations. The [Timeout] of a run is for all its generations together:
+// a continuation does not move the run's deadline. Steps of the next generation have idempotency keys of their own, even if
+// their names are the same. Detached children continue. Callers that wait for the run get the result of the last generation.
+// [Workflow.Start] with the run's ID compares its input with the input of the first generation.
+//
+// The run continues only if the function returns the error of ContinueAsNew, either as it is or wrapped. If the function
+// returns an error of errors.Join, or another error that wraps several errors, the run fails with that error, so that no
+// failure is lost. A cancel or a timeout before the next generation has begun ends the run, which then does not continue. A run
+// that is paused before the next generation has begun continues when it is resumed.
+//
+// ContinueAsNew returns a [*StateError] if the run has registered compensations, or has not awaited the end of a child that is
+// not [Detached]. ContinueAsNew returns [ErrInvalidConfig] for an input of another type, and [ErrNotEncodable] or
+// [ErrPayloadTooLarge] for an input that cannot be recorded. Inside of a step or a branch, ContinueAsNew returns
+// [ErrNestedStep]. If the run must end or leave the process, ContinueAsNew returns the same errors as every other durable call.
+func (c *Ctx) ContinueAsNew(in any) error {
+	s := c.callScope()
+	if err := s.CheckContinueAsNew(); err != nil {
+		return convertStateError(err)
+	}
+	input, err := s.EncodeInput(in)
+	if err != nil {
+		return fmt.Errorf("continue run %q of workflow %q as new: %w", s.RunNameOrUUID(), s.Workflow(), err)
+	}
+	return &continueAsNewError{scope: s, input: input}
+}
+
+// continueAsNewError makes a run continue as new.
+type continueAsNewError struct {
+	scope *engine.Scope
+	input []byte
+}
+
+func (e *continueAsNewError) Error() string {
+	return fmt.Sprintf("%v: run %q; the workflow function has to return this error", ErrContinueAsNew, e.scope.RunNameOrUUID())
+}
+
+// Unwrap returns ErrContinueAsNew.
+func (e *continueAsNewError) Unwrap() error { return ErrContinueAsNew }
+
+// continueAsNewInput returns the input with which the run of the scope continues, because its function has returned err. It returns nil if
+// the run does not continue.
+func continueAsNewInput(err error, s *engine.Scope) []byte {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if next, is := err.(*continueAsNewError); is { //nolint:errorlint // an error that wraps several does not count
+			if !next.scope.IsSameExecution(s) {
+				return nil
+			}
+			return next.input
+		}
+	}
+	return nil
+}
+
+// encodeContinueAsNewInput encodes the input with which a run of the workflow continues as new.
+func (w *Workflow[I, O]) encodeContinueAsNewInput(next any, maxPayload int) ([]byte, error) {
+	in, is := next.(I)
+	if !is && (next != nil || reflect.TypeFor[I]().Kind() != reflect.Interface) {
+		return nil, fmt.Errorf("%w: the input is of type %v, and that of the workflow of type %v: pass a value of that type",
+			ErrInvalidConfig, reflect.TypeOf(next), reflect.TypeFor[I]())
+	}
+	return encodeAndCheckDecodes(in, maxPayload)
+}

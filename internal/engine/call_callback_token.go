@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/token"
+)
+
+// CallbackSignalName returns the name of the signal that completes the wait called name. Users can send this
+// signal only with a token.
+func (s *Scope) CallbackSignalName(name string) string { return naming.Separator + s.fullName(name) }
+
+// CallbackToken returns the token of the wait called name. A worker reads the key that signs tokens before it executes runs.
+func (s *Scope) CallbackToken(name string) string {
+	return token.Seal(*s.Engine().tokenKey.Load(), s.r.row.UUID, s.CallbackSignalName(name))
+}
+
+// DecodeCallbackToken returns the run and the signal that the token text stands for, or token.ErrInvalid.
+func (e *Engine) DecodeCallbackToken(ctx context.Context, text string) (run, signal string, err error) {
+	key, err := e.readTokenKey(ctx, false)
+	if err != nil {
+		return "", "", err
+	}
+	run, signal, err = token.Open(key, text)
+	if err == nil {
+		return run, signal, nil
+	}
+	// The database may have been restored since, with another key.
+	now, failed := e.readTokenKey(ctx, true)
+	if failed != nil || bytes.Equal(now, key) {
+		return "", "", err
+	}
+	return token.Open(now, text)
+}
+
+// readTokenKey returns the key that signs tokens. It reads the key from the database if it is not known
+// yet, or if anew is true.
+func (e *Engine) readTokenKey(ctx context.Context, anew bool) ([]byte, error) {
+	if known := e.tokenKey.Load(); known != nil && !anew {
+		return *known, nil
+	}
+	key, err := e.store.TokenSigningKey(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the key of tokens: %w", err)
+	}
+	e.tokenKey.Store(&key)
+	return key, nil
+}

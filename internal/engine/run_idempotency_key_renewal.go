@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// idempotencyKeyRenewals tells which steps of a run have idempotency keys of their own in this generation. It changes only while the
+// history is read.
+type idempotencyKeyRenewals struct {
+	record.Renewal                 // zero: the run is in its first generation
+	keyNames       map[string]bool // the stored names of Renewal.SameKey
+	retryDueAt     time.Time       // when a run that retries itself continues; zero: at once
+	decodeError    error           // the record does not decode, so the run must not be executed
+}
+
+// decodeRenewalRecord reads the record.
+func (n *idempotencyKeyRenewals) decodeRenewalRecord(row *store.Step) {
+	r, err := record.DecodeRenewal(row.Output)
+	if err != nil {
+		n.decodeError = undecodableKeyRenewalError(row, err)
+	}
+	n.Renewal, n.retryDueAt = r, row.NextAt
+	n.keyNames = make(map[string]bool, len(r.SameKey))
+	for _, name := range r.SameKey {
+		n.keyNames[naming.ParseDisplay(name)] = true
+	}
+}
+
+func undecodableKeyRenewalError(row *store.Step, err error) error {
+	return fmt.Errorf("%w: the record of renewed idempotency keys (%d bytes) does not decode: %w", store.ErrRejected, len(row.Output), err)
+}
+
+// keySuffix returns what the key of a step has at its end: "#" and the number of a generation, or nothing.
+func (n *idempotencyKeyRenewals) keySuffix(name string) string {
+	if n.Generation == 0 {
+		return ""
+	}
+	return n.IdempotencyKeySuffix(naming.Display(name))
+}
+
+// currentGeneration returns the number of the run's generation.
+func (n *idempotencyKeyRenewals) currentGeneration() int32 { return max(n.Generation, 1) }
+
+// holdUnlessKeyRenewalsDecoded reports whether the renewed steps are known. Otherwise it holds the run.
+func (r *run) holdUnlessKeyRenewalsDecoded() bool {
+	if r.keyRenewals.decodeError == nil {
+		return true
+	}
+	r.holdWithReason("read the history of the run", "", r.keyRenewals.decodeError)
+	return false
+}

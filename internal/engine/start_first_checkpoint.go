@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// FirstCheckpoint is a checkpoint that a workflow makes before all others, whose output follows from the definition alone. A start that
+// this process executes at once writes it in its own transaction, which saves a commit. In all other runs the first execution writes
+// it, as any call.
+type FirstCheckpoint struct {
+	Name   string // its full name
+	Kind   store.StepKind
+	Output []byte
+}
+
+// startsOfOneCall are the rows that one call of createRuns writes.
+type startsOfOneCall struct {
+	starts []*store.StartWrite
+	local  []*store.StartWrite // those whose runs this process executes at once
+	first  *store.StepWrite    // the first record of the only start; nil: there is none
+}
+
+// addFirstCheckpoint adds the first record of the run, if the call starts no other run and this process executes it at once.
+func (s *startsOfOneCall) addFirstCheckpoint(e *Engine) {
+	if len(s.starts) != 1 || len(s.local) != 1 {
+		return
+	}
+	run := &s.starts[0].Run
+	record := e.workflows[run.Workflow].FirstRecord
+	if record == nil {
+		return
+	}
+	s.first = &store.StepWrite{Step: store.Step{
+		Run: run.UUID, Seq: store.EncodeSeq(1, true), Name: record.Name, Kind: record.Kind, Status: store.StepCompleted, Attempt: 1, Epoch: run.Epoch,
+		Output: record.Output, StartedAt: run.CreatedAt, EndedAt: run.CreatedAt,
+	}}
+}
+
+// makeRunsClaimable changes the rows so that a worker has to claim the runs.
+func (s *startsOfOneCall) makeRunsClaimable() {
+	for _, start := range s.local {
+		clearOwner(&start.Run)
+	}
+	s.local, s.first = nil, nil
+}
+
+// write writes the rows.
+func (s *startsOfOneCall) write(ctx context.Context, j journal.Writer) error {
+	if s.first != nil {
+		return j.WriteStartWithStep(ctx, s.starts[0], s.first)
+	}
+	return j.WriteStarts(ctx, s.starts)
+}
+
+// history returns what the run of a start has recorded.
+func (s *startsOfOneCall) history() []store.Step {
+	if s.first == nil || s.first.Outcome != store.Written {
+		return nil
+	}
+	return []store.Step{s.first.Step}
+}

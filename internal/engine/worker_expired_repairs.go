@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+const maxExpiredRepairPauses = 100 // how many runs one search resumes
+
+// resumeAfterExpiredRepairsLoop resumes runs whose repairs have not ended from time to time.
+func (w *worker) resumeAfterExpiredRepairsLoop(ctx context.Context) {
+	w.searchRepeatedly(ctx, w.resumeAfterExpiredRepairs, "could not resume all runs whose repairs have not ended")
+}
+
+// resumeAfterExpiredRepairs resumes live runs that were paused for repairs which did not end within their leases. The processes that made them
+// have probably died. If one has not, it finds that its run has changed, and plans its repair anew.
+func (w *worker) resumeAfterExpiredRepairs(ctx context.Context) error {
+	now := w.e.clock.Now()
+	runs, err := w.e.store.ExpiredRepairPauses(ctx, now, maxExpiredRepairPauses)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, id := range runs {
+		errs = append(errs, w.resumeAfterExpiredRepair(ctx, id, now)) // one run that is locked keeps no others paused
+	}
+	return errors.Join(errs...)
+}
+
+// resumeAfterExpiredRepair resumes a run whose repair did not end by the given time.
+func (w *worker) resumeAfterExpiredRepair(ctx context.Context, id uuid.UUID, now time.Time) error {
+	o := &store.ControlRequest{Verb: store.VerbResume, Runs: uuidList(id), ForRepair: true}
+	if err := w.e.controlRuns(ctx, newWriteOptions(ctx.Done()), o); err != nil {
+		return err
+	}
+	if r := o.Results[0]; r.Control&store.PausedForRepair != 0 && !r.Status.IsTerminal() {
+		w.log.Warn("a run is resumed that was paused for a repair: the process that repaired it has died, or took longer than its lease", telemetry.KeyRun, id)
+	}
+	return w.e.store.DeleteRepairPause(ctx, id, now)
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Every worker of a database polls for the same things, so with many workers each of them polls less often, and all of them
+// together as often as before. That needs working notifications: without them, each worker finds only by its polls what the others
+// are too busy to take.
+
+const (
+	// maxPollFactor is how many times less often a worker of a large fleet polls than a lone one, for what any worker may do.
+	maxPollFactor = 10
+	// maxClaimPollFactor is the same for claims, because not every worker may execute the same workflows.
+	maxClaimPollFactor = 5
+	// maxSiblingPollFactor is how many times less often a worker polls, at most, that has siblings on many other schemas of the server.
+	maxSiblingPollFactor = 60
+	// A worker checks its neighbours siblingCheckInterval less often for each sibling, up to maxSiblingCheckInterval: they use what one
+	// of them has seen.
+	siblingCheckInterval    = 2 * time.Millisecond
+	maxSiblingCheckInterval = 300 * time.Millisecond
+	// A worker checks its neighbours every neighbourCheckInterval for each worker that lives, so that many workers together check
+	// each of them about as often as few do.
+	neighbourCheckInterval = 40 * time.Millisecond
+	maxNeighbourInterval   = 2 * time.Second
+	// After a notification that a run may be claimable, each idle worker waits hintStep for each worker of the fleet, at most
+	// maxHintStep, for the one before it. The first usually takes the run.
+	hintStep    = 100 * time.Microsecond
+	maxHintStep = 4 * time.Millisecond
+	// firstWorkerTurn is how long the same worker is the first. It is short, so that one worker does not take all runs of a moment.
+	firstWorkerTurn = 10 * time.Millisecond
+)
+
+// otherWorkers is what a worker knows of the other workers of its database.
+type otherWorkers struct {
+	listening    atomic.Bool  // notifications arrive
+	liveCount    atomic.Int32 // live workers, without this one
+	lowerIDCount atomic.Int32 // how many of them have a lower ID
+	siblingCount atomic.Int32 // see store.Peers
+}
+
+// recordPeers records the result of a check for dead workers.
+func (f *otherWorkers) recordPeers(p *store.Peers) {
+	f.liveCount.Store(int32(p.Live))
+	f.lowerIDCount.Store(int32(p.LiveWithLowerID))
+	f.siblingCount.Store(int32(p.WorkersSharingConns))
+}
+
+// pollInterval returns the interval of a poll that a lone worker makes once in d, and that any worker may make.
+func (f *otherWorkers) pollInterval(d time.Duration) time.Duration {
+	return f.pollIntervalForWorkers(d, 1)
+}
+
+// pollIntervalForWorkers does the same for a poll that one worker makes for several of the fleet.
+func (f *otherWorkers) pollIntervalForWorkers(d time.Duration, workers int) time.Duration {
+	if !f.listening.Load() {
+		return d
+	}
+	others := max(0, int(f.liveCount.Load())+1-workers)
+	return max(f.siblingPollInterval(d), min(d*time.Duration(others+1)/2, maxPollFactor*d))
+}
+
+// siblingPollInterval returns the interval of a poll that a lone worker makes once in d, so that all siblings together poll as often.
+func (f *otherWorkers) siblingPollInterval(d time.Duration) time.Duration {
+	return d * time.Duration(min(f.siblingCount.Load()+1, maxSiblingPollFactor))
+}
+
+// claimPollInterval returns the longest wait between two claims, when the next run of the worker's workflows is due at the given time; zero:
+// never. If such a run is executed anywhere, its lease ends soon, and the poll is that of a lone worker: the run may begin to wait for
+// a short time, and its own worker may be too busy to take it then. workers is for how many workers one claims.
+func (f *otherWorkers) claimPollInterval(cfg *Config, now, due time.Time, workers int) time.Duration {
+	if !due.IsZero() && due.Sub(now) <= max(cfg.Lease, maxClaimPollFactor*cfg.Poll) {
+		return cfg.Poll
+	}
+	poll := f.pollIntervalForWorkers(cfg.Poll, workers)
+	if !f.listening.Load() {
+		return poll
+	}
+	return min(poll, max(maxClaimPollFactor*cfg.Poll, f.siblingPollInterval(cfg.Poll)))
+}
+
+// deadWorkerCheckInterval returns the time between two checks for dead workers.
+func (f *otherWorkers) deadWorkerCheckInterval() time.Duration {
+	n, siblings := time.Duration(f.liveCount.Load()+1), time.Duration(f.siblingCount.Load())
+	return max(deadWorkerQueryInterval, min(n*neighbourCheckInterval, maxNeighbourInterval), min(siblings*siblingCheckInterval, maxSiblingCheckInterval))
+}
+
+// claimDelayAfterNotification returns how long this worker waits before it claims after a notification for all workers. The order of the workers is
+// that of their IDs, from another one on in each firstWorkerTurn.
+func (f *otherWorkers) claimDelayAfterNotification(now time.Time) time.Duration {
+	n := int64(f.liveCount.Load() + 1)
+	turn := (int64(f.lowerIDCount.Load()) + now.UnixNano()/int64(firstWorkerTurn)) % n
+	return time.Duration(turn) * min(time.Duration(n)*hintStep, maxHintStep)
+}

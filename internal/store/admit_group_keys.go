@@ -1,0 +1,172 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// putBehindKey puts a run that is due behind its key. moveRunsIntoLine takes runs from
+// there into the line while the key has room.
+func (a *admissionPlanner) putBehindKey(r *AdmissionRun) {
+	if r.ArrivedAt.IsZero() {
+		r.ArrivedAt = r.WakeAt
+	}
+	k := a.getKeyForUpdate(r.Key)
+	k.Behind++
+	a.Use.Waiting++
+	r.State, r.Admission, r.Status, r.WakeAt = PlaceBehindKey, AdmissionInLine, Pending, r.expiryTime()
+	k.FirstBehindKey[r.lineClass()].addRun(*r, comparePlacesBehindKey)
+}
+
+// addRun adds a run, unless others that are not known may be before it.
+func (w *FirstWaitingRuns) addRun(r AdmissionRun, compare func(a, b *QueuePlace) int) {
+	i, _ := slices.BinarySearchFunc(w.Runs, r, func(x, y AdmissionRun) int { return compare(&x.QueuePlace, &y.QueuePlace) })
+	if i < len(w.Runs) || !w.HasMoreRuns {
+		w.Runs = slices.Insert(w.Runs, i, r)
+	}
+}
+
+// moveRunsIntoLine takes runs behind a key into the line of the queue, as long as the key has room for them.
+func (a *admissionPlanner) moveRunsIntoLine(k *QueueKeyState) {
+	for k.Behind > 0 {
+		best := -1
+		for class := range k.FirstBehindKey {
+			w := &k.FirstBehindKey[class]
+			if len(w.Runs) > 0 && a.hasRoom(k, class, k.countRunsPromisedRoom(class, w.Runs[0].Priority)) && (best < 0 || comparePlacesBehindKey(&w.Runs[0].QueuePlace, &k.FirstBehindKey[best].Runs[0].QueuePlace) < 0) {
+				best = class
+			}
+		}
+		if best < 0 {
+			return
+		}
+		r := k.FirstBehindKey[best].Runs[0]
+		k.FirstBehindKey[best].Runs = k.FirstBehindKey[best].Runs[1:]
+		r.State, r.Turn = PlaceInLine, a.nextTurn(k, best, &r)
+		k.Behind--
+		k.countInLine(&r, 1)
+		k.changed = true
+		a.FirstInLine[best].addRun(r, comparePlacesInLine)
+		a.addToPlan(&r)
+	}
+}
+
+// nextTurn returns the turn of a run of the class that enters the line, and records it. Runs that have begun and children take the
+// turns of their key from the present one on. Otherwise they would wait until all roots of their key that are in line have begun.
+func (a *admissionPlanner) nextTurn(k *QueueKeyState, class int, r *AdmissionRun) int64 {
+	length := turnOfWeightOne / int64(max(1, r.Weight))
+	now, latest := *a.LatestTurns.ofPriority(r.Priority), k.LatestTurns.ofPriority(r.Priority)
+	next := max(now, *latest) + length
+	if class == newRootClass {
+		*latest = next
+		return next
+	}
+	before := int64(0) // of this key, in line
+	for _, lined := range k.InLine[:newRootClass] {
+		before += int64(lined)
+	}
+	return min(next, now+(before+1)*length)
+}
+
+// countInLine counts a run that enters the line or leaves it.
+func (k *QueueKeyState) countInLine(r *AdmissionRun, n int) {
+	k.InLine[r.lineClass()] += n
+	*k.InLineByPriority.ofPriority(r.Priority) += int64(n)
+}
+
+// countRunsPromisedRoom returns how many runs in line have been promised room that a run of the class and priority would take, or a few
+// more. Runs of higher classes and of lower priorities do not count: they may wait for something else than room, and must not
+// hold up a run that could begin. A run in line whose room was taken goes behind its key when it is
+// its turn.
+func (k *QueueKeyState) countRunsPromisedRoom(class int, priority int16) int {
+	classes, priorities := 0, 0
+	for _, lined := range k.InLine[:class+1] {
+		classes += lined
+	}
+	for p := priority; p <= HighestPriority; p++ {
+		priorities += int(*k.InLineByPriority.ofPriority(p))
+	}
+	return min(classes, priorities)
+}
+
+// hasRoom reports whether the bounds of a key allow a further run of the class, beside more that have been
+// promised room.
+func (a *admissionPlanner) hasRoom(k *QueueKeyState, class, promised int) bool {
+	s := &a.Settings
+	switch {
+	case k.Key == "":
+		return true
+	case s.MaxExecutingPerKey > 0 && k.Use.Executing+promised >= s.MaxExecutingPerKey:
+		return false
+	case class == newRootClass && s.MaxInProgressPerKey > 0 && k.Use.Open+promised >= s.MaxInProgressPerKey:
+		return false
+	case class != begunClass && s.RatePerKey.Count > 0 && s.RatePerKey.freeUnitsAt(k.RateUsedUntil, a.Clock) <= promised:
+		return false
+	}
+	return true
+}
+
+// getKeyForUpdate returns the row of a key, which changes.
+func (a *admissionPlanner) getKeyForUpdate(key string) *QueueKeyState {
+	k := a.Keys[key]
+	if k == nil {
+		k = &QueueKeyState{Key: key}
+		if a.Keys == nil {
+			a.Keys = make(map[string]*QueueKeyState)
+		}
+		a.Keys[key] = k
+	}
+	k.changed = true
+	return k
+}
+
+// planKeyChecksAndDeletes decides when those behind each key are looked at again, and which rows are not needed any more.
+func (a *admissionPlanner) planKeyChecksAndDeletes() {
+	for _, k := range a.Keys {
+		before := k.CheckAt
+		k.CheckAt = a.nextKeyCheckTime(k)
+		switch {
+		case !k.CheckAt.IsZero() && !k.CheckAt.After(a.Now):
+			a.plan.HasMoreWork = true
+		case !k.CheckAt.IsZero():
+			a.scheduleNextPass(k.CheckAt)
+		}
+		switch {
+		case k.Use.Executing == 0 && k.Use.Open == 0 && k.InLine == [3]int{} && k.Behind == 0 && k.CheckAt.IsZero():
+			a.plan.DeleteKeys = append(a.plan.DeleteKeys, k.Key)
+		case k.changed || !k.CheckAt.Equal(before):
+			a.plan.Keys = append(a.plan.Keys, *k)
+		}
+	}
+	slices.Sort(a.plan.DeleteKeys)
+	slices.SortFunc(a.plan.Keys, func(x, y QueueKeyState) int { return cmp.Compare(x.Key, y.Key) })
+}
+
+// nextKeyCheckTime returns when those behind a key are looked at again, although nothing happens to its other runs.
+func (a *admissionPlanner) nextKeyCheckTime(k *QueueKeyState) time.Time {
+	rate := a.Settings.RatePerKey
+	var allowed time.Time // by the rate
+	if rate.Count > 0 {
+		allowed = rate.timeWhenFree(k.RateUsedUntil, 1)
+	}
+	switch {
+	case rate.Count > 0 && (k.admitted || a.UnclaimedByKey[k.Key] > 0): // see countUnclaimedTowardRates
+		if check := a.Clock.Add(ClaimTime); k.Behind == 0 || check.Before(allowed) {
+			return check
+		}
+		return allowed
+	case k.Behind == 0 && k.RateUsedUntil.After(a.Clock):
+		return k.RateUsedUntil // until then the row keeps the time
+	case k.Behind == 0:
+		return time.Time{}
+	}
+	for class := range k.FirstBehindKey {
+		if w := &k.FirstBehindKey[class]; len(w.Runs) == 0 && w.HasMoreRuns && a.hasRoom(k, class, k.countRunsPromisedRoom(class, HighestPriority)) {
+			return a.Now // more of them are to be read
+		}
+	}
+	if allowed.After(a.Clock) {
+		return allowed
+	}
+	return time.Time{}
+}

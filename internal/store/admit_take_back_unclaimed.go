@@ -1,0 +1,85 @@
+package store
+
+import (
+	"slices"
+	"time"
+)
+
+// UnclaimedAfter is how long an admitted run may stay unclaimed before admissions check whether its StartBy or its deadline has
+// passed. Workers with free slots claim an admitted run sooner than UnclaimedAfter, so the check usually reads no row.
+const UnclaimedAfter = time.Second
+
+// MayTakeRunsBack reports whether the admission may take back the places of runs that no worker has claimed. An admission may
+// do so if the queue is paused, exceeds its bounds, or has changed settings. If MayTakeRunsBack returns true, a store reads all
+// unclaimed runs that were never executed. Otherwise a store reads only the unclaimed runs whose StartBy or deadline has
+// passed.
+func (s *QueueState) MayTakeRunsBack() bool {
+	return s.ExceedsBounds() || !s.Deleted && s.AppliedSettings != s.RecordedSettings
+}
+
+// ExceedsBounds reports whether the queue is paused, or has more runs than its bounds allow.
+func (s *QueueState) ExceedsBounds() bool {
+	return !s.Deleted && (!s.PausedAt.IsZero() || s.Settings.MaxExecuting > 0 && s.Use.Executing > s.Settings.MaxExecuting ||
+		s.Settings.MaxInProgress > 0 && s.Use.Open > s.Settings.MaxInProgress)
+}
+
+// planAdmittedRun decides about a run with a place. It lets the run pass if its time was over before a worker has claimed it.
+func (a *admissionPlanner) planAdmittedRun(r *AdmissionRun) {
+	over := func(at time.Time) bool { return !at.IsZero() && !at.After(a.Now) }
+	switch {
+	case a.Deleted || r.Admission != AdmissionGranted || r.Status != Pending || r.State != PlaceExecuting: // claimable, or executed
+	case over(r.Deadline) || !r.WasExecuted && over(r.StartBy):
+		a.uncountAdmitted(r)
+		r.State, r.Admission, r.WakeAt = PlaceBypassed, AdmissionBypassed, a.Now
+		a.plan.Admitted++
+		a.addToPlan(r)
+	case !r.WasExecuted:
+		a.unclaimed = append(a.unclaimed, *r)
+	}
+}
+
+// uncountAdmitted takes an admitted run that no worker has claimed out of the counts. A run that was never executed is no longer
+// open.
+func (a *admissionPlanner) uncountAdmitted(r *AdmissionRun) {
+	a.uncountRun(r)
+	a.AdmittedNotClaimed--
+	if r.WasExecuted {
+		return
+	}
+	if a.UnclaimedByKey[r.Key] > 0 {
+		a.UnclaimedByKey[r.Key]--
+	}
+	if r.Root && r.HasBegun {
+		a.Use.Open--
+		a.getKeyForUpdate(r.Key).Use.Open--
+	}
+	r.HasBegun = false
+}
+
+// takeBackUnclaimedRuns returns admitted runs that no worker has claimed to the line, with their old turns, as long as there are too many. The
+// last in the order of the line go first. What they have taken of a rate stays used.
+func (a *admissionPlanner) takeBackUnclaimedRuns() {
+	slices.SortFunc(a.unclaimed, func(x, y AdmissionRun) int { return comparePlacesInLine(&y.QueuePlace, &x.QueuePlace) })
+	for i := range a.unclaimed {
+		r := &a.unclaimed[i]
+		if !a.mustTakeBack(r) {
+			continue
+		}
+		a.uncountAdmitted(r)
+		a.Use.Waiting++
+		a.getKeyForUpdate(r.Key).countInLine(r, 1)
+		r.State, r.Admission, r.WakeAt = PlaceInLine, AdmissionInLine, r.expiryTime()
+		a.FirstInLine[r.lineClass()].addRun(*r, comparePlacesInLine)
+		a.addToPlan(r)
+	}
+}
+
+// mustTakeBack reports whether the queue is paused, or has more runs than a bound that concerns the run allows.
+func (a *admissionPlanner) mustTakeBack(r *AdmissionRun) bool {
+	s := &a.Settings
+	exceeded := func(use QueueUse, executing, open int) bool {
+		return executing > 0 && use.Executing > executing || r.Root && open > 0 && use.Open > open
+	}
+	k := a.Keys[r.Key]
+	return !a.PausedAt.IsZero() || exceeded(a.Use, s.MaxExecuting, s.MaxInProgress) || k != nil && r.Key != "" && exceeded(k.Use, s.MaxExecutingPerKey, s.MaxInProgressPerKey)
+}

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ActorAndReason holds the actor, the reason and the time of a change that a person requests. A change with neither an actor nor a reason
+// writes no event. So signals that an application sends write no event.
+//
+// A store writes the event in the transaction of the change, and only if the change has an effect. A repeated call therefore
+// writes no second event.
+type ActorAndReason struct {
+	Actor  string
+	Reason string
+	At     time.Time // of the event
+}
+
+// HasActorOrReason reports whether an event records the act.
+func (a *ActorAndReason) HasActorOrReason() bool { return a.Actor != "" || a.Reason != "" }
+
+// NoRun is the run of the events that concern no run: of EventQueueDeleted, EventLimitDeleted and EventScheduleDeleted.
+var NoRun uuid.UUID
+
+// ActorAndReason returns the act that the events record.
+func (o *ControlRequest) ActorAndReason() ActorAndReason {
+	return ActorAndReason{Actor: o.Actor, Reason: o.Reason, At: o.Now}
+}
+
+// ResumeEvents returns one event for each run that a resume request has resumed, and for each of Runs that a paused ancestor still
+// keeps paused. Events returns nil for a request with neither an actor nor a reason, for a resume that ends a repair, and for a
+// request that is no resume.
+func (o *ControlRequest) ResumeEvents(changes []ControlChange) (events []Event) {
+	if act := o.ActorAndReason(); o.Verb != VerbResume || o.ForRepair || !act.HasActorOrReason() {
+		return nil
+	}
+	for i := range changes {
+		if c := &changes[i]; c.Audit == AuditResume || slices.Contains(o.Runs, c.Before.UUID) {
+			events = append(events, Event{Type: EventResumed, Run: c.Before.UUID})
+		}
+	}
+	return events
+}
+
+// PauseActorAndReason returns the act of the pause request that takes effect when an ownership of the run ends, or an empty act if no
+// request pauses the run. The argument before has the control bits of the run. The arguments by and reason are the actor and
+// the reason that the pause request has recorded in the run's row.
+func (w *OwnershipEnd) PauseActorAndReason(before ControlBits, by, reason string) ActorAndReason {
+	if before&PausedMask == 0 || w.Status == Paused && !w.HoldsRun && by == "" {
+		return ActorAndReason{}
+	}
+	return ActorAndReason{Actor: by, Reason: cmp.Or(reason, w.Reason)}
+}
+
+// TagsText returns the tags as the text that an event of their change shows, ordered by key. The text shows a removed tag with
+// an empty value.
+func TagsText(tags []Tag) string {
+	last := make(map[string]string, len(tags))
+	for _, tag := range tags {
+		last[tag.Key] = tag.Value
+	}
+	texts := make([]string, 0, len(last))
+	for key, value := range last {
+		texts = append(texts, key+"="+value)
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ", ")
+}
+
+// TimeText returns a time in the text form that events show, or "" for the zero time. SQL statements of the stores format times
+// in the same form.
+func TimeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000000Z")
+}

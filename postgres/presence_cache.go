@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+const (
+	// The stores of one server use the same sight of its locks for sightTTL, or for sightTTLEach for each worker of a schema, at most
+	// maxSightTTL: with many processes each of them looks less often, and all of them together as often.
+	sightTTL     = 100 * time.Millisecond
+	sightTTLEach = 40 * time.Millisecond
+	maxSightTTL  = 2 * time.Second
+	// presenceReadTimeout bounds a look together with the wait for that of another store.
+	presenceReadTimeout = 5 * time.Second
+	// maxPeersAge is how long the result of a query for dead workers is used while no lock disappears.
+	maxPeersAge = 30 * time.Second
+	// peersSettleTime is how long after a lock has appeared or disappeared each store queries by itself. For 2 s after its lock was
+	// taken, presence_dead_workers.sql returns nobody.
+	peersSettleTime = 3 * time.Second
+)
+
+// sharedPresenceView is what the stores of OpenSchema see of the presence locks of all workers of the server. A look at it costs one query
+// every sightTTL or less, however many schemas there are. Only when a lock has disappeared or appeared, each store queries the workers of its
+// schema.
+type sharedPresenceView struct {
+	readSemaphore chan struct{} // held during a look and for access to the fields below; a look must end when its caller's context does
+	locks         string
+	started       time.Time // of the server
+	seenAt        time.Time
+	changes       uint64 // how often a lock has disappeared or appeared
+	changedAt     time.Time
+	others        atomic.Int32 // live workers of the schema that was queried last, without the caller
+}
+
+// peersView is the latest result of a store's query for dead workers.
+type peersView struct {
+	self    uuid.UUID
+	peers   store.Peers
+	at      time.Time
+	changes uint64 // when it was made
+}
+
+// refreshIfOld returns how often locks have disappeared or appeared, and when that was the last time.
+func (v *sharedPresenceView) refreshIfOld(ctx context.Context, s *database) (changes uint64, changedAt time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, presenceReadTimeout)
+	defer cancel()
+	select {
+	case v.readSemaphore <- struct{}{}:
+		defer func() { <-v.readSemaphore }()
+	case <-ctx.Done():
+		return 0, time.Time{}, s.wrapError(ctx, "look at the locks", ctx.Err())
+	}
+	if time.Since(v.seenAt) < max(sightTTL, min(time.Duration(v.others.Load()+1)*sightTTLEach, maxSightTTL)) {
+		return v.changes, v.changedAt, nil
+	}
+	var locks string
+	var started time.Time
+	err = s.runBatch(ctx, s.enginePool, "look at the locks", func(batch *pgx.Batch) { batch.Queue(s.statements.heldLocks) }, func(res statementResults) error {
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&locks, (*timeValue)(&started)) })
+	})
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	v.seenAt = time.Now()
+	if locks != v.locks || !started.Equal(v.started) {
+		v.locks, v.started, v.changes, v.changedAt = locks, started, v.changes+1, v.seenAt
+	}
+	return v.changes, v.changedAt, nil
+}
+
+// cachedPeers returns the latest result of a query for dead workers, if nothing has happened since then that could change it.
+func (s *database) cachedPeers(ctx context.Context, self uuid.UUID) (view peersView, valid bool, err error) {
+	changes, changedAt, err := s.presenceView.refreshIfOld(ctx, s)
+	if err != nil {
+		return peersView{}, false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	view = s.peers[self]
+	if view.changes == changes && view.at.Sub(changedAt) > peersSettleTime && len(view.peers.Dead) == 0 && time.Since(view.at) < maxPeersAge {
+		return view, true, nil
+	}
+	return peersView{self: self, changes: changes, at: time.Now()}, false, nil
+}
+
+// storeCachedPeers keeps the result of a query.
+func (s *database) storeCachedPeers(view peersView) {
+	s.presenceView.others.Store(int32(view.peers.Live))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.peers, func(_ uuid.UUID, old peersView) bool { return view.at.Sub(old.at) > 2*maxPeersAge }) // of workers that have ended
+	s.peers[view.self] = view
+}

@@ -1,0 +1,49 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A takeover waits for writes of steps that are in progress (see land). So that it waits only for those
+// of workers, each session that writes steps as a worker holds a shared advisory lock, its mark. A
+// session of the store's own holds the mark until the session ends; behind a pooler, each transaction
+// takes it.
+
+// isWriterLockRefused reports whether the database refused the mark, because it has no such locks or this role may
+// not take them. Takeovers then wait for all transactions that write steps.
+func isWriterLockRefused(err error) bool { return hasSQLState(err, "42883", "0A000", "42501") }
+
+// takeSharedWriterLock takes the mark for a session of the store's own.
+func (s *database) takeSharedWriterLock(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, s.statements.sharedWriterLockSession, pgx.QueryExecModeExec)
+	if isWriterLockRefused(err) {
+		return nil
+	}
+	return err
+}
+
+// probeWriterLock finds out whether transactions can take the mark. If not, a transaction that tries would fail.
+func (s *database) probeWriterLock(ctx context.Context) {
+	conn, err := s.enginePool.Acquire(ctx)
+	if err != nil {
+		return // the next call returns the error
+	}
+	defer conn.Release()
+	if connStateOf(conn.Conn()) != nil {
+		return
+	}
+	_, err = conn.Exec(ctx, s.statements.sharedWriterLockTx, pgx.QueryExecModeExec)
+	s.cannotMark = isWriterLockRefused(err)
+}
+
+// addSharedWriterLock adds the statement that takes the mark for one transaction, for sessions behind a pooler. It
+// returns the number of its results.
+func (s *database) addSharedWriterLock(batch *pgx.Batch) int {
+	if s.cannotMark {
+		return 0
+	}
+	batch.Queue(s.statements.sharedWriterLockTx)
+	return 1
+}

@@ -1,0 +1,96 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// The overview is the page that most people keep open, and it shows nothing that depends on who looks, but for the runs that Visible selects. So all who
+// see the same runs get the same page, which is read, written and compressed once. While streams follow it, the hub reads it again before it tells them to
+// load it, so that nobody waits for the database.
+const (
+	overviewPeriod = time.Second
+	// maxFollowedAge is how old an overview may be that streams follow. The hub reads it again within a second after a change, if the database replies.
+	maxFollowedAge = 2 * time.Second
+)
+
+// overviewPage shows the overview. It takes no place among those who read, unless it has to read.
+func (s *dashboard) overviewPage(out *bufferedReply, r *http.Request) error {
+	v := s.newRequestView(r)
+	if err := v.checkMayRead(Action{}); err != nil { // all that the page reads needs no more than this
+		return err
+	}
+	page, err := v.cachedOverview()
+	if err == nil {
+		out.writeRenderedPage(page)
+	}
+	return err
+}
+
+// cachedOverview returns the overview of the runs that the request may see: in a turn, as it was read after the turn was given, else as it was at most a
+// second ago.
+func (v *requestView) cachedOverview() (*renderedPage, error) {
+	visible := v.visibleFilter()
+	key := v.visibilityCacheKey(visible)
+	turn := v.reloadRound()
+	oldest := time.Now().Add(-overviewPeriod)
+	if givenAt, isShared := v.hub.turns.findStartTime(turn); isShared {
+		oldest = givenAt
+	} else if v.hub.hasOverviewWatchers(key) {
+		oldest = time.Now().Add(-maxFollowedAge)
+	}
+	page, _, err := cachedReadIf(v.ctx(), v.periodCache, cacheKey("overview", key), func(readAt time.Time, _ bool) bool { return !readAt.Before(oldest) }, func(ctx context.Context) (*renderedPage, error) {
+		release, err := v.readSlots.acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		if turn == "" {
+			turn = v.hub.turns.startRound() // so that no part of what is read is older
+		}
+		reading := v.newRequestView(v.request.Clone(ctx))
+		reading.request.Header.Set(turnHeader, turn)
+		reading.fixedVisible = &visible // the page is shown to all for whom Visible has returned this filter, and to nobody else
+		d, err := reading.overviewData()
+		if err != nil {
+			return nil, err
+		}
+		html, err := reading.renderPage("overview", pageFrame{Title: "Overview", Section: "/", Live: true, Address: "/", Data: d})
+		if err != nil {
+			return nil, err
+		}
+		return newRenderedPage(html), nil
+	})
+	return page, err
+}
+
+// visibilityCacheKey distinguishes requests that see different runs; empty means they see all.
+func (v *requestView) visibilityCacheKey(visible durable.Filter) string {
+	if !v.hasLimitedVisibility() {
+		return ""
+	}
+	return cacheKey("visible", visible)
+}
+
+// refreshOverview reads the overview after a turn was given, before the streams are told to load it. If that fails, those who load it read it.
+func (v *requestView) refreshOverview(turn string) {
+	// The functions of the options are called outside of a request. If one panics, it panics again in the requests of those who load the page.
+	defer func() { _ = recover() }()
+	ctx, cancel := context.WithTimeout(v.ctx(), overviewPeriod) // the other streams wait
+	defer cancel()
+	reading := v.newRequestView(v.request.Clone(ctx))
+	reading.request.Header.Set(turnHeader, turn)
+	_, _ = reading.cachedOverview()
+}
+
+// hasOverviewWatchers reports whether streams follow the overview of those who see the same runs.
+func (h *streamHub) hasOverviewWatchers(visibility string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pageStates[livePage{address: overviewAddress, visibility: visibility, isOverview: true}] != nil
+}
+
+const overviewAddress = "/" // the prefix is stripped

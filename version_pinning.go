@@ -1,0 +1,43 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Pinned is an option of [Define]. Only workers of the version that started a pinned run (see Config.Version) execute the run,
+// until the last of these workers was seen longer ago than the grace period. After the grace period, workers of other versions
+// execute the run. Use Pinned for workflows whose runs are short, so that each run ends with the code with which it began. Keep
+// the old version running until its runs have ended. The grace period is at least 30 s; a smaller one, such as zero, counts as
+// 30 s.
+//
+// A pinned run that a program without an ordered version (see Config.Version) has started belongs to the version that claims
+// the run first. Each worker follows the option Pinned in its own code.
+func Pinned(grace time.Duration) WorkflowOption {
+	return func(o *workflowOptions) {
+		o.addOptionOnce(optionPinned, "Pinned")
+		if o.pinned, o.pinnedGrace = true, grace; grace < 0 {
+			o.setFirstError(fmt.Errorf("%w: Pinned(%v): the grace period must not be negative", ErrInvalidConfig, grace))
+		}
+	}
+}
+
+// VersionWait describes why a due run waits although live workers execute its workflow. All live workers of the workflow have
+// versions that may not execute the run yet, because the run belongs to a later version, or is [Pinned] to another version. See
+// Config.Version.
+type VersionWait struct {
+	Version string    // the version that started or executed the run
+	Until   time.Time // when workers of other versions execute the run, unless a worker of a permitted version sends a heartbeat before
+}
+
+// readVersionWait returns the VersionWait of a run, or nil.
+func (e *Engine) readVersionWait(ctx context.Context, r *store.Run, now time.Time) (*VersionWait, error) {
+	w, err := e.inner.VersionWaitReason(ctx, r, now)
+	if w == nil || err != nil {
+		return nil, err
+	}
+	return &VersionWait{Version: w.Version, Until: w.Until}, nil
+}

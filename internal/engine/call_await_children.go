@@ -46,7 +46,7 @@ func (s *Scope) AwaitChildren(children []*Child) {
 	if len(unrecorded) == 0 || r.preflightFindings != nil || s.isInsideCall() || s.checkOpen() != nil {
 		return
 	}
-	r.pastReplay.Store(true)
+	r.notePastReplay()
 	s.awaitAndRecordChildEnds(unrecorded)
 }
 

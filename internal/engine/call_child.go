@@ -226,7 +226,7 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	if err := c.s.refuseInPreflight(c.name, store.KindChild); err != nil {
 		return CallResult{}, err
 	}
-	r.pastReplay.Store(true)
+	r.notePastReplay()
 	r.idleTracker.beginBusy()
 	defer r.idleTracker.endBusy()
 	row, err := c.readIfEnded()

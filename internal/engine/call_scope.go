@@ -88,7 +88,7 @@ func (s *Scope) checkOpenLocked() error {
 		s.branch.endContexts() // in a replay, its contexts may not have ended yet
 		s.branch.hasCallRefusedAfterEnd = s.branch.hasCallRefusedAfterEnd || !s.branch.earliestEndTime().IsZero()
 	}
-	if d := s.r.forcedEnd; d != nil && d.recorded && err == d.cause { // nor the run's contexts
+	if d := s.r.forcedEnd; d != nil && err == d.cause { // nor the run's contexts
 		s.r.endCallContexts(err)
 	}
 	return err
@@ -153,7 +153,13 @@ func (s *Scope) beginCallWithoutHoldingRun(full string, kind store.StepKind, sit
 	if err != nil || recorded != nil && (recorded.Status.IsTerminal() || kind == store.KindChild) {
 		return recorded, err
 	}
-	return recorded, s.checkOpenLocked()
+	inReplay := s.r.isRepeatingBeforeEndLocked()
+	if err = s.checkOpenLocked(); err != nil && inReplay {
+		if diverged := s.checkMissingCallsAtOpenCallLocked(full, kind, recorded); diverged != nil {
+			err = diverged
+		}
+	}
+	return recorded, err
 }
 
 // checkMayExecuteCall is called when a call that is valid is about to be executed, because it has no outcome in the history. It returns an
@@ -187,6 +193,7 @@ func (s *Scope) beginCallLocked(full string, kind store.StepKind, site uintptr) 
 		return recorded, nil
 	}
 	r.countReplayedCall()
+	r.endContextsAfterReplayLocked()
 	s.branch.countReplayedCall()
 	return recorded, nil
 }

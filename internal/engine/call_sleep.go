@@ -36,7 +36,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		if err := s.refuseInPreflight(full, store.KindSleep); err != nil {
 			return err
 		}
-		r.pastReplay.Store(true) // what follows was not executed before
+		r.notePastReplay() // what follows was not executed before
 		if err := r.idleTracker.waitUntil(s, recorded.NextAt, nil); err != nil && !s.isInEndedBranch() {
 			return err
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/seed8ec063be/durable/internal/naming"
@@ -12,7 +13,7 @@ import (
 // either: nothing that it would call would show it. If it fails, its compensations would undo too little. So this is judged before the
 // end has any consequence, and for a branch before anything depends on what it returned.
 //
-// What must end may return early because its contexts have ended: a run that must end, a branch that a choice has ended, and a branch
+// What must end may return early because its contexts have ended: a run that must end and has repeated its recorded calls, a branch that a choice has ended, and a branch
 // that still executes when the function has returned.
 
 // missingCallsErrorLocked returns ErrDiverged if the goroutine of the scope with the prefix has recorded calls that it has not
@@ -22,7 +23,7 @@ func (r *run) missingCallsErrorLocked(prefix, what string) (names []string, err 
 	if !r.checksMissingCalls || r.missingCallCounts[prefix] <= 0 || def == nil || def.OnDrift == DriftContinues {
 		return nil, nil
 	}
-	if names = r.missingCallNames(prefix); len(names) == 0 {
+	if names = r.missingCallNames(prefix, math.MaxInt32); len(names) == 0 {
 		return nil, nil
 	}
 	return names, fmt.Errorf("%w: %s, and the code has not called %q, which the history holds: declare a call that was renamed with Renamed, "+

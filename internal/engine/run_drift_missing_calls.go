@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -103,11 +104,37 @@ func provesCodeChange(kind store.StepKind, recorded *store.Step) bool {
 // checkMissingCallsLocked returns ErrDiverged if the call is about to be executed although the scope's goroutine has recorded calls
 // that it has not made in this execution. r.mu is held.
 func (s *Scope) checkMissingCallsLocked(full string, kind store.StepKind, recorded *store.Step) error {
-	r := s.r
-	if r.missingCallCounts[s.prefix] <= 0 || !provesCodeChange(kind, recorded) || r.workflowDefinition().OnDrift == DriftContinues || r.goroutines.functionReturned || !s.isOnOwnGoroutine(0) {
+	if !provesCodeChange(kind, recorded) || !s.mayMissCallsLocked() {
 		return nil
 	}
-	names := s.r.missingCallNames(s.prefix)
+	return s.missingCallsBeforeErrorLocked(full, math.MaxInt32)
+}
+
+// checkMissingCallsAtOpenCallLocked does the same for a call that is about to end the replay without being executed: in a run that must
+// end, or in a preflight. It may be recorded and have no outcome, as a Receive that waits. Then the calls that were recorded before it
+// must have been made. r.mu is held.
+func (s *Scope) checkMissingCallsAtOpenCallLocked(full string, kind store.StepKind, recorded *store.Step) error {
+	if recorded == nil || !recorded.WasMadeByScopeGoroutine() || provesCodeChange(kind, recorded) {
+		return s.checkMissingCallsLocked(full, kind, recorded)
+	}
+	if !s.mayMissCallsLocked() {
+		return nil
+	}
+	return s.missingCallsBeforeErrorLocked(full, recorded.Position())
+}
+
+// mayMissCallsLocked reports whether the calling goroutine is that of the scope, and calls of it that are recorded may be missing. r.mu is
+// held.
+func (s *Scope) mayMissCallsLocked() bool {
+	r := s.r
+	return r.missingCallCounts[s.prefix] > 0 && r.workflowDefinition().OnDrift != DriftContinues && !r.goroutines.functionReturned && s.isOnOwnGoroutine(0)
+}
+
+// missingCallsBeforeErrorLocked returns ErrDiverged if the scope's goroutine has recorded calls before the position that it has not made in this
+// execution. r.mu is held.
+func (s *Scope) missingCallsBeforeErrorLocked(full string, position int32) error {
+	r := s.r
+	names := r.missingCallNames(s.prefix, position)
 	if len(names) == 0 {
 		return nil
 	}
@@ -116,12 +143,12 @@ func (s *Scope) checkMissingCallsLocked(full string, kind store.StepKind, record
 		ErrDiverged, naming.Display(full), r.row.NameOrUUID(), r.row.Workflow, names)
 }
 
-// missingCallNames returns the recorded calls of the scope's goroutine that this execution has not made, as people see them, in the order
-// in which they began. r.mu is held.
-func (r *run) missingCallNames(prefix string) (names []string) {
+// missingCallNames returns the calls that the scope's goroutine has recorded before the position and not made in this execution, as people
+// see them, in the order in which they began. r.mu is held.
+func (r *run) missingCallNames(prefix string, position int32) (names []string) {
 	var missing []*store.Step
 	for name, row := range r.history {
-		if _, isMade := r.usedNames[name]; !isMade && row.WasMadeByScopeGoroutine() && scopePrefix(name) == prefix && r.mustBeCalledInReplay(row) {
+		if _, isMade := r.usedNames[name]; !isMade && row.WasMadeByScopeGoroutine() && row.Position() < position && scopePrefix(name) == prefix && r.mustBeCalledInReplay(row) {
 			missing = append(missing, row)
 		}
 	}

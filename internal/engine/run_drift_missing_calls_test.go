@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -20,10 +21,10 @@ func TestMissingCallNames(t *testing.T) {
 		{Name: "undo", Kind: store.KindCompensation, Seq: store.EncodeSeq(7, true)},
 		{Name: "branch\x1fstep", Seq: store.EncodeSeq(2, true)},
 	})
-	if got := r.missingCallNames(""); !slices.Equal(got, []string{"charge", "ship"}) {
+	if got := r.missingCallNames("", math.MaxInt32); !slices.Equal(got, []string{"charge", "ship"}) {
 		t.Errorf("missing are %q", got)
 	}
-	if got := r.missingCallNames("branch\x1f"); !slices.Equal(got, []string{"branch/step"}) {
+	if got := r.missingCallNames("branch\x1f", math.MaxInt32); !slices.Equal(got, []string{"branch/step"}) {
 		t.Errorf("missing in the branch are %q", got)
 	}
 }

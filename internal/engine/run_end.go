@@ -12,8 +12,9 @@ import (
 // forcedEnd describes why a run must end although its function could continue: the run was cancelled, or its
 // deadline has passed. Its contexts end, and calls that are not in history return the cause. When the
 // function has returned, with any result, the compensations are executed and the run ends with the status.
-// If a run that must end is claimed, it is executed in the same way, so that it registers its compensations
-// again.
+// If a run that must end is claimed, it first repeats its recorded calls, so that it registers its compensations again. Its contexts
+// end after them: code that looks at its context would otherwise stop before it has registered all. If the code does not make the
+// recorded calls, its compensations would undo too little, and the run is held.
 type forcedEnd struct {
 	cause   error
 	status  store.Status
@@ -27,14 +28,40 @@ func newCancelledEnd() forcedEnd { return forcedEnd{cause: ErrCancelled, status:
 // forceEnd marks the run as one that must end and ends its contexts. A cancel replaces a timeout.
 func (r *run) forceEnd(d forcedEnd) {
 	r.mu.Lock()
-	takes := r.forcedEnd == nil || d.status == store.Cancelled && r.forcedEnd.status != store.Cancelled
-	if takes {
+	defer r.mu.Unlock()
+	if r.forcedEnd == nil || d.status == store.Cancelled && r.forcedEnd.status != store.Cancelled {
 		r.forcedEnd = &d
+		if r.pastReplay.Load() {
+			r.endCallContexts(d.cause)
+		}
 	}
-	r.mu.Unlock()
-	if takes {
-		r.endCallContexts(d.cause)
+}
+
+// notePastReplay notes that the run has executed something new. If it must end, its contexts end now. r.mu is not held.
+func (r *run) notePastReplay() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pastReplay.Store(true)
+	r.endContextsAfterReplayLocked()
+}
+
+// endContextsAfterReplayLocked ends the contexts of a run that must end, if it has repeated its recorded calls. r.mu is held.
+func (r *run) endContextsAfterReplayLocked() {
+	if r.forcedEnd != nil && !r.forcedEnd.recorded && r.pastReplay.Load() {
+		r.endCallContexts(r.forcedEnd.cause)
 	}
+}
+
+// isRepeatingBeforeEndLocked reports whether the run must end and still repeats its recorded calls, or has returned before it had made them
+// all. r.mu is held.
+func (r *run) isRepeatingBeforeEndLocked() bool {
+	return r.forcedEnd != nil && !r.forcedEnd.recorded && r.stepsCtx.Err() == nil
+}
+
+func (r *run) isRepeatingBeforeEnd() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.isRepeatingBeforeEndLocked()
 }
 
 // checkMayContinue returns why the run can begin no new call, or nil if it can.
@@ -75,7 +102,7 @@ func (r *run) applyControl(bits store.ControlBits) {
 }
 
 // verbsOfEnds has what a run does when it ends, for texts.
-var verbsOfEnds = map[store.Status]string{store.Completed: "complete", store.Failed: "fail"}
+var verbsOfEnds = map[store.Status]string{store.Completed: "complete", store.Failed: "fail", store.Cancelled: "be cancelled", store.Expired: "expire"}
 
 // endAfterReturn ends the run after its function has returned. If the run did not complete, endAfterReturn executes the
 // compensations. It then cancels the children and writes the result. It returns early if the run is suspended. If the function
@@ -96,7 +123,7 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 			continue
 		}
 		status, failure := r.finalStatus(failure)
-		if status == store.Completed || status == store.Failed && r.compensations.recordedEnd == nil {
+		if status == store.Completed || r.compensations.recordedEnd == nil && (status == store.Failed || r.isRepeatingBeforeEnd()) {
 			if diverged := r.checkMissingCallsAtEnd(verbsOfEnds[status], failure); diverged != nil {
 				status, failure = store.Failed, diverged
 			}

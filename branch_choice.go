@@ -8,38 +8,39 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// LoserPolicy determines what a choice does with the branches that did not win.
+// LoserPolicy determines what a choice, such as [Any], does with the branches that did not win.
 type LoserPolicy uint8
 
 // The policies for the losers of a choice.
 const (
-	// KeepLosers lets the branches that did not win continue. A later choice can get a branch that did not win, and
-	// [Future.Wait] waits for the branch.
+	// KeepLosers lets the branches that did not win continue. The code can pass a losing branch to a later choice, or wait for
+	// its end with [Future.Wait].
 	KeepLosers LoserPolicy = iota
-	// CancelLosers ends the branches that did not win. The choice records which branches it ended. A replay ends the losing
-	// branches before they make a call that is not recorded:
+	// CancelLosers ends the branches that did not win. The record of the choice lists the branches that the choice ended. In a
+	// replay, a losing branch is ended before it makes a call that is not recorded:
 	//
-	//   - If an ended branch had not returned, its calls that are not recorded return [ErrCancelled]. The branch starts no
-	//     further child and receives no further signal, and the contexts of its running steps end. If a step succeeds although
-	//     its context has ended, its value is recorded and returned.
+	//   - If a branch has not returned when the choice ends it, the calls of the branch that are not recorded return
+	//     [ErrCancelled]. The ended branch starts no further child and receives no further signal, and the contexts of its
+	//     running steps end. If a step succeeds although its context has ended, the step's value is recorded, and the step's
+	//     call returns the value.
 	//   - If a call of the ended branch returned ErrCancelled, [Future.Wait] returns ErrCancelled once the branch has returned.
 	//     If no call of the branch returned ErrCancelled, Wait returns the result of the branch. In both cases, Wait returns
-	//     the same in every replay.
-	//   - The children that the ended branch and its inner branches started are cancelled, unless they are [Detached]. Children
-	//     of a branch that had already returned are cancelled too.
+	//     the same result in every replay.
+	//   - The children that the ended branch and its inner branches started are cancelled, unless they are [Detached]. The
+	//     children of a losing branch that has already returned are cancelled, too.
 	//   - The compensations that the ended branch registered with [Ctx.Compensate] stay registered.
 	//
-	// If a losing branch received a signal before the choice ended the branch, no other call receives that signal. If the
-	// branch returns the signal without a further durable call, Wait returns the signal. To lose no signal, check the result of
-	// every branch after the choice. Alternatively, keep the other branches with KeepLosers and start only the winner again, as
-	// in the example "SelectorLoop" of [Any].
+	// If a losing branch received a signal before the choice ended the branch, no other call receives that signal. If an ended
+	// branch returns a received signal without making a further durable call, Future.Wait returns the signal. To lose no
+	// signal, check the result of every branch after the choice. Alternatively, keep the losing branches with KeepLosers, and
+	// start only the branch that won again, as in the example "SelectorLoop" of [Any].
 	CancelLosers
 )
 
 // Any waits until one of the branches has succeeded, and records that branch as the winner of the choice with the given name.
-// Any returns the winner's index in futures and its value. Every replay returns the same winner. The argument others determines
-// what the choice does with the other branches. If all branches fail, Any returns -1 and an error that wraps all their errors.
-// The choice itself returns the same errors as [Quorum].
+// Any returns the winner's index in futures, and the winner's value. Any returns the same winner in every replay. The argument
+// others determines what Any does with the branches that did not win. If all branches fail, Any returns -1 and an error that
+// wraps the errors of all branches. Apart from the errors of its branches, Any returns the same errors as [Quorum].
 func Any[T any](c *Ctx, name string, others LoserPolicy, futures ...*Future[T]) (int, T, error) {
 	var zero T
 	winners, err := awaitQuorum(c, name, 1, others, futures)
@@ -51,18 +52,19 @@ func Any[T any](c *Ctx, name string, others LoserPolicy, futures ...*Future[T]) 
 }
 
 // Quorum waits until k of the branches have succeeded, and records the k branches as the winners of the choice with the given
-// name. Quorum returns the winners' indexes in futures. Every replay returns the same winners. The argument others determines
-// what the choice does with the other branches. If so many branches fail that k can no longer succeed, Quorum waits for all
-// branches and returns an error that wraps the errors of the failed branches.
+// name. Quorum returns the winners' indexes in futures. Quorum returns the same winners in every replay. The argument others
+// determines what Quorum does with the branches that did not win. If so many branches fail that k branches can no longer
+// succeed, Quorum waits for all branches and returns an error that wraps the errors of the failed branches.
 //
-// Quorum returns the indexes in the order in which the branches succeeded in the execution that records the choice. Branches
-// that had succeeded in an earlier execution are in no particular order. Once the choice is recorded, the order of its winners
-// does not change.
+// Quorum returns the indexes in the order in which the branches succeeded in the execution that records the choice. The indexes
+// of branches that had succeeded in an earlier execution are in no particular order. Once the choice is recorded, the order of
+// its winners does not change.
 //
 // Quorum returns [ErrInvalidConfig] if k is not between 1 and the number of branches, if a branch is nil or given twice, and if
 // others is unknown. Quorum returns [ErrDiverged] if the choice is recorded with other branches, in another order, with another
-// k or with another policy. Quorum also returns ErrDiverged if a recorded winner now fails. If the winner fails because a
-// repair has repeated one of its calls, Quorum returns the error of the winner. Quorum also returns the errors of [Ctx.Step].
+// k or with another policy. Quorum also returns ErrDiverged if a branch that is recorded as a winner fails in a replay. If a
+// recorded winner fails because a repair has repeated one of its calls, Quorum returns the winner's error. Quorum also returns
+// the errors of [Ctx.Step].
 func Quorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures ...*Future[T]) ([]int, error) {
 	return awaitQuorum(c, name, k, others, futures)
 }
@@ -154,9 +156,10 @@ func recordOrReadChoice[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Futur
 
 // AllOrCancel waits for every branch and returns the values of the branches, in the order of the futures, as [All] does, but
 // stops at the first failure. After a failure, AllOrCancel records the failed branch as the choice with the given name, and
-// ends the other branches as [CancelLosers] does. The returned error wraps the error of the failed branch. A replay ends the
-// same branches and returns the same error. If the run fails with an error that wraps the error of AllOrCancel, a repair makes
-// the choice again. If no branch fails, AllOrCancel records nothing. The choice itself returns the same errors as [Quorum].
+// ends the other branches as [CancelLosers] does. The error of AllOrCancel wraps the error of the failed branch. In every
+// replay, AllOrCancel ends the same branches and returns the same error. If the run fails with an error that wraps the error of
+// AllOrCancel, a repair makes the choice again. If no branch fails, AllOrCancel records nothing. Apart from the errors of its
+// branches, AllOrCancel returns the same errors as [Quorum].
 func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error) {
 	spec, err := newChoiceSpec(c, name, callSite(0), 0, CancelLosers, futures)
 	if err != nil {

@@ -9,10 +9,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Detached lets a child continue when its parent ends. Without this option, the end of a parent cancels its children that have
-// not ended. A detached child still belongs to the tree of its parent: [Engine.Cancel], [Engine.Terminate], [Engine.Pause] and
-// [Engine.Resume] of the parent or of another ancestor reach it too, except a Cancel with [OnlyItself]. To start a run that no
-// act on this run reaches, use [Ctx.Start]. A start of a run that is not a child returns [ErrInvalidConfig] for Detached.
+// Detached lets a child continue when its parent ends. Without Detached, a child that has not ended is cancelled when its
+// parent ends. A detached child still belongs to the tree of its parent: [Engine.Cancel], [Engine.Terminate], [Engine.Pause]
+// and [Engine.Resume] of the parent or of another ancestor also affect a detached child, except a Cancel with [OnlyItself]. To
+// start a run that continues even if this run is cancelled, terminated or paused, use [Ctx.Start]. If a run that is not a child
+// is started with Detached, the start returns [ErrInvalidConfig].
 func Detached() StartOption {
 	return func(o *startOptions) {
 		o.addOptionOnce(optionDetached, "Detached")
@@ -21,7 +22,7 @@ func Detached() StartOption {
 }
 
 // Child starts a run of the workflow as a child of this run, and returns the child's result once the child has ended. Any
-// worker that executes the workflow may claim the child. A parent that only waits leaves memory.
+// worker that executes the workflow may claim the child. A parent that only waits for its child is unloaded from memory.
 //
 // Child returns a [*RunError] with the child's UUID if the child did not complete. Child returns [ErrInvalidConfig] for the
 // option [ID], because the name of the call already identifies the child. Child also returns the errors of [Ctx.Step] and, for
@@ -68,19 +69,19 @@ func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where ui
 	return &Child[O]{c: c, name: name, inner: inner}, nil
 }
 
-// ID returns the child's UUID in text form. Pass it to the methods of [Engine] that take the ID of a run. ID returns the same
-// UUID in every replay.
+// ID returns the child's UUID in text form. Pass the UUID to the methods of [Engine] that take the ID of a run. ID returns the
+// same UUID in every replay.
 func (h *Child[O]) ID() string { return h.inner.UUID().String() }
 
-// Signal sends a named message to the child, once; see [Ctx.Signal]. The call is recorded under name, in the scope that started
-// the child. If the child has ended, Signal returns a [*StepError] that wraps a [*StateError].
+// Signal sends a named message to the child, once; see [Ctx.Signal]. The call of Signal is recorded under name, in the scope
+// that started the child. If the child has ended, Signal returns a [*StepError] that wraps a [*StateError].
 func (h *Child[O]) Signal(name, signalName string, payload any, opts ...SignalOption) error {
 	return signalRun(h.c, name, h.ID(), signalName, payload, opts, callSite(0))
 }
 
-// Cancel cancels the child as [Engine.Cancel] does, with the same options. The call is recorded under name, in the scope that
-// started the child. If the child has ended, Cancel returns no error. Cancel does not wait for the child's end. For a cancelled
-// child, [Child.Wait] returns a [*RunError] with [StatusCancelled].
+// Cancel cancels the child as [Engine.Cancel] does, with the same options. The call of Cancel is recorded under name, in the
+// scope that started the child. If the child has ended, Cancel returns no error. Cancel does not wait for the child's end. For
+// a cancelled child, [Child.Wait] returns a [*RunError] with [StatusCancelled].
 func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	order, err := newControlRequest(store.VerbCancel, opts)
 	if err == nil && order.DryRun {

@@ -9,18 +9,18 @@ import (
 // Compensate registers fn as a compensation, a function that undoes the effect of a step. If the run fails, is cancelled or
 // expires, its compensations are executed after the workflow function has returned, the last registered first. Each
 // compensation is a step with the given name: its result is recorded, and its [Retry] option applies. No process executes a
-// compensation again once the compensation has succeeded. A run that is not in memory is replayed first, so that its
-// compensations are registered again. If a compensation finally fails, the others are still executed, and the run's error also
-// wraps [ErrCompensation].
+// compensation again once the compensation has succeeded. If the run is not in memory, it is first replayed, so that its
+// compensations are registered again. If a compensation fails and has no attempts left, the other compensations are still
+// executed, and the run's error also wraps [ErrCompensation].
 //
 // Once a run has begun to execute compensations, the run executes nothing else, even if corrected code would not fail. The run
-// ends with the failure that was recorded before the first compensation. While a run executes compensations, calls that are not
-// recorded return [ErrCancelled], or [ErrTimeout] if the run expires. If the code no longer registers a compensation that is
-// still to be executed, the run is held (see [ErrHeld]) until code that registers it is deployed.
+// then ends with the failure that was recorded before the first compensation began. While a run executes compensations, calls
+// that are not recorded return [ErrCancelled], or [ErrTimeout] if the run expires. If the code no longer registers a
+// compensation that is still to be executed, the run is held (see [ErrHeld]) until code that registers it is deployed.
 //
-// Register a compensation before its step if fn does no harm when the step did not take effect. A crash or a cancel then cannot
-// come between the step and the registration of its compensation. Compensate returns [ErrInvalidConfig], [ErrInvalidName],
-// [ErrDuplicateStep], [ErrNestedStep] or [ErrDiverged].
+// Register a compensation before its step if fn does no harm when the step did not take effect. If a compensation is registered
+// before its step, no crash or cancel can come between the step and the registration. Compensate returns [ErrInvalidConfig],
+// [ErrInvalidName], [ErrDuplicateStep], [ErrNestedStep] or [ErrDiverged].
 func (c *Ctx) Compensate(name string, fn func(context.Context) error, opts ...StepOption) error {
 	call := newDurableCall(c, name, store.KindCompensation, callSite(0), withEmptyResult(fn), opts)
 	if call.err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// ErrContinueAsNew is wrapped by the error that [Ctx.ContinueAsNew] returns if the run can continue. Code that wraps the
-// workflow function, such as a function that logs errors, can use ErrContinueAsNew to tell a continuation from a failure.
+// ErrContinueAsNew is wrapped by the error that [Ctx.ContinueAsNew] returns if the run can continue with the new input. Code
+// that wraps the workflow function, such as a function that logs errors, can use ErrContinueAsNew to tell a continuation from a
+// failure.
 var ErrContinueAsNew = errors.New("durable: the run continues as new")
 
 // ContinueAsNew returns an error that makes the run continue with a new input and an empty history, if the workflow function
@@ -17,20 +18,21 @@ var ErrContinueAsNew = errors.New("durable: the run continues as new")
 //
 //	return zero, c.ContinueAsNew(next)
 //
-// The execution that a continuation ends is kept as a generation of the run: see [Engine.Generations]. A run that loops forever
-// should continue as new from time to time, because each execution reads the whole history of its generation. The argument in
-// must be of the workflow's input type.
+// When a run continues as new, the execution that ends is kept as a generation of the run: see [Engine.Generations]. A run that
+// loops forever should continue as new from time to time, because each execution reads the whole history of its generation. The
+// argument in must be of the workflow's input type.
 //
 // A run that continues as new keeps its ID, its UUID, its tags, its place in its queue, its priority and the signals that it
-// has not received. A [SignalKey] counts once for all generations. The [Timeout] of a run is for all its generations together:
-// a continuation does not move the run's deadline. Steps of the next generation have idempotency keys of their own, even if
-// their names are the same. Detached children continue. Callers that wait for the run get the result of the last generation.
-// [Workflow.Start] with the run's ID compares its input with the input of the first generation.
+// has not received. A [SignalKey] counts once for all generations. The [Timeout] of a run applies to all its generations
+// together: ContinueAsNew does not move the run's deadline. The steps of the next generation get new idempotency keys, even if
+// they have the same names as before. Detached children of the run continue. Callers that wait for the run get the result of
+// its last generation only. A [Workflow.Start] with the ID of the run compares its input with the input of the run's first
+// generation.
 //
-// The run continues only if the function returns the error of ContinueAsNew, either as it is or wrapped. If the function
-// returns an error of errors.Join, or another error that wraps several errors, the run fails with that error, so that no
-// failure is lost. A cancel or a timeout before the next generation has begun ends the run, which then does not continue. A run
-// that is paused before the next generation has begun continues when it is resumed.
+// The run continues as new only if the workflow function returns the error of ContinueAsNew, either as it is or wrapped. If the
+// function returns an error of errors.Join, or another error that wraps several errors, the run fails with that error, so that
+// no failure is lost. If the run is cancelled, or its Timeout is over, before the next generation has begun, the run ends and
+// does not continue. A run that is paused before the next generation has begun continues when it is resumed.
 //
 // ContinueAsNew returns a [*StateError] if the run has registered compensations, or has not awaited the end of a child that is
 // not [Detached]. ContinueAsNew returns [ErrInvalidConfig] for an input of another type, and [ErrNotEncodable] or

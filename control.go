@@ -19,8 +19,8 @@ type ControlResult struct {
 	// Done is the number of runs, descendants included, that the call has already paused, resumed, cancelled or terminated.
 	Done int
 	// Requested is the number of runs, descendants included, that have not reached the requested state yet. A run that is being
-	// paused reaches that state when its current step has finished; a run that is being cancelled, when its compensations have
-	// finished.
+	// paused counts as Requested until its current step has finished. A run that is being cancelled counts as Requested until
+	// its compensations have finished.
 	Requested int
 	// DoneIDs and RequestedIDs are the UUIDs of the runs in Done and Requested, at most MaxControlIDs each.
 	DoneIDs, RequestedIDs []string
@@ -50,8 +50,9 @@ func appendIDsUpToMax(to []string, ids []uuid.UUID) []string {
 }
 
 // Pause pauses the run with the given ID, which is the caller's ID or the UUID, and all its descendants. A paused run begins no
-// further step. A running step finishes and is recorded, and then its run is unloaded from memory. ControlResult.Requested
-// counts the runs that still execute a step. A run that is already paused does not change.
+// further step. A step that is running when its run is paused finishes and is recorded, and then the run is unloaded from
+// memory. ControlResult.Requested counts the runs that still execute a step. A Pause of a run that is already paused changes
+// nothing.
 //
 // Pause returns [ErrNotFound], or a [*StateError] if the run has ended or is being cancelled.
 func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
@@ -59,9 +60,9 @@ func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (C
 }
 
 // Resume resumes the paused run with the given ID, which is the caller's ID or the UUID, and its descendants. Resume does not
-// resume descendants that a Pause call of their own paused, nor the descendants of such a descendant. If the run ended although
-// a pause was requested, Resume resumes the descendants that were paused with the run. Timers keep their due times, unless the
-// option [FreezeTimers] is given.
+// resume a descendant that was paused by a separate Pause call, nor the descendants of that descendant. If the run ended before
+// a requested pause took effect, Resume resumes the descendants that were paused with the run. Timers keep their due times,
+// unless the option [FreezeTimers] is given.
 //
 // Resume returns [ErrNotFound], or a [*StateError] if neither the run nor a descendant was paused by a Pause of this run.
 func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
@@ -69,40 +70,42 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 }
 
 // Cancel cancels the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
-// ones. The options [OnlyUnstarted] and [OnlyItself] cancel fewer descendants. A run that no process has executed yet is
-// cancelled at once. A run that has been executed is counted in ControlResult.Requested, and cannot complete any more. When a
-// run is cancelled, first the contexts of its running steps end with [ErrCancelled] as the cause, and results that still arrive
-// are recorded. After its steps, the compensations of the run are executed, and the run ends as [StatusCancelled].
+// ones. With the option [OnlyUnstarted] or [OnlyItself], Cancel cancels fewer descendants. If no process has executed the run
+// yet, Cancel ends the run at once. A run that a process has already executed is counted in ControlResult.Requested, and can no
+// longer complete. When a run is cancelled, first the contexts of its running steps end with [ErrCancelled] as the cause;
+// results that these steps still return are recorded. When the steps have ended, the compensations of the cancelled run are
+// executed, and the run ends as [StatusCancelled].
 //
-// If the run is not in memory, because it waits, is paused or was interrupted, a worker that executes its workflow first
-// replays the run. If no worker executes the workflow, the state of the run does not change until such a worker starts, or
-// until [Engine.Terminate] ends the run. If Cancel is called several times, the reason and the actor of the first call are
-// kept. A Cancel of a run that is cancelled or being cancelled returns no error.
+// If a cancelled run is not in memory, because the run waits, is paused or was interrupted, a worker that executes its workflow
+// first replays the run. If no worker executes the workflow of a cancelled run, the state of the run does not change until a
+// worker for the workflow starts, or until [Engine.Terminate] ends the run. If Cancel is called several times, the reason and
+// the actor of the first call are kept. If the run is already cancelled or being cancelled, Cancel returns no error.
 //
-// Cancel returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
+// Cancel returns [ErrNotFound], or a [*StateError] if the run has completed, failed or expired.
 func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.controlRun(ctx, store.VerbCancel, id, opts)
 }
 
-// Terminate immediately ends the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including
-// detached ones. Terminate also ends runs that are waiting, paused or being cancelled. The compensations of terminated runs are
-// not executed. Terminate needs no worker, so that it can end runs that no process can execute any more. Prefer
-// [Engine.Cancel], which executes the compensations.
+// Terminate immediately ends the run with the given ID, which is the caller's ID or the UUID, and all its descendants,
+// including detached ones. Terminate also ends runs that are waiting, paused or being cancelled. The compensations of
+// terminated runs are not executed. Terminate needs no worker, and can therefore end a run that no process can execute any
+// more. Prefer [Engine.Cancel], which executes the compensations.
 //
 // Terminated runs end as [StatusCancelled], and their errors wrap [ErrCancelled] and [ErrTerminated]. If a process executes a
-// terminated run, the Ctx of the run and the contexts of its running steps end with ErrTerminated as the cause. Nothing more is
-// recorded of a terminated run. A parent that waits for a terminated child gets the child's error and continues. A Terminate of
-// a run that is terminated or cancelled returns no error.
+// terminated run, the Ctx of the run and the contexts of its running steps end with ErrTerminated as the cause. After a run is
+// terminated, none of its calls are recorded any more. A parent that waits for a terminated child gets the child's error and
+// continues. If the run is already terminated or cancelled, Terminate returns no error.
 //
-// The options are [Reason] and [Actor]. Terminate returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
+// The options of Terminate are [Reason] and [Actor]. Terminate returns [ErrNotFound], or a [*StateError] if the run has
+// completed, failed or expired.
 func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.controlRun(ctx, store.VerbTerminate, id, opts)
 }
 
 // SetTimeout makes the run expire after d from now, by the database's clock. SetTimeout replaces the [Timeout] with which the
-// run was started; a d of zero removes the timeout. A process that executes the run is notified, and the Ctx's Deadline
-// changes. If the run's [Delay] ends after d, the run expires when it is due. A Resume with [FreezeTimers] moves the deadline
-// by the whole duration of the pause, even if SetTimeout was called during the pause.
+// run was started; a d of zero removes the timeout. If a process executes the run, the process is notified, and the Deadline of
+// the run's Ctx changes. If the run's [Delay] ends later than the new deadline, the run expires when it is due. A Resume with
+// [FreezeTimers] moves the deadline by the whole duration of the pause, even if SetTimeout was called during the pause.
 //
 // The options of SetTimeout are [Reason] and [Actor]. If a Reason or an Actor is given, an [Event] records the change of the
 // timeout. SetTimeout returns [ErrNotFound], [ErrInvalidConfig] if d is negative, or a [*StateError] if the run has ended, is
@@ -123,26 +126,26 @@ func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration, opt
 
 // PauseAll pauses every run that matches the filter as [Engine.Pause] does, 100 runs per transaction. PauseAll skips runs that
 // cannot be paused. Without Filter.Status, PauseAll considers the runs that have not ended. If PauseAll returns an error, the
-// ControlResult holds what was done before the error, and PauseAll can be called again. PauseAll returns [ErrInvalidConfig] for
-// a filter without any condition; to pause all runs, set CreatedBefore.
+// ControlResult counts the runs that PauseAll had handled before the error, and PauseAll can be called again. PauseAll returns
+// [ErrInvalidConfig] for a filter without any condition; to pause all runs, set CreatedBefore.
 func (e *Engine) PauseAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbPause, f, opts)
 }
 
-// ResumeAll resumes every run that matches the filter as [Engine.Resume] does. ResumeAll has the options, the errors and the
-// result of [Engine.PauseAll].
+// ResumeAll resumes every run that matches the filter as [Engine.Resume] does. ResumeAll returns the same errors, and the same
+// kind of result, as [Engine.PauseAll].
 func (e *Engine) ResumeAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbResume, f, opts)
 }
 
-// CancelAll cancels every run that matches the filter as [Engine.Cancel] does. CancelAll has the options, the errors and the
-// result of [Engine.PauseAll].
+// CancelAll cancels every run that matches the filter as [Engine.Cancel] does. CancelAll takes the same options, and returns
+// the same errors and the same kind of result, as [Engine.PauseAll].
 func (e *Engine) CancelAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbCancel, f, opts)
 }
 
-// TerminateAll terminates every run that matches the filter as [Engine.Terminate] does. TerminateAll has the options, the
-// errors and the result of [Engine.PauseAll].
+// TerminateAll terminates every run that matches the filter as [Engine.Terminate] does. TerminateAll takes the same options,
+// and returns the same errors and the same kind of result, as [Engine.PauseAll].
 func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOption) (ControlResult, error) {
 	return e.controlAll(ctx, store.VerbTerminate, f, opts)
 }
@@ -187,8 +190,8 @@ const (
 )
 
 // Reason sets the reason of the call, a text of at most 16 KiB for people. The reason is recorded in the transaction that makes
-// the change: in an [Event], or in the LastChange of a queue, a limit, a schedule or a worker. LastChange keeps the last change
-// only. The reason of a call that changes nothing is not recorded.
+// the change: in an [Event], or in the LastChange of a queue, a limit, a schedule or a worker. The LastChange of a queue, a
+// limit, a schedule or a worker holds only the most recent change. The reason of a call that changes nothing is not recorded.
 func Reason(text string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOptionOnce(optionReason, "Reason")
@@ -204,8 +207,9 @@ func Actor(name string) ControlOption {
 	}
 }
 
-// OnlyUnstarted makes Cancel cancel the run itself and its descendants that have never been executed. The other descendants
-// continue. The run's own children that continue become [Detached], so that the end of the run does not cancel them.
+// OnlyUnstarted makes Cancel cancel the run itself and its descendants that have never been executed. Descendants of the
+// cancelled run that have already been executed continue. The run's own children that continue become [Detached], so that the
+// end of the run does not cancel them.
 func OnlyUnstarted() ControlOption {
 	return func(o *controlOptions) {
 		o.addOptionOnce(optionScope, "OnlyUnstarted")
@@ -224,7 +228,7 @@ func OnlyItself() ControlOption {
 
 // FreezeTimers makes Resume move the ends of sleeps, backoffs, receives and timeouts of the resumed runs by the duration of the
 // pause. The StartedAt of a step without an outcome moves too, because the [TotalTimeout] of the step is counted from
-// StartedAt. A sleep that was over before the run learned of the pause stays over.
+// StartedAt. FreezeTimers does not move the end of a sleep that was over before the run learned of the pause.
 func FreezeTimers() ControlOption {
 	return func(o *controlOptions) {
 		o.addOptionOnce(optionFreezeTimers, "FreezeTimers")
@@ -232,9 +236,9 @@ func FreezeTimers() ControlOption {
 	}
 }
 
-// DryRun makes a call change nothing, and return the result or the error that the call would return without DryRun. With
-// DryRun, [Engine.PauseAll], [Engine.ResumeAll], [Engine.CancelAll] and [Engine.TerminateAll] return only the number of runs
-// that match the filter, as ControlResult.Matched.
+// DryRun makes a call change nothing, but return the same result or error as without DryRun. With DryRun, [Engine.PauseAll],
+// [Engine.ResumeAll], [Engine.CancelAll] and [Engine.TerminateAll] return only the number of runs that match the filter, as
+// ControlResult.Matched.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
 		o.addOptionOnce(optionDryRun, "DryRun")

@@ -36,7 +36,7 @@ func (c *Ctx) withScope(scope *engine.Scope) *Ctx {
 	return &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload, stepDefaults: c.stepDefaults}
 }
 
-// Value returns the value of the field Context for the key.
+// Value returns the value that the context in the field Context of the Ctx has for the key.
 func (c *Ctx) Value(key any) any {
 	if key == (engine.ScopeContextKey{}) {
 		return c.scope
@@ -60,12 +60,12 @@ func (c *Ctx) ID() string { return c.scope.RunNameOrUUID() }
 // RunID returns the run's UUID in text form.
 func (c *Ctx) RunID() string { return c.scope.RunUUID().String() }
 
-// Replaying reports whether an earlier execution recorded all calls that this execution has made so far. The workflow function
-// must not depend on the result of Replaying.
+// Replaying reports whether all calls that this execution of the run has made so far were recorded by an earlier execution. The
+// workflow function must not depend on the result of Replaying.
 func (c *Ctx) Replaying() bool { return c.scope.IsReplaying() }
 
-// Logger returns the engine's logger, with attributes that identify the run. During a replay the logger drops all lines,
-// because an earlier execution has written them.
+// Logger returns the engine's logger, with attributes that identify the run. During a replay the logger drops all log lines,
+// because an earlier execution has already written them.
 func (c *Ctx) Logger() *slog.Logger {
 	return slog.New(&replayFilterHandler{c.scope.Logger().Handler(), c.scope})
 }

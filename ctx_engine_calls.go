@@ -12,13 +12,13 @@ import (
 )
 
 // Signal sends a named message to the run with the given ID, which is the caller's ID or the UUID, as [Engine.Signal] does, and
-// records the call under name. The signal is sent once, even across replays and crashes. Without the option [SignalKey], the
-// key of the signal is derived from the call.
+// records the call under name. The signal is sent once, even across replays and crashes. Without the option [SignalKey],
+// durable derives the key of the signal from the call of Ctx.Signal.
 //
 // If the signal cannot be sent, Signal returns a [*StepError], which is recorded and the same in every replay. The StepError
 // wraps [ErrNotFound] if there is no such run, a [*StateError] if the other run has ended, or [ErrIDConflict] if the SignalKey
-// was used for another signal. Signal also returns the errors of [Ctx.Step]. For the payload, Signal returns [ErrNotEncodable]
-// and [ErrPayloadTooLarge], which are not recorded.
+// was used for another signal. Signal also returns the errors of [Ctx.Step]. If the payload cannot be encoded or is too large,
+// Signal returns [ErrNotEncodable] or [ErrPayloadTooLarge], which are not recorded.
 func (c *Ctx) Signal(name, id, signalName string, payload any, opts ...SignalOption) error {
 	return signalRun(c, name, id, signalName, payload, opts, callSite(0))
 }
@@ -37,15 +37,15 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 	return err
 }
 
-// Start starts a run of the workflow that is not a child of this run, records the call under name, and returns the ID of the
-// started run. The other run is started once, even across replays and crashes, and continues when this run ends. To get the
-// result of the other run, use [Ctx.Child] instead.
+// Start starts a run of w that is not a child of this run, records the call under name, and returns the ID of the started run.
+// Start starts the run only once, even across replays and crashes. The started run continues when the calling run ends. To get
+// the result of the started run, use [Ctx.Child] instead.
 //
 // Without the option [ID], the ID of the started run is this run's UUID, a colon and the name of the call. If the name of the
-// call is too long for an ID, a hash replaces the name. If a run with the ID of the option exists, Start returns the ID. If the
-// existing run has another workflow or input, Start returns a [*StepError] that wraps [ErrIDConflict], in every replay. Start
-// also returns the errors of [Ctx.Step]. For the input and the options, Start returns the errors of [Workflow.Start], which are
-// not recorded.
+// call is too long for an ID, a hash replaces the name. If a run with the ID that the option [ID] sets exists already, Start
+// starts no run and returns the ID. If the existing run has another workflow or input, Start returns a [*StepError] that wraps
+// [ErrIDConflict], in every replay. Start also returns the errors of [Ctx.Step]. If the input or an option is invalid, Start
+// returns the errors of [Workflow.Start], which are not recorded.
 func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (id string, err error) {
 	request, err := w.newStartRequest(c.payloadLimit(name), in, opts)
 	if err != nil {
@@ -55,8 +55,8 @@ func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 }
 
 // SetTags sets tags of this run, as [Engine.SetTags] does, and records the call under name. An empty value removes a tag. If
-// the process dies before the call is recorded, the tags are set again, to the same values. SetTags returns the errors of
-// [Ctx.Step], and [ErrInvalidName] for an invalid tag.
+// the process dies before the call of SetTags is recorded, the next execution sets the tags again, to the same values. SetTags
+// returns the errors of [Ctx.Step], and [ErrInvalidName] for an invalid tag.
 func (c *Ctx) SetTags(name string, tags map[string]string) error {
 	list, err := sortedTags(tags)
 	if err != nil {

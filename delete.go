@@ -13,25 +13,25 @@ import (
 
 // DeletedRuns is the result of [Engine.Delete] and [Engine.DeleteAll].
 type DeletedRuns struct {
-	Matched int // the number of root runs that were given by an ID or a filter
+	Matched int // the number of root runs that the ID or the filter selected
 	Deleted int // the number of runs that were deleted, or with DryRun would be deleted, descendants included
-	// Refused has the root runs that match the filter and were not deleted, at most MaxControlIDs of them.
+	// Refused lists the root runs that match the filter and were not deleted, at most MaxControlIDs of them.
 	Refused []RefusedDeletion
 }
 
-// RefusedDeletion describes a run that was not deleted, and the reason.
+// RefusedDeletion names a run that was not deleted, and says why.
 type RefusedDeletion struct {
 	ID  string
 	Err error
 }
 
 // Delete deletes the ended run with the given ID, which is the caller's ID or the UUID, and all its descendants, with their
-// steps, signals, tags and superseded generations. A deletion cannot be undone. After the deletion, another run can have the
-// ID. Handles of a deleted run and [Engine.Get] return [ErrNotFound]. The events of a deleted run stay, and an event of the
-// type [EventDeleted] is added.
+// steps, signals, tags and superseded generations. A deletion cannot be undone. After the deletion, a new run can be started
+// with the same ID. The handles of a deleted run and [Engine.Get] return [ErrNotFound]. Delete keeps the events of a deleted
+// run, and adds an event of the type [EventDeleted].
 //
-// Delete deletes the tree of a run as a whole or not at all. [Detached] children that are live, or have live descendants, stay
-// and continue without their parent. The options of Delete are [Actor], [Reason] and [DryRun].
+// Delete deletes the tree of a run as a whole or not at all. [Detached] children that are live, or have live descendants, are
+// not deleted and continue without their parent. The options of Delete are [Actor], [Reason] and [DryRun].
 //
 // Delete returns [ErrNotFound], and a [*StateError] if the run or a descendant that is not detached has not ended. Delete also
 // returns a StateError for a child whose parent exists, because the parent's history refers to the child. Delete returns
@@ -49,9 +49,9 @@ func (e *Engine) Delete(ctx context.Context, id string, opts ...ControlOption) (
 }
 
 // DeleteAll deletes every root run that matches the filter as [Engine.Delete] does, 100 trees per transaction. Without
-// Filter.Status, DeleteAll considers the runs that have ended. If DeleteAll returns an error, its result holds what was done
-// before the error, and DeleteAll can be called again. DeleteAll returns [ErrInvalidConfig] for a filter without any condition;
-// to delete all runs that have ended, set CreatedBefore.
+// Filter.Status, DeleteAll considers the runs that have ended. If DeleteAll returns an error, its result describes what
+// DeleteAll did before the error, and DeleteAll can be called again. DeleteAll returns [ErrInvalidConfig] for a filter without
+// any condition; to delete all runs that have ended, set CreatedBefore.
 func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption) (DeletedRuns, error) {
 	var all DeletedRuns
 	q, err := e.newDeleteRequest(ctx, opts)

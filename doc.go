@@ -1,5 +1,5 @@
 // Package durable executes Go functions that continue in another process when their process dies. The library needs a database,
-// and no server.
+// but no server of its own.
 //
 // A workflow is an ordinary function. Each durable call of a workflow, such as [Ctx.Step], is recorded in your own database,
 // under a name that is unique in the run. When a process dies, another process executes the function again from the beginning.
@@ -31,7 +31,8 @@
 //	   └─ paused ─┘ by Pause, or because it repeatedly killed its process; until Resume
 //
 // Completed, failed, cancelled and expired are final: a run in one of these states never changes. [Engine.Pause],
-// [Engine.Resume], [Engine.Cancel] and [Engine.Terminate] reach a run and all its descendants, from any process.
+// [Engine.Resume], [Engine.Cancel] and [Engine.Terminate] act on a run and all its descendants, and can be called in any
+// process.
 //
 // # Determinism
 //
@@ -40,7 +41,7 @@
 // deterministic into a step, or use [Ctx.Now] and [Ctx.UUID].
 //
 // The library finds the record of a call by the call's name, and not by its position. Loops, goroutines and errgroup are
-// therefore allowed, if every call has a name of its own within its scope. [Ctx.Map] and [Ctx.Go] open scopes.
+// therefore allowed, if every call has a name of its own within its scope. [Ctx.Map] and [Ctx.Go] open scopes of their own.
 //
 // The code may change while runs are live. Declare changes of the code with [Renamed], [Retired] and [Ctx.Patched]. A durable
 // call that does not fit the history of the run returns [ErrDiverged]. The calls that do not fit are:
@@ -54,8 +55,8 @@
 //
 // The function of a step gets a context of its own and must not make durable calls. Durable calls inside a step's function
 // return [ErrNestedStep]. Do not pass the workflow's Ctx to goroutines that a step's function starts. The library cannot tell
-// the durable calls of such a goroutine from the durable calls of the workflow. A replay does not execute a step's function, so
-// that the replay does not repeat the durable calls of goroutines that the function started.
+// the durable calls of a goroutine that a step started from the durable calls of the workflow. A replay does not execute a
+// step's function, so that the replay does not repeat the durable calls of goroutines that the function started.
 //
 // # Guarantees of a step
 //
@@ -69,51 +70,52 @@
 //
 // # Values
 //
-// Inputs, results and signals are encoded as JSON by encoding/json/v2. Unexported fields are left out. [ErrNotEncodable] is
-// returned for a struct that has only unexported fields, and for a value that does not decode again, such as an interface with
-// methods. In a value of type any, objects decode to map[string]any and numbers to float64; integers of 2^53 and more decode to
-// int64 or uint64. Nil and empty slices and maps stay distinct. A time.Duration is encoded as nanoseconds.
+// Inputs, results and signals are encoded as JSON by encoding/json/v2. Unexported fields of a struct are left out.
+// [ErrNotEncodable] is returned for a struct that has only unexported fields, and for a value that does not decode again, such
+// as an interface with methods. In a value of type any, objects decode to map[string]any and numbers to float64; integers of
+// 2^53 and more decode to int64 or uint64. Nil and empty slices and maps stay distinct. A time.Duration is encoded as
+// nanoseconds.
 //
 // # Waiting, and leaving a process
 //
-// A run that only waits leaves memory. A run also leaves its process when the process stops, when the run's lease is lost, and
-// when the run is paused. When a run leaves its process, its Ctx ends, and every durable call returns [ErrSuspended]. A
-// workflow function should return ErrSuspended when it gets that error. The library ignores what the function of a suspended
+// A run that only waits is unloaded from memory. A run also leaves its process when the process stops, when the run's lease is
+// lost, and when the run is paused. When a run leaves its process, its Ctx ends, and every durable call returns [ErrSuspended].
+// A workflow function should return ErrSuspended when it gets that error. The library ignores what the function of a suspended
 // run returns, and the run continues later, possibly in another process. Wait for your own goroutines before the workflow
 // function returns, because durable calls after its return are not recorded.
 //
-// A run leaves memory when all its goroutines that make durable calls are waiting. The library cannot see whether code between
-// two durable calls is working. Put code that takes longer than 100 ms while another goroutine of the run waits into a step. A
-// run that left memory too early is loaded again after Config.ParkAfter (5 s by default).
+// A run is unloaded from memory when all its goroutines that make durable calls are waiting. The library cannot see whether
+// code is executing between two durable calls. If other goroutines of the run may be waiting, put code that takes longer than
+// 100 ms into a step. A run that was unloaded too early is loaded again after Config.ParkAfter (5 s by default).
 //
 // # Cancelling, timeouts and compensation
 //
 // A run that is cancelled, or whose [Timeout] is over, ends in this order:
 //
-//  1. The Ctx of the run ends, with [ErrCancelled] or [ErrTimeout] as the cause. Calls that are not recorded return the same
-//     error.
+//  1. The Ctx of the run ends, with [ErrCancelled] or [ErrTimeout] as the cause. Durable calls that are not recorded return
+//     ErrCancelled or ErrTimeout.
 //  2. The workflow function returns.
-//  3. The compensations that [Ctx.Compensate] registered are executed, the last registered first. Compensations are also
-//     executed when the function returns an error.
+//  3. The compensations that [Ctx.Compensate] registered are executed, the last registered first. The compensations of a run
+//     are also executed when its workflow function returns an error.
 //  4. The run gets the status cancelled or expired. The children of the run are cancelled, unless they are [Detached].
 //
-// A run that is not in memory is replayed first, so that its compensations are registered again. [Engine.Terminate] ends a run
-// at once, without executing its function or its compensations.
+// A cancelled or expired run that is not in memory is first replayed, so that its compensations are registered again.
+// [Engine.Terminate] ends a run at once, without executing its function or its compensations.
 //
 // # Branches that a choice ends
 //
-// [Any] and [Quorum] with [CancelLosers] end the branches that did not win. [AllOrCancel] ends the other branches when one
-// branch fails. Each choice records which branches it ended.
+// [Any] and [Quorum] with [CancelLosers] end the branches that did not win. When one branch of an [AllOrCancel] fails,
+// AllOrCancel ends its other branches. Any, Quorum and AllOrCancel record which branches they ended.
 //
 // In an ended branch, calls that are not recorded return [ErrCancelled], and the contexts of running steps end. If a running
 // step of an ended branch succeeds nevertheless, its value is recorded, and the branch continues with the value.
 //
 // If any call of an ended branch returned ErrCancelled, [Future.Wait] returns ErrCancelled, whatever the branch itself
-// returned. If no call of the branch returned ErrCancelled, Wait returns the result of the branch. Wait returns the same in
-// every replay.
+// returned. If no call of the branch returned ErrCancelled, Wait returns the result of the branch. Future.Wait returns the same
+// result in every replay.
 //
 // The children that an ended branch started are cancelled, unless they are [Detached]. Compensations that an ended branch
-// registered stay registered. A call belongs to the branch on whose Ctx it is made.
+// registered stay registered. A durable call belongs to the branch whose Ctx the code uses for the call.
 //
 // # Other runs
 //
@@ -122,11 +124,12 @@
 // another run, and [Ctx.SetTags] sets the tags of its own run. The handle of a child has the methods Signal and Cancel.
 //
 // A durable call to another run takes effect once, even if the process dies after the effect and before the call is recorded.
-// If the other run refuses the call, for example because it has ended, the refusal is recorded as a [*StepError], which every
-// replay returns.
+// If the other run refuses the call, for example because the other run has ended, the refusal is recorded as a [*StepError],
+// which every replay returns.
 //
 // A run keeps the signals that it has not received, even after its end. RunInfo.Unreceived counts the signals that a run has
-// not received, and a warning is logged. A signal to a run that has ended is refused.
+// not received. A worker logs a warning if a run has ended with signals that it never received. A signal to a run that has
+// ended is refused.
 //
 // # Errors
 //
@@ -181,5 +184,5 @@
 //	the schema is newer or older than the code        ErrSchema                 update, or migrate
 //	a live older worker would ignore the setting      ErrSchema                 update that worker
 //
-// [RegisterError] makes a sentinel error of your own recognizable in replayed errors, and returns the sentinel for its declaration.
+// Register your own sentinel errors with [RegisterError], so that errors.Is finds them in replayed errors.
 package durable

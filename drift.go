@@ -10,21 +10,21 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// DriftPolicy determines what a worker does with a run whose code does not fit its history; see [OnDrift].
+// DriftPolicy determines what a worker does with a run if the code does not fit the run's history; see [OnDrift].
 type DriftPolicy int8
 
 // The policies of [OnDrift].
 const (
-	// DriftHolds pauses the run and records the reason. No further step or compensation of the run is executed. [Engine.Resume]
-	// executes a held run again, and so does a worker whose Config.Version has not diverged on the run. DriftHolds is the
-	// default.
+	// DriftHolds pauses the run and records the reason. No further step or compensation of the held run is executed. A held run
+	// is executed again after [Engine.Resume], or when a worker runs whose Config.Version has not diverged on the run.
+	// DriftHolds is the default.
 	DriftHolds = DriftPolicy(engine.DriftHolds)
 	// DriftContinues lets the workflow function decide: the call that does not fit its record returns [ErrDiverged]. If the
-	// function returns that error, the run fails and its compensations are executed. A call that is not recorded is executed.
-	// If a run completes without having made all recorded calls, a warning is logged.
+	// workflow function returns ErrDiverged, the run fails and its compensations are executed. With DriftContinues, a call that
+	// is not recorded is executed. If a run completes although the code has not made all recorded calls, a warning is logged.
 	DriftContinues = DriftPolicy(engine.DriftContinues)
-	// DriftFails works as DriftContinues, except while the history holds calls that the code has not made. While such calls
-	// exist, a call that is not recorded returns [ErrDiverged] and is not executed, and a branch or a run whose function
+	// DriftFails works as DriftContinues once the code has made all recorded calls. While the history holds calls that the code
+	// has not made, a call that is not recorded returns [ErrDiverged] and is not executed, and a branch or a run whose function
 	// returns fails with ErrDiverged.
 	DriftFails = DriftPolicy(engine.DriftFails)
 )
@@ -36,16 +36,16 @@ type declaredCodeChanges struct {
 	retiredNames  map[string]bool
 }
 
-// OnDrift sets what a worker does with a run whose code does not fit its history, because the code was changed while the run was
-// live:
+// OnDrift sets what a worker does with a run if the code does not fit the run's history, because the code was changed while the
+// run was live:
 //
 //   - a call does not fit its record, because the call is of another kind, or the recorded value does not decode into the type
 //     of the call;
 //   - the history holds calls that the code has not made when a call is about to be executed, or when the function or a branch
 //     returns: a call was renamed, removed or moved. See [Renamed], [Retired] and [Ctx.Patched].
 //
-// Calls that plain goroutines make never count as missing, because their order differs between executions. Without the option
-// OnDrift, the policy is [DriftHolds].
+// Calls in goroutines that the code starts without [Ctx.Go] never count as missing, because their order differs between
+// executions. Without the option OnDrift, the policy is [DriftHolds].
 func OnDrift(p DriftPolicy) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.addOptionOnce(optionOnDrift, "OnDrift")
@@ -55,11 +55,11 @@ func OnDrift(p DriftPolicy) WorkflowOption {
 	}
 }
 
-// Renamed declares that an earlier version of the code used the name before for the call that this version names now, in any
-// scope of the workflow. The call can be a step, a sleep, a receive, a child, a choice or a Map, but not a branch. A run whose
-// history holds the old name uses the record with the old name. A step that failed under the old name and is retried keeps the
-// old name, with its [IdempotencyKey]. Remove the option when no live run, and no failed run that may be retried, holds the old
-// name.
+// Renamed declares that a durable call was renamed: an earlier version of the code used the name before, and this version uses
+// the name now, in any scope of the workflow. The renamed call can be a step, a sleep, a receive, a child, a choice or a Map,
+// but not a branch. If the history of a run holds the old name, the renamed call uses the record with the old name. A step that
+// failed under the old name and is retried keeps the old name and its [IdempotencyKey]. Remove a Renamed option when no live
+// run, and no failed run that may be retried, holds the old name.
 func Renamed(before, now string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.setFirstError(errors.Join(naming.Check("step", before), naming.Check("step", now)))
@@ -74,7 +74,7 @@ func Renamed(before, now string) WorkflowOption {
 }
 
 // Retired declares that the code no longer makes the calls with the given names, in any scope of the workflow. A run is not
-// held because its history holds retired calls. Remove the option when the history of no live run holds a retired name.
+// held because its history holds retired calls. Remove a Retired option when the history of no live run holds a retired name.
 func Retired(names ...string) WorkflowOption {
 	return func(o *workflowOptions) {
 		if o.retiredNames == nil {
@@ -87,8 +87,8 @@ func Retired(names ...string) WorkflowOption {
 	}
 }
 
-// Patched reports whether the run takes the new path at the place in the code with the given ID. Patched returns false if the
-// history shows that an earlier execution has already passed the place, so that the run keeps the old path:
+// Patched reports whether the run takes the new path at a change of the code; the ID names the change. Patched returns false if
+// the history shows that an earlier execution has already passed the changed code, so that the run keeps the old path:
 //
 //	checked, err := c.Patched("fraud check")
 //	if err != nil {
@@ -99,8 +99,8 @@ func Retired(names ...string) WorkflowOption {
 //	}
 //
 // The first call of Patched with an ID in a scope decides between the old and the new path, and records the decision. Every
-// later call with the same ID in the same scope returns the recorded decision. Patched returns the errors of [Ctx.Step]. When
-// Patched returns false for no live run any more, remove the call and the old path.
+// later call with the same ID in the same scope returns the recorded decision. Patched returns the errors of [Ctx.Step]. Once
+// there is no live run for which Patched returns false, remove the call of Patched and the old path.
 func (c *Ctx) Patched(id string) (bool, error) {
 	return c.callScope().Patched(id, callSite(0))
 }
@@ -110,14 +110,14 @@ type Divergence struct {
 	Version string // the Config.Version of the worker; empty if the worker has none
 	At      time.Time
 	Call    string // the name of the call with its scope; empty if the input of the run does not decode
-	Reason  string // the recorded call, and the call that the code made
+	Reason  string // a text that names the recorded call, and the call that the code made instead
 	// ContinuedBy is the version that continued the run after the divergence. ContinuedBy is empty while the run is held, and
-	// after a resume. While workers of other versions are running, workers of the version that diverged do not execute the run
-	// again.
+	// after an operator has resumed the run. While workers of other versions are running, workers of the version that diverged
+	// do not execute the run again.
 	ContinuedBy string
 }
 
-// Divergences returns the versions of the code that do not fit the history of the run with the given ID, ordered by version. A
+// Divergences returns which versions of the code do not fit the history of the run with the given ID, ordered by version. A
 // worker deletes the divergences of a run some seconds after the run has ended or has continued after a resume. Divergences
 // returns [ErrNotFound] if there is no such run.
 func (e *Engine) Divergences(ctx context.Context, id string) ([]Divergence, error) {

@@ -20,7 +20,7 @@ import (
 )
 
 // Store is a database, as sqlite.Open, postgres.Open and postgres.New return it. A Store owns its connections: close the Store
-// after [Engine.Run] has returned. The methods of a Store are for this module only.
+// after [Engine.Run] has returned. Only this module may call the methods of a Store.
 type Store = store.Store
 
 // MaxNameBytes is the largest length, in bytes, of a name, an ID, a signal key, a tag key or a tag value.
@@ -29,7 +29,7 @@ const MaxNameBytes = 512
 var _ = [1]struct{}{}[MaxNameBytes-naming.MaxName] // they are the same
 
 // Config configures an [Engine]. With the zero Config, an engine is a client: the engine starts, controls and reads runs, and
-// executes none. A field of Config with its zero value has the default that the comment of the field names.
+// executes none. A field of Config that has its zero value gets the default that the comment of the field names.
 type Config struct {
 	// Workflows are the workflows that this process executes. The process claims runs of the workflows in Workflows only.
 	Workflows []Definition
@@ -37,29 +37,31 @@ type Config struct {
 	// run in a queue that no process serves waits, and every worker logs a warning.
 	Queues []string
 	// QueueSettings are the settings of queues that the code declares, by the name of the queue. A worker records QueueSettings
-	// when [Engine.Run] begins, before the worker claims runs. The declaration of the newest Version applies, unless
-	// [Engine.SetQueue] has set the queue; [Engine.Queues] shows both. The newest Version is the version whose first
-	// declaration of the queue is the most recent. A queue that the code no longer declares stays until [Engine.DeleteQueue].
-	// The settings bound a queue over all workers, even if Queues does not name the queue.
+	// when [Engine.Run] begins, before the worker claims runs. If versions declare a queue differently, the declaration of the
+	// newest Version applies, unless [Engine.SetQueue] has set the queue. [Engine.Queues] shows the declared settings and the
+	// settings of SetQueue. The newest Version is the version whose first declaration of the queue is the most recent. The
+	// settings of a queue that the code no longer declares stay until [Engine.DeleteQueue]. The settings bound a queue over all
+	// workers, even if the field Queues does not name the queue.
 	QueueSettings map[string]QueueSettings
-	// Schedules are schedules that the code declares. A worker records its Schedules when [Engine.Run] begins. The declaration
-	// of the newest Version applies, unless [Engine.SetSchedule] has set the schedule; [Engine.Schedules] shows both. The
-	// newest Version is the version whose first declaration of the schedule is the most recent. The declaration of an older
-	// version applies again when no worker of the newer version is running. A schedule that the code no longer declares stays
-	// until [Engine.DeleteSchedule].
+	// Schedules are schedules that the code declares. A worker records its Schedules when [Engine.Run] begins. If versions
+	// declare a schedule differently, the declaration of the newest Version applies, unless [Engine.SetSchedule] has set the
+	// schedule. [Engine.Schedules] shows the declared schedule and the schedule of SetSchedule. The newest Version is the
+	// version whose first declaration of the schedule is the most recent. When no worker of the newest Version is running any
+	// more, the declaration of an older version applies again. A schedule that the code no longer declares stays until
+	// [Engine.DeleteSchedule].
 	Schedules []Schedule
-	// Name is the name of this process in [Engine.Workers]. The default is the host name and the process ID.
+	// Name is the name of this process in [Engine.Workers]. The default Name consists of the host name and the process ID.
 	Name string
 	// Version is the version of the program. A run records the version that started the run, and then the version that executed
 	// the run last. The default Version is the time and the revision of the commit from which the program was built, such as
-	// 20260102150405-0123456789ab. If files had been modified, the default Version also has a hash of the executable. A program
-	// that was built without the data of a commit, as by go test and go run, gets a hash as its Version, and the order of
-	// versions does not apply to that program.
+	// 20260102150405-0123456789ab. If the build had modified files, the default Version also has a hash of the executable. A
+	// program that was built without the data of a commit, as by go test and go run, has a hash as its default Version; such a
+	// Version is neither earlier nor later than others.
 	//
 	// A run does not go back to an earlier version while a worker of the recorded or a later version serves the run's workflow
-	// and queue. A minute after the last such worker has stopped, workers of an earlier version execute the run, and log that
-	// they execute it. Versions are ordered by the time at which their first worker started. The record of a version is deleted
-	// after 90 days without a worker. See also [Pinned].
+	// and queue. A minute after the last worker of the recorded or a later version has stopped, workers of an earlier version
+	// execute the run, and log that they execute it. Versions are ordered by the time at which their first worker started. The
+	// record of a version is deleted after 90 days without a worker. See also [Pinned].
 	Version string
 	// Concurrency is the largest number of runs that this process executes at once. The default is 256. Under load the process
 	// prefetches a few more runs, about as many as the process finishes in 30 ms.
@@ -70,48 +72,49 @@ type Config struct {
 	// a warning is logged. A run that waits in [Ctx.Child] has no slot.
 	Concurrency int
 	// StepConcurrency is the largest number of functions of steps, Tx steps and compensations that this process executes at
-	// once, over all runs. Zero means no bound. Further functions wait in order of arrival. The time for which a function waits
-	// to begin does not count towards its timeouts. A cancel, a pause or a shutdown ends the wait of a function. While a step
-	// waits with its own context for the result of a run ([Run.Result], [Workflow.Call]), the step does not count towards
-	// StepConcurrency. A function that continues after its timeout no longer counts.
+	// once, over all runs. Zero means no bound. If StepConcurrency functions are executing, further functions wait in order of
+	// arrival. The time for which a function waits to begin does not count towards its timeouts. A cancel, a pause or a
+	// shutdown ends the wait of a function. While a step waits with its own context for the result of a run ([Run.Result],
+	// [Workflow.Call]), the step does not count towards StepConcurrency. A function that continues after its timeout no longer
+	// counts towards StepConcurrency.
 	StepConcurrency int
 	// Lease is how long a run stays with a worker that no longer renews the lease. A worker renews its leases three times
 	// during a Lease. If this process dies while it repairs a live run, for example in [Engine.Override], the run stays paused
 	// for the duration of Lease. The default Lease is 10 s, the smallest 300 ms.
 	Lease time.Duration
-	// Poll is the longest time between two queries for due runs. Notifications and due times usually shorten it. A start with a
-	// Delay of a minute or more sends no notification, so that a worker may find the run by polling. On PostgreSQL, a worker
-	// that receives many notifications polls less often: at intervals of at most ten times Poll, and at most five times Poll
-	// for due runs. The default Poll is 1 s.
+	// Poll is the longest time between two queries for due runs. Workers usually query earlier than Poll, because of a
+	// notification or a due time. A start with a Delay of a minute or more sends no notification, so a worker may find such a
+	// run only by polling. On PostgreSQL, a worker that receives many notifications polls less often: at intervals of at most
+	// ten times Poll, and at most five times Poll for due runs. The default Poll is 1 s.
 	Poll time.Duration
-	// Grace is how long running steps may continue after the context of [Engine.Run] has ended. The default is 10 s. A negative
-	// Grace gives steps no time.
+	// Grace is how long running steps may continue after the context of [Engine.Run] has ended. The default Grace is 10 s. A
+	// negative Grace gives steps no time.
 	Grace time.Duration
-	// ParkAfter is the shortest wait for which a run leaves memory. If the function of a run that leaves memory does not return
-	// within twice ParkAfter, its stack is logged. The default is 5 s.
+	// ParkAfter is the shortest wait for which a run is unloaded from memory. If the function of a run that is being unloaded
+	// does not return within twice ParkAfter, the function's stack is logged. The default ParkAfter is 5 s.
 	ParkAfter time.Duration
 	// MaxCrashes is how many times in a row the process of a run may die, or the database reject what the run writes (see
-	// [ErrHeld]), without a new checkpoint. A run that reaches MaxCrashes is paused, and the reason is recorded. The default is
-	// 5, the maximum 1000.
+	// [ErrHeld]), without a new checkpoint. A run that reaches MaxCrashes is paused, and the reason is recorded. The default
+	// MaxCrashes is 5, the maximum 1000.
 	MaxCrashes int
 	// FailAtMaxCrashes makes a run that reaches MaxCrashes fail with [ErrCrashLoop] instead of being paused. The compensations
-	// of a run that fails with ErrCrashLoop are not executed, because they need a call of the workflow function, which may be
-	// what kills the process. The children of the failed run are cancelled. Use the same setting in all processes, because the
-	// setting of the worker that claims a run applies.
+	// of a run that fails with ErrCrashLoop are not executed, because the library would have to call the workflow function for
+	// the compensations, and the function may be what kills the process. The children of the failed run are cancelled. Use the
+	// same setting in all processes, because the setting of the worker that claims a run applies.
 	FailAtMaxCrashes bool
 	// ClaimLimit is the largest number of runs that one query claims. A smaller ClaimLimit spreads runs more evenly over
-	// workers, and costs more transactions. Engines that share a store and claim the same runs share their queries, and each
-	// engine executes as many runs as it has slots. The default is 256, the maximum 10000.
+	// workers, and costs more transactions. Engines that share a store and claim the same runs also share their claim queries;
+	// each engine executes as many of the claimed runs as it has slots. The default ClaimLimit is 256, the maximum 10000.
 	ClaimLimit int
-	// MaxPayload is the largest size of an encoded input, output or signal, in bytes. The default is 4 MiB, the maximum 512
-	// MiB.
+	// MaxPayload is the largest size of an encoded input, output or signal, in bytes. The default MaxPayload is 4 MiB, the
+	// maximum 512 MiB.
 	MaxPayload int
-	// Patience is how long a write is retried while the database is not available, rejects it, or another transaction blocks it.
-	// When Patience is over, the caller gets a [*WriteError] with [ErrUnavailable], [ErrRejected] or [ErrLocked], and a run is
-	// held (see [ErrHeld]). After a missing privilege, only writes of runs are retried; other callers get [ErrPermission] at
-	// once. The default Patience is one minute.
+	// Patience is how long a write is retried while the database is not available, rejects it, or another transaction blocks
+	// it. When Patience is over, the caller gets a [*WriteError] with [ErrUnavailable], [ErrRejected] or [ErrLocked], and a run
+	// whose write failed is held (see [ErrHeld]). If a privilege is missing, only writes of runs are retried; other callers get
+	// [ErrPermission] at once. The default Patience is one minute.
 	Patience time.Duration
-	// Retention tells how long ended runs, superseded generations and events are kept. The zero value keeps everything.
+	// Retention sets how long ended runs, superseded generations and events are kept. The zero Retention keeps everything.
 	Retention Retention
 
 	// Codec encodes the inputs, outputs, signals and errors of runs before they reach the database, for example to encrypt them; see
@@ -120,16 +123,16 @@ type Config struct {
 	// [ErrUnreadable]. Without a Codec, payloads are stored as JSON.
 	Codec Codec
 
-	// Logger receives the engine's log. Failures are logged at Warn or Error; cancels, and the start and stop of the worker, at
-	// Info. An idle engine logs nothing at Info. If Logger is nil, the engine writes no log.
+	// Logger receives the engine's log. The engine logs failures at Warn or Error, and cancels and the start and stop of the
+	// worker at Info. An idle engine logs nothing at Info. If Logger is nil, the engine logs nothing.
 	Logger *slog.Logger
-	// TracerProvider receives the spans of the engine, and MeterProvider its metrics. The defaults are the global providers of
-	// OpenTelemetry.
+	// TracerProvider receives the spans of the engine, and MeterProvider its metrics. The default providers are the global
+	// providers of OpenTelemetry.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
-	// MetricStepNames is the largest number of values of the attribute durable.step.name in metrics, for each workflow. Further
-	// steps are counted as _OTHER. Items of a Map are counted under the name of the Map. The default is 100. With a negative
-	// MetricStepNames, metrics do not have the attribute.
+	// MetricStepNames is the largest number of values of the attribute durable.step.name in metrics, for each workflow. The
+	// metrics count further steps under the name _OTHER. Items of a Map are counted under the name of the Map. The default is
+	// 100. With a negative MetricStepNames, metrics do not have the attribute.
 	MetricStepNames int
 }
 
@@ -250,9 +253,9 @@ func New(s Store, cfg Config) (*Engine, error) {
 }
 
 // Run executes runs of Config.Workflows until ctx ends: runs that were started here, runs that were started elsewhere, and runs
-// of processes that died. When ctx has ended, Run drains: no further run begins, running steps get Config.Grace to finish and are
-// recorded, leases are released, and Run returns nil. A [Workflow.Call] that is in progress when Run ends waits until another
-// process has executed its run.
+// of processes that died. When ctx has ended, Run drains: no further run begins, running steps get Config.Grace to finish and
+// are recorded, leases are released, and Run returns nil. If a [Workflow.Call] is in progress when Run ends, the Call waits
+// until another process has executed its run.
 //
 // Run returns [ErrRunning], [ErrSchema] or an error of the database if Run cannot begin. Run returns [ErrMoved] if the database
 // file was moved, and [ErrClosed] if the store was closed.

@@ -25,13 +25,14 @@ var (
 	ErrPaused    = engine.ErrPaused
 	// ErrHeld is the cause of the end of the Ctx of a run that is held. A run is held if the database has rejected the run's
 	// writes for longer than Config.Patience: the run is released, and claimed again after 1 s to 5 min. A run is also held if
-	// the code does not fit its history: the run is paused; see [DriftHolds]. A run is claimed again every 30 seconds, however
-	// long it takes, if the codec lacks a key, if the queue of a child with a [GroupKey] has no settings, or if the run begins
-	// its next generation and a worker of an older version of durable lives. These holds do not count as crashes.
+	// the code does not fit its history: the run is paused; see [DriftHolds]. A held run is claimed again every 30 seconds,
+	// without a limit, if the codec lacks a key, if the queue of a child with a [GroupKey] has no settings, or if the run
+	// begins its next generation and a worker of an older version of durable lives. A hold because of a missing key, missing
+	// queue settings or an older worker does not count as a crash of the run.
 	ErrHeld = engine.ErrHeld
 	// ErrReturned is returned by a durable call that begins, or is still in progress, after the workflow function has returned.
-	// An ErrReturned error also wraps ErrSuspended. To avoid it, start goroutines with [Ctx.Go], and wait for the branches with
-	// [Future.Wait] or [All].
+	// An ErrReturned error also wraps ErrSuspended. To avoid ErrReturned, start goroutines with [Ctx.Go], and wait for the
+	// branches with [Future.Wait] or [All].
 	ErrReturned = engine.ErrReturned
 
 	// ErrDuplicateStep is returned when a name is used twice in one scope of a run.
@@ -39,13 +40,13 @@ var (
 	// ErrNestedStep is returned by a durable call inside a step's function.
 	ErrNestedStep = engine.ErrNestedStep
 	// ErrOutsideStep is returned when a workflow function passes its own Ctx, or a context derived from its Ctx, to a call of
-	// an Engine, a Workflow or a store that writes, such as StartTx. Every replay would repeat a call that writes. Use
-	// [Ctx.Start], [Ctx.StartChild], [Ctx.Signal] or [Ctx.SetTags] instead, or make the call in a step, with the step's
-	// context. [IdempotencyKey] panics with this error when it gets the Ctx of a workflow. Calls that only read are allowed
-	// with the Ctx of a workflow; their results are not recorded.
+	// an Engine, a Workflow or a store that writes, such as StartTx. The library refuses such a call with a workflow's Ctx,
+	// because every replay would repeat the write. Use [Ctx.Start], [Ctx.StartChild], [Ctx.Signal] or [Ctx.SetTags] instead, or
+	// make the call in a step, with the step's context. [IdempotencyKey] panics with this error when it gets the Ctx of a
+	// workflow. Calls that only read are allowed with the Ctx of a workflow; their results are not recorded.
 	ErrOutsideStep = engine.ErrOutsideStep
-	// ErrInsideTx is returned when an engine on SQLite is called inside the function of a Tx step. The call would wait for the
-	// step's transaction, and the step for the call.
+	// ErrInsideTx is returned when an engine on SQLite is called inside the function of a Tx step. Such a call would deadlock:
+	// the call would wait for the step's transaction, and the step would wait for the call.
 	ErrInsideTx = engine.ErrInsideTx
 	// ErrDiverged is returned when the code makes a call that does not match the recorded history.
 	ErrDiverged = engine.ErrDiverged
@@ -55,26 +56,26 @@ var (
 	// ErrUndeclaredNeed is returned for a run of a graph in which a node read the value of another node without a declared need.
 	// Declare the need with [Needs], [After], [NeedsAny] or [NeedsQuorum].
 	ErrUndeclaredNeed = errors.New("durable: the need is not declared")
-	// ErrNodeSkipped is returned for the value of a skipped node of a graph; see [NodeError].
+	// ErrNodeSkipped is returned in place of the value of a skipped node of a graph; see [NodeError].
 	ErrNodeSkipped = errors.New("durable: the node was skipped")
 	// ErrNotChosen is returned when a node with [NeedsAny] or [NeedsQuorum] reads the value of a node that is not among the winners.
 	ErrNotChosen = errors.New("durable: the node is not among the winners")
 	// ErrInvalidName is returned for an invalid name, ID, key or tag; see [MaxNameBytes].
 	ErrInvalidName = naming.ErrInvalid
 
-	// ErrInvalidToken is returned for a token that was forged or altered, or is not of this database.
+	// ErrInvalidToken is returned for the token of a [Callback] that was forged or altered, or that is of another database.
 	ErrInvalidToken = token.ErrInvalid
 
 	// ErrIDConflict is returned when the ID belongs to a run with another workflow or input, or when the SignalKey belongs to
 	// another signal.
 	ErrIDConflict = engine.ErrIDConflict
-	// ErrLive is returned by a start with [Singleton] and [SingletonRefuse] while a run with the key is live. Every [*LiveError]
-	// wraps it.
+	// ErrLive is returned by a start with [Singleton] and [SingletonRefuse] while a run with the same key is live. Every
+	// [*LiveError] wraps ErrLive.
 	ErrLive = startkey.ErrLive
-	// ErrThrottled is returned by a start with [Throttle] if the key has used up its starts for the period. Every [*ThrottledError]
-	// wraps it.
+	// ErrThrottled is returned by a start with [Throttle] if no further start with the key is allowed in the period. Every
+	// [*ThrottledError] wraps ErrThrottled.
 	ErrThrottled = startkey.ErrSkipped
-	// ErrNotFound is returned when no run has the ID.
+	// ErrNotFound is returned when no run, queue, limit, schedule or worker has the given ID or name.
 	ErrNotFound = engine.ErrNotFound
 	// ErrNotRegistered is returned by [Workflow.Call] when the workflow is not in Config.Workflows.
 	ErrNotRegistered = errors.New("durable: the workflow is not registered")
@@ -83,10 +84,10 @@ var (
 	// ErrInvalidConfig is returned for an invalid Config, option, argument or definition.
 	ErrInvalidConfig = engine.ErrInvalidConfig
 
-	// ErrQueueFull is returned for the start of a root run if it would exceed the Depth of its queue, which bounds the waiting
-	// runs; see [QueueSettings].
+	// ErrQueueFull is returned for the start of a root run if the start would exceed the Depth of its queue, which bounds the
+	// number of waiting runs; see [QueueSettings].
 	ErrQueueFull = engine.ErrQueueFull
-	// ErrQueueClosed is returned for the start of a root run in a queue whose settings say Closed; see [QueueSettings].
+	// ErrQueueClosed is returned for the start of a root run in a queue whose setting Closed is true; see [QueueSettings].
 	ErrQueueClosed = engine.ErrQueueClosed
 
 	// ErrNotEncodable is returned for a value that JSON cannot represent, or that does not decode again.
@@ -101,13 +102,13 @@ var (
 	ErrCancelled = engine.ErrCancelled
 	// ErrTerminated is returned for a run that [Engine.Terminate] ended. The error of a terminated run also wraps ErrCancelled.
 	ErrTerminated = engine.ErrTerminated
-	// ErrCrashLoop is the failure of a run whose process died Config.MaxCrashes times in a row without a new checkpoint. Each
-	// time that the run is held because the database rejects its writes ([ErrHeld]) counts as a death of its process. Without
-	// Config.FailAtMaxCrashes, a run that crashed too often is paused and does not fail.
+	// ErrCrashLoop is the failure of a run whose process died Config.MaxCrashes times in a row without a new checkpoint. If the
+	// database rejects the run's writes, so that the run is held ([ErrHeld]), the hold also counts as a death of the process.
+	// Without Config.FailAtMaxCrashes, a run that crashed too often is paused and does not fail.
 	ErrCrashLoop = errors.New("durable: the run crashed too often without a new checkpoint")
 	// ErrCompensation is returned for a run if one of its compensations failed and has no attempts left.
 	ErrCompensation = errors.New("durable: a compensation failed")
-	// ErrState is returned when the run's current state does not allow the operation. Every [*StateError] wraps it.
+	// ErrState is returned when the run's current state does not allow the operation. Every [*StateError] wraps ErrState.
 	ErrState = errors.New("durable: the run's state does not allow the operation")
 	// ErrInvalidCursor is returned for a cursor that was not returned by [Engine.List] or [Engine.Events] of this database.
 	ErrInvalidCursor = errors.New("durable: invalid cursor")
@@ -122,19 +123,20 @@ var (
 	// ErrGoexit is returned when a function of a step, a branch or a workflow called runtime.Goexit.
 	ErrGoexit = errors.New("durable: the function called runtime.Goexit")
 
-	// ErrUnavailable is returned when the database was not available for longer than Config.Patience. After ErrUnavailable,
-	// make the same call again; see [WriteError].
+	// ErrUnavailable is returned when the database was not available for longer than Config.Patience. If you get
+	// ErrUnavailable, make the same call again; see [WriteError].
 	ErrUnavailable = store.ErrUnavailable
 	// ErrRejected is returned when the database has rejected a statement for longer than Config.Patience for a reason other than its
 	// values: for example, a privilege is missing, a table was renamed, or an index is damaged. An error that wraps ErrRejected
 	// also wraps the database's own error.
 	ErrRejected = store.ErrRejected
-	// ErrPermission is returned when the database refuses a privilege. ErrPermission also wraps ErrRejected. Callers outside of
-	// runs get ErrPermission at once. Grant the privilege to the database's role (see docs/operations.md) or make the SQLite
-	// file writable, and make the same call again.
+	// ErrPermission is returned when the database denies a privilege that the call needs. An error that wraps ErrPermission
+	// also wraps ErrRejected. Callers outside of runs get ErrPermission at once. Grant the privilege to the database's role
+	// (see docs/operations.md) or make the SQLite file writable, and make the same call again.
 	ErrPermission = store.ErrPermission
 	// ErrLocked is returned when another transaction, for example a transaction with StartTx or SignalTx, holds a lock on a row
-	// or a name that the call needs. The call waits for the lock as long as Config.Patience and its context permit.
+	// or a name that the call needs. Before returning ErrLocked, the call waits for the lock for as long as Config.Patience and
+	// its context permit.
 	ErrLocked = store.ErrLocked
 	// ErrClosed is returned when the store was closed before or during the call.
 	ErrClosed = store.ErrClosed
@@ -148,8 +150,8 @@ var (
 )
 
 // StepError is the recorded failure of a step. The first execution and every replay return the same StepError. Message, Type
-// and Stack are recorded up to 16 KiB each; a longer text is cut, and ends with " (cut)". errors.Is finds the sentinels that
-// were passed to [RegisterError], and the library's own:
+// and Stack are recorded up to 16 KiB each; a longer text is cut, and ends with " (cut)". In a StepError, errors.Is finds the
+// sentinels that were passed to [RegisterError], and the library's own sentinels:
 //
 //	var failed *durable.StepError
 //	if errors.As(err, &failed) { log.Print(failed.Step, failed.Attempts) }
@@ -158,7 +160,7 @@ type StepError struct {
 	Step          string // the step's name with its scope; for a panic of a branch, the branch's name
 	Attempts      int
 	Message       string // the text of the error that the last attempt returned
-	Type          string // the Go type of that error, for people
+	Type          string // the Go type of the error that the last attempt returned, for people to read
 	Stack         string // the stack of a panic; else empty
 	sentinelCodes []string
 	stateError    *StateError // what the recorded error wrapped; nil: no StateError
@@ -179,7 +181,7 @@ func (e *StepError) Error() string {
 }
 
 // Unwrap returns the registered sentinels that the recorded error matched, and the [*StateError] that the recorded error
-// wrapped, if any. Unwrap returns nil for a nil *StepError, which Checkpoint.Err is if nothing failed.
+// wrapped, if any. Unwrap returns nil for a nil *StepError, such as the Checkpoint.Err of a step that has not failed.
 func (e *StepError) Unwrap() []error {
 	if e == nil {
 		return nil
@@ -199,7 +201,7 @@ type RunError struct {
 	Workflow      string
 	Status        Status // StatusFailed, StatusCancelled or StatusExpired
 	Message       string // the text of the error that the workflow function returned
-	Type          string // the Go type of that error, for people
+	Type          string // the Go type of the error that the workflow function returned, for people to read
 	Step          string // the name of the step or child call whose error the function returned; empty if it returned another error
 	Stack         string // the stack of a panic; else empty
 	isPermanent   bool   // see StepError
@@ -214,8 +216,8 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("run %q of workflow %q %s: %s", e.ID, e.Workflow, e.Status, e.Message)
 }
 
-// Unwrap returns the registered sentinels that the recorded error matched. Unwrap returns nil for a nil *RunError, which
-// RunInfo.Err is if nothing failed.
+// Unwrap returns the registered sentinels that the recorded error matched. Unwrap returns nil for a nil *RunError, such as the
+// RunInfo.Err of a run that has not failed.
 func (e *RunError) Unwrap() []error {
 	if e == nil {
 		return nil
@@ -233,11 +235,11 @@ func (e *RunError) Unwrap() []error {
 //
 //   - MayHaveCommitted bool is true if the write may be committed, because the reply of the database was lost, or the call did
 //     not wait for the reply. Make the same call again to find out whether the write was committed. MayHaveCommitted is false
-//     if nothing was written, and nothing will be.
+//     if nothing was written, and nothing will be written later.
 //   - Err error is the error of the last attempt to write. errors.Is and errors.As unwrap Err.
 //
-// Err wraps [ErrUnavailable], [ErrRejected], [ErrLocked] or [ErrSchema]. If the call's context ended first, Err wraps the
-// context.Cause of the context, and the error of the last attempt, if there was one.
+// Err wraps [ErrUnavailable], [ErrRejected], [ErrLocked] or [ErrSchema]. If the context of the call ended before the write
+// succeeded, Err wraps the context.Cause of the context, and the error of the last attempt, if there was one.
 type WriteError = engine.WriteError
 
 // Permanent marks an error of a step as an error that is not retried: the step fails at once, whatever its retry policy.

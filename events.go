@@ -33,8 +33,8 @@ const (
 
 	EventDeleted EventType = "deleted" // Engine.Delete deleted the run; ID and RunID are both its UUID
 
-	// Events of what people have done to a run. EventResumed and the types up to EventBackfilled are only written for a call
-	// with an [Actor] or a [Reason].
+	// EventResumed and the types up to EventBackfilled show what people have done to a run. An event of one of these types is
+	// only written for a call with an [Actor] or a [Reason].
 	EventResumed    EventType = "resumed"
 	EventSignalled  EventType = "signalled"  // Engine.Signal or Engine.Complete; New is the name of the signal or of the wait
 	EventTagged     EventType = "tagged"     // Engine.SetTags; New has the tags, as in "team.owner=ann, team.late=", where a removed tag has no value
@@ -42,8 +42,9 @@ const (
 	EventTriggered  EventType = "triggered"  // Engine.TriggerSchedule started the run; New is the schedule
 	EventBackfilled EventType = "backfilled" // Engine.Backfill started the run; New is the schedule
 
-	// Events of deletions with an Actor or a Reason. The event of a deletion concerns no run: its ID is the name of what was
-	// deleted, and its RunID is empty.
+	// EventQueueDeleted, EventLimitDeleted and EventScheduleDeleted are written for a deletion with an Actor or a Reason. The
+	// ID of an EventQueueDeleted, EventLimitDeleted or EventScheduleDeleted is the name of the queue, limit or schedule, and
+	// its RunID is empty.
 	EventQueueDeleted    EventType = "queue_deleted"
 	EventLimitDeleted    EventType = "limit_deleted"
 	EventScheduleDeleted EventType = "schedule_deleted" // not written for a schedule that code declares; see ScheduleInfo.LastChange instead
@@ -59,10 +60,10 @@ var eventTypes = map[store.EventType]EventType{
 	store.EventQueueDeleted: EventQueueDeleted, store.EventLimitDeleted: EventLimitDeleted, store.EventScheduleDeleted: EventScheduleDeleted,
 }
 
-// Event is a change of a run, or of what runs use, such as a queue. An Event is written in the transaction that makes the
-// change.
+// Event is the record of a change of a run, or of the deletion of a queue, a limit or a schedule. An Event is written in the
+// transaction that makes the change.
 type Event struct {
-	Cursor   string // pass it to Events or WatchEvents to continue after this event
+	Cursor   string // the position of the event: pass Cursor to Events or WatchEvents to continue after this event
 	Type     EventType
 	At       time.Time
 	ID       string // the ID that addresses the run: the caller's ID of a root run, or the UUID of a child
@@ -71,8 +72,8 @@ type Event struct {
 	Workflow string
 
 	// Actor and Reason are the [Actor] and the [Reason] of the call that has requested the change, if the call had any. For an
-	// EventPaused and an EventCancelled, Actor and Reason come from the call that requested the pause or the cancel. The time of
-	// this call is in [RunInfo.PausedAt] and [RunInfo.Cancellation].
+	// EventPaused and an EventCancelled, Actor and Reason come from the call that requested the pause or the cancel. The time
+	// of a requested pause is in [RunInfo.PausedAt], and the time of a requested cancel in [RunInfo.Cancellation].
 	//
 	// The meaning of Old and New depends on the event's type. For EventMovedToQueue, EventPriorityChanged, EventVersionChanged,
 	// EventRepaired and EventContinued, Old and New are the queue, the priority, the version, or the number of the generation,
@@ -81,11 +82,11 @@ type Event struct {
 	Actor, Reason, Old, New string
 }
 
-// Events returns a page of the events after p.Cursor, which is the [Event.Cursor] of an earlier event, the oldest first. An empty
-// cursor starts at the first event. No event is ever added before an event that was returned. On PostgreSQL, an open
-// transaction that writes therefore delays the events after its own.
+// Events returns a page of the events after p.Cursor, which is the [Event.Cursor] of an earlier event, the oldest first. With
+// an empty cursor, Events starts at the first event. Once Events has returned an event, no other event is added before it. On
+// PostgreSQL, an open transaction that writes therefore delays all later events until the transaction ends.
 //
-// If the oldest events are deleted, cursors stay valid. Events returns [ErrInvalidCursor] for a cursor whose event is gone
+// A cursor stays valid when the oldest events are deleted. Events returns [ErrInvalidCursor] for a cursor whose event is gone
 // while older events exist. ErrInvalidCursor means that the database was restored, or that a standby that lagged behind was
 // promoted, so that events may have been lost. Events returns [ErrInvalidConfig] for a limit that is not from 0 to 1000.
 func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
@@ -109,9 +110,9 @@ func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 	return toPublicEvents(rows), nil
 }
 
-// LatestEvents returns a page of the events before p.Cursor, which is the [Event.Cursor] of an event, the newest first. An empty cursor
-// starts at the newest event that [Engine.Events] can return. LatestEvents returns [ErrInvalidCursor] for a text that is no
-// cursor, and [ErrInvalidConfig] for a limit that is not from 0 to 1000.
+// LatestEvents returns a page of the events before p.Cursor, which is the [Event.Cursor] of an event, the newest first. With an
+// empty cursor, LatestEvents starts at the newest event that [Engine.Events] can return. LatestEvents returns
+// [ErrInvalidCursor] for a text that is no cursor, and [ErrInvalidConfig] for a limit that is not from 0 to 1000.
 func (e *Engine) LatestEvents(ctx context.Context, p Page) ([]Event, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read events: %w", err)

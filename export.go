@@ -17,8 +17,8 @@ import (
 // Exports in format 2 have no sequence numbers and no failed attempts, and show a sleep that was not over as completed.
 const ExportFormat = 3
 
-// Exported is the JSON document that [Engine.Export] writes. Times in the document are in RFC 3339. The document leaves out
-// times that have not come yet, and missing outputs and errors.
+// Exported is the JSON document that [Engine.Export] writes. Times in the document are in RFC 3339. The document leaves out the
+// fields of times that have not come yet, and of missing outputs and errors.
 type Exported struct {
 	Format int         `json:"format"` // ExportFormat
 	Run    ExportedRun `json:"run"`
@@ -43,7 +43,7 @@ type ExportedRun struct {
 	Status    Status         `json:"status"`
 	Input     jsontext.Value `json:"input"`
 	Output    jsontext.Value `json:"output,omitzero"`
-	Error     jsontext.Value `json:"error,omitzero"` // an object with "message", and optional fields such as "type", "codes" and "step"
+	Error     jsontext.Value `json:"error,omitzero"` // an object with the field "message", and optional fields such as "type", "codes" and "step"
 	CreatedAt time.Time      `json:"created_at"`
 	StartedAt time.Time      `json:"started_at,omitzero"`
 	EndedAt   time.Time      `json:"ended_at,omitzero"`
@@ -53,13 +53,13 @@ type ExportedRun struct {
 // ExportedStep is one checkpoint of an export.
 type ExportedStep struct {
 	Seq       int            `json:"seq"`               // see Checkpoint.Seq
-	InOrder   bool           `json:"in_order,omitzero"` // true if the goroutine of the workflow function or of the branch made the call, in the order of its calls, and no repair has changed an earlier call
+	InOrder   bool           `json:"in_order,omitzero"` // true if the workflow function or the branch made the call in its own goroutine, so that the order of its calls is fixed, and no repair has changed an earlier call
 	Name      string         `json:"name"`              // the name with its scope: "orders/7" is item 7 of the Map orders; a slash within a name is "%2F", and "%" is "%25"
 	Kind      string         `json:"kind"`
 	Status    string         `json:"status"` // see Checkpoint.Status
 	Attempts  int            `json:"attempts"`
 	Output    jsontext.Value `json:"output,omitzero"`
-	Error     jsontext.Value `json:"error,omitzero"` // in the form of ExportedRun.Error
+	Error     jsontext.Value `json:"error,omitzero"` // the error of the call, in the form of ExportedRun.Error
 	StartedAt time.Time      `json:"started_at"`
 	EndedAt   time.Time      `json:"ended_at,omitzero"`
 	NextAt    time.Time      `json:"next_at,omitzero"`
@@ -76,7 +76,7 @@ type ExportedAttempt struct {
 	Worker      string         `json:"worker,omitzero"`
 	WorkerID    string         `json:"worker_id,omitzero"`
 	Interrupted bool           `json:"interrupted,omitzero"`
-	Error       jsontext.Value `json:"error,omitzero"` // in the form of ExportedRun.Error
+	Error       jsontext.Value `json:"error,omitzero"` // the error of the attempt, in the form of ExportedRun.Error
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	EndedAt     time.Time      `json:"ended_at,omitzero"`
 	NextAt      time.Time      `json:"next_at,omitzero"`

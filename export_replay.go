@@ -22,9 +22,9 @@ const oldestExportFormat = 2
 // of typical runs with your code, and replay these exports before a deploy or in your own tests. durabletest.Replay replays an
 // export in a test without an engine.
 //
-// An export of a completed or failed run diverges if the replay makes further calls or ends in another way than the run did. Payloads are decoded if a [Config.Codec] has
-// encoded them. ReplayExport returns [ErrInvalidConfig] if exported is not an export, and [ErrUnreadable] if a payload of the
-// export cannot be decoded.
+// An export of a completed or failed run diverges if the replay makes further calls or ends in another way than the run did.
+// ReplayExport decodes payloads that a [Config.Codec] has encoded. ReplayExport returns [ErrInvalidConfig] if exported is not
+// an export, and [ErrUnreadable] if a payload of the export cannot be decoded.
 func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRun, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return PreflightRun{}, fmt.Errorf("replay an export: %w", err)

@@ -13,32 +13,32 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Filter matches runs that meet all its conditions. A field with its zero value is no condition. A Filter matches root runs and
-// children.
+// Filter matches runs that meet all its conditions. A field of a Filter that has its zero value is no condition. A Filter
+// matches root runs and children.
 type Filter struct {
 	Workflow      string
 	Queue         string
 	Priority      []int         // the run has one of these priorities
-	GroupKey      string        // the run has this group key in the Queue, which must be given too; no run that has ended matches
+	GroupKey      string        // the run has this group key in the queue that Filter.Queue names, and has not ended; Queue must be set too
 	Status        []Status      // the run has one of these statuses
 	Tag           string        // the run has a tag with this key
 	TagValue      string        // the tag has this value; empty matches any value
-	IDPrefix      string        // the caller's ID begins with this text; no child matches, because children have no caller's ID
+	IDPrefix      string        // the ID that the caller gave the run begins with this text; no child matches, because a child has no such ID
 	OlderThan     time.Duration // the run was started longer ago than this, by the database's clock
 	CreatedAfter  time.Time     // the run was started after this time
 	CreatedBefore time.Time     // the run was started before this time
 	Roots         bool          // the run is a root run
 	Failure       FailureKey    // the run failed or expired with this failure key, which must name a workflow; see Engine.Failures
-	RunID         []string      // the run has one of these UUIDs, at most 1000; Engine.Failures refuses it
+	RunID         []string      // the run has one of these UUIDs, at most 1000; Engine.Failures refuses this condition
 	Version       string        // the program that started the run, or that executed it last, has this version
 	Owner         string        // the worker with this ID executes the run now; see WorkerInfo.ID
 	EndedAfter    time.Time     // the run ended after this time
 	EndedBefore   time.Time     // the run ended before this time
-	Parent        []string      // the run is a child of one of these runs, given by their UUIDs, at most 1000; Engine.Failures refuses it
-	// Held matches runs whose history the code does not fit (RunInfo.Diverged). Held also matches runs with a RunInfo.Reason
-	// whose writes the database rejected, or that lost their process (RunInfo.Crashes is greater than zero). Held does not
-	// match runs that wait for a worker that can decode their payloads. Held cannot be combined with RunID, Parent, GroupKey
-	// and Failure.
+	Parent        []string      // the run is a child of one of these runs, given by their UUIDs, at most 1000; Engine.Failures refuses this condition
+	// Held matches runs whose history the code does not fit (RunInfo.Diverged). Held also matches runs that have a
+	// RunInfo.Reason and whose RunInfo.Crashes is greater than zero: the database rejected the run's writes, or the run lost
+	// its process. Held does not match runs that wait for a worker that can decode their payloads. Held cannot be combined with
+	// RunID, Parent, GroupKey and Failure.
 	Held bool
 }
 

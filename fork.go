@@ -8,21 +8,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// Fork makes a copy of a run, and executes the copy from a step on. The copy has the calls that the run had recorded before the
-// step that [From] names, or all recorded calls if [FromEnd] is given. From or FromEnd is required. In a graph, From can name a
-// node: the copy then has all calls apart from the calls of that node and of the nodes downstream. [OverrideStep] sets the
-// values of single calls.
+// Fork copies a run, and executes the copy from the given step on. The copy has the calls that the run had recorded before the
+// step that [From] names, or all recorded calls if [FromEnd] is given. Fork requires From or FromEnd. In a graph, From can name
+// a node: the copy then has all calls apart from the calls of that node and of the nodes downstream. Each [OverrideStep] sets
+// the value of one call of the copy.
 //
-// Without [NewID] the copy is the next generation of the run, under the ID of the run, as after an [Engine.Retry]. Fork also
-// accepts a live or completed run. Fork treats live runs, cancelled runs and idempotency keys as [Engine.Override] does.
+// Without [NewID] the copy is the next generation of the run, under the ID of the run, as after an [Engine.Retry]. Without
+// NewID, Fork also accepts a live or completed run. Without NewID, the rules of [Engine.Override] for live runs, cancelled runs
+// and idempotency keys also apply to Fork.
 //
-// With [NewID] the copy is another run with the given ID. The forked run can be in any state and does not change, and Fork does
+// With [NewID] the copy is a new run with the given ID. The forked run can be in any state and does not change, and Fork does
 // not wait for the forked run. The new run has the workflow, queue, priority, input and tags of the forked run, but not its
 // [GroupKey] or [Singleton] key. The new run has the [Timeout] of the forked run, counted from the fork. Fork with NewID copies
-// the recorded outcomes: steps that had failed or succeeded, received signals, results of children. Calls that wait, such as
-// receives, children that have not ended and steps in backoff, are made again in the new run. Signals that were not received
-// stay with the forked run. The new run has idempotency keys of its own, so its steps can repeat effects of the forked run:
-// check that repeated effects do no harm. Repairs of the forked run do not change the new run.
+// the recorded outcomes: steps that had failed or succeeded, received signals, results of children. Calls without an outcome,
+// such as receives that wait, children that have not ended and steps in backoff, are made again in the new run. Signals that
+// the forked run has not received stay with the forked run. The new run has idempotency keys of its own, so its steps can
+// repeat effects of the forked run: check that repeated effects do no harm. Repairs of the forked run do not change the new
+// run.
 //
 // Fork returns the errors of [Engine.Override]. With NewID, Fork also returns [ErrIDConflict] if a run with the ID exists, and
 // the errors of a start in the queue, such as [ErrQueueFull]. The options of Fork are [From], [FromEnd], [OverrideStep],

@@ -28,8 +28,8 @@ type Future[T any] struct {
 
 // Go starts a branch, which executes fn in a goroutine of the run, and returns at once. The branch has a scope of its own: the
 // names of its durable calls are prefixed by name, so that different branches may use the same names. [Future.Wait] returns
-// what fn returned. The result of fn is not recorded, because fn returns the same result in every replay, as its recorded calls
-// return the same values. The run does not end before its branches have returned.
+// what fn returned. The result of fn is not recorded: in every replay the recorded calls of fn return the same values, so that
+// fn returns the same result. The run does not end before its branches have returned.
 func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 	f := new(Future[T])
 	var zero T
@@ -151,10 +151,10 @@ func (f *Future[T]) await() {
 	<-done
 }
 
-// Wait waits until the branch has returned, and returns its result. If a choice ended the branch, and a durable call of the
-// branch returned [ErrCancelled] for that reason, Wait returns ErrCancelled, whatever the branch returned; see [CancelLosers].
-// If the run leaves this process, the durable calls of the branch return [ErrSuspended], so that the branch and Wait can
-// return.
+// Wait waits until the branch has returned, and returns the branch's result. If a choice ended the branch, and a durable call
+// of the branch returned [ErrCancelled] for that reason, Wait returns ErrCancelled, whatever the branch returned; see
+// [CancelLosers]. If the run leaves this process, the durable calls of the branch return [ErrSuspended], so that the branch and
+// Wait can return.
 func (f *Future[T]) Wait() (T, error) {
 	f.await()
 	if f.branch != nil && errors.Is(f.err, ErrSuspended) {

@@ -14,8 +14,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Generation is one execution of a run, from the start of the run, a repair or a continuation to the end or the next repair. A
-// run that was never repaired and never continued as new has one Generation.
+// Generation is one execution of a run. A Generation begins when the run is started, repaired or continued as new, and ends
+// when the run ends, is repaired or continues as new. A run that was never repaired and never continued as new has one
+// Generation.
 type Generation struct {
 	Number   int // the number of the generation, from 1
 	Status   Status
@@ -27,8 +28,8 @@ type Generation struct {
 	Err      *RunError      // nil unless the generation failed, was cancelled or expired
 	EndedAt  time.Time      // zero if the generation has not ended, or was superseded before its end
 
-	// Verb, Actor, Reason and From describe the repair or the continuation that began the generation; they are zero for the
-	// first generation. StartedAt is the time of the repair, or of the start of the run.
+	// Verb, Actor, Reason and From describe the repair or the continuation that began the generation. All four are zero for the
+	// first generation. StartedAt is the time at which the generation began.
 	Verb      Verb
 	Actor     string
 	Reason    string
@@ -36,13 +37,13 @@ type Generation struct {
 	StartedAt time.Time
 	Kept      int      // the number of checkpoints that the generation keeps from the previous generation
 	Dropped   []string // the calls of the previous generation that the generation makes again, at most 1,000 of them
-	Corrected []string // the calls with a value that the repair has set, at most 1,000 of them
+	Corrected []string // the calls whose values the repair has set, at most 1,000 of them
 }
 
-// Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last generation is
-// the run as it is now. Generations that [Retention] has deleted are missing. If generations are missing, the first remaining
-// generation does not have the fields of the repair that began it. [Engine.History] with [InGeneration] returns the checkpoints
-// of an older generation. [Engine.LatestGenerations] returns the generations in pages.
+// Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last generation in
+// the result is the current one. The result lacks the generations that [Retention] has deleted. If generations are missing, the
+// fields of the first remaining generation do not describe the repair that began it. [Engine.History] with [InGeneration]
+// returns the checkpoints of an older generation. [Engine.LatestGenerations] returns the generations in pages.
 func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the generations of run %q: %w", id, err)
@@ -65,10 +66,11 @@ type GenerationPage struct {
 	Next        string // the cursor of the next page; empty on the last page
 }
 
-// LatestGenerations returns a page of the generations of the run with the given ID, the newest first, or [ErrNotFound]. It suits
-// runs that continue as new many thousand times. Page.Cursor is empty for the newest generations, or the GenerationPage.Next of
-// the page before. The fields of the generations are those that [Engine.Generations] returns. A page has fewer generations than
-// Page.Limit, and a Next, if the inputs and outputs of its generations have more than 4 MiB.
+// LatestGenerations returns a page of the generations of the run with the given ID, the newest first, or [ErrNotFound].
+// LatestGenerations suits runs that have continued as new many thousand times. Set Page.Cursor to the GenerationPage.Next of
+// the previous page, or leave it empty to get the newest generations. The generations have the same fields as in the result of
+// [Engine.Generations]. If the inputs and outputs of the generations have more than 4 MiB, a page has fewer generations than
+// Page.Limit, and GenerationPage.Next is not empty.
 //
 // LatestGenerations returns [ErrInvalidCursor] for a text that is no cursor, and [ErrInvalidConfig] for a limit that is not from
 // 0 to 1000.

@@ -9,8 +9,9 @@ import (
 )
 
 // DefineGraph returns a workflow that is declared as a graph. The nodes of the graph are steps, steps for each item of a list,
-// children and waits for signals. The edges of the graph are what each node needs. DefineGraph calls build once. The function
-// build declares the nodes with the methods of the graph, and returns the node whose value is the output of the workflow:
+// children and waits for signals. The edges of the graph say which nodes each node needs. DefineGraph calls build once. The
+// function build declares the nodes with the methods of the graph, and returns the node whose value is the output of the
+// workflow:
 //
 //	var Index = durable.DefineGraph("index", func(g *durable.Graph[Source]) *durable.Node[Report] {
 //		list := g.Step("list", func(ctx context.Context, in *durable.NodeInput) ([]string, error) {
@@ -35,8 +36,8 @@ import (
 //
 // The run of a graph records the nodes and edges before its first node begins. Newer code may add nodes, and may remove nodes
 // that have not begun or change their needs. If newer code changes the graph, the run records the new nodes and edges as the
-// next revision of its shape. If a node that has begun is missing or has changed, the code does not fit the run; see [OnDrift].
-// The error of code that does not fit wraps [ErrDiverged] and names the node.
+// next revision of its shape. If a node that has begun is missing from the newer code, or has changed, the code does not fit
+// the run; see [OnDrift]. The error for a node that is missing or has changed wraps [ErrDiverged] and names the node.
 //
 // For an invalid graph, [New] and every start return [ErrInvalidConfig] or [ErrInvalidName] with the name of the node. A graph
 // is invalid if a name is invalid or declared twice, a node is of another graph, an option does not fit, or build returns nil.
@@ -57,8 +58,8 @@ func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts .
 
 // DefineGraphFrom returns a workflow whose graph depends on its input. Every execution of a run calls build with the input, and
 // build declares the nodes as in [DefineGraph]. The function build must be deterministic: the same input must give the same
-// nodes, in any order. If a part of the graph depends on data that only a node knows, make that part a graph of its own, and
-// start the part with [Graph.Child].
+// nodes, in any order. If a part of the graph depends on the value of a node, make that part a graph of its own, and start the
+// part with [Graph.Child].
 //
 // If build declares an invalid graph, the run fails with the error that New returns for an invalid graph of DefineGraph. The
 // Shape method of a workflow from DefineGraphFrom returns an empty shape; [Engine.Graph] returns the recorded shape of a run.
@@ -77,8 +78,9 @@ func DefineGraphFrom[I, O any](name string, build func(g *Graph[I], in I) *Node[
 	return w
 }
 
-// Graph is a graph that is being declared. The function passed to [DefineGraph] declares nodes with its methods. After the
-// function passed to DefineGraph has returned, [Graph.Input] is the only method of the Graph that may be called.
+// Graph is a graph whose nodes are being declared. The function passed to [DefineGraph] declares nodes with the methods of
+// Graph. After the function passed to DefineGraph has returned, [Graph.Input] is the only method of the Graph that may be
+// called.
 type Graph[I any] struct{ definition *graphDefinition }
 
 // Input returns the input of the run. The argument in is the [NodeInput] that the function of a node gets.

@@ -108,30 +108,30 @@ func (o *nodeOptions) checkCallOptions() {
 	}
 }
 
-// Needs lets the declared node begin once all the given nodes have completed. The declared node reads the values of the given
+// Needs makes the declared node wait until all the given nodes have completed. The declared node reads the values of the given
 // nodes with [Node.Of].
 func Needs(nodes ...AnyNode) NodeOption {
 	return nodeOptionFunc(func(o *nodeOptions) { o.needs = append(o.needs, nodes...) })
 }
 
-// NeedsAny lets the declared node begin once one of the given nodes has completed; see [NeedsQuorum].
+// NeedsAny makes the declared node wait until one of the given nodes has completed; see [NeedsQuorum].
 func NeedsAny(others LoserPolicy, nodes ...AnyNode) NodeOption {
 	return NeedsQuorum(1, others, nodes...)
 }
 
-// NeedsQuorum lets the declared node begin once k of the given nodes have completed. The winners are recorded before the
+// NeedsQuorum makes the declared node wait until k of the given nodes have completed. The winners are recorded before the
 // declared node begins, and every replay has the same winners. The declared node reads the winners' values with [Node.Get]. Get
 // returns [ErrNotChosen] for nodes that did not win, even if they complete later.
 //
 // With [CancelLosers], the nodes that did not win are cancelled, together with their children and with the nodes that only
-// losers need. A loser is not cancelled if it is the output node, or if another unfinished node needs it. A node that begins
-// [After] a loser does not count as needing the loser, and neither does a node whose recorded choice the loser has lost. If
-// several choices share a loser, the last of these choices therefore cancels the loser. With [KeepLosers] the nodes that did
-// not win continue, and the run waits for them.
+// losers need. A node that did not win is not cancelled if it is the output node, or if another unfinished node needs it. A
+// node that refers to the loser only with [After], or only in choices that the loser has lost, does not count as needing the
+// loser. If a node loses several choices, it is therefore cancelled only by the last of these choices. With [KeepLosers] the
+// nodes that did not win continue, and the run waits for them.
 //
-// A node may have several choices in addition to [Needs]. If fewer than k of the given nodes can still complete, because others
-// failed or were skipped, the need is not met; see [OnUnmetNeed]. The argument k must be at least 1 and at most the number of
-// given nodes.
+// A node may have several of the options NeedsAny and NeedsQuorum, in addition to [Needs]. If fewer than k of the given nodes
+// can still complete, because the other nodes failed or were skipped, the need is not met; see [OnUnmetNeed]. The argument k
+// must be at least 1 and at most the number of given nodes.
 func NeedsQuorum(k int, others LoserPolicy, nodes ...AnyNode) NodeOption {
 	return nodeOptionFunc(func(o *nodeOptions) {
 		if others != KeepLosers && others != CancelLosers {
@@ -141,7 +141,7 @@ func NeedsQuorum(k int, others LoserPolicy, nodes ...AnyNode) NodeOption {
 	})
 }
 
-// After lets the declared node begin once all the given nodes are over, whether they completed, failed, were skipped or were
+// After makes the declared node wait until all the given nodes are over, whether they completed, failed, were skipped or were
 // cancelled. The declared node reads the values of the given nodes with [Node.Get].
 func After(nodes ...AnyNode) NodeOption {
 	return nodeOptionFunc(func(o *nodeOptions) { o.after = append(o.after, nodes...) })
@@ -149,8 +149,8 @@ func After(nodes ...AnyNode) NodeOption {
 
 // When skips the declared node unless condition returns true for the value of n. The declared node needs n as with [Needs]. The
 // condition is part of the workflow function, and must be deterministic. The condition is called once all needs of the declared
-// node are met. A skip is recorded, so that newer code with another condition does not change it. If a node has several
-// conditions, all must return true.
+// node are met. A skip is recorded, so that newer code with another condition does not change the skip. If a node has several
+// When options, the node is skipped unless all conditions return true.
 func When[T any](n *Node[T], condition func(T) bool) NodeOption {
 	return nodeOptionFunc(func(o *nodeOptions) {
 		if condition == nil {
@@ -173,9 +173,9 @@ const (
 	// SkipNode skips a node with an unmet need: the node never begins, and the nodes that need it have an unmet need too.
 	// SkipNode is the default.
 	SkipNode UnmetNeedPolicy = ""
-	// FailRun fails the run if a need of the node is not met. All nodes that are not over are cancelled, as the losers of a
-	// choice are, and no further node begins. The decision to fail is recorded. The run's error is the failure of the need that
-	// was not met, even if the output node has completed.
+	// FailRun fails the run if a need of the node is not met. The run then cancels all nodes that are not over, as it cancels
+	// the losers of a choice, and no further node begins. The decision to fail the run is recorded. The run's error is the
+	// failure because of which the need was not met, even if the output node has completed.
 	FailRun UnmetNeedPolicy = "fail"
 	// RunAnyway lets a node begin once all nodes that it needs are over, whether they completed or not. A node with RunAnyway
 	// reads the values of the nodes that it needs with [Node.Get].

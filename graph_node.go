@@ -77,8 +77,8 @@ func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput)
 }
 
 // Each declares a node that executes fn for each item of the value of over, as [Ctx.Map] does. The value of the Each node is
-// the list of the results, in the order of the items. The Each node needs the node over. The options of the Each node are
-// [MapOption] and [StepOption] values, and [Delay].
+// the list of the results, in the order of the items. The Each node begins once the node over has completed, as with [Needs].
+// The options of the Each node are [MapOption] and [StepOption] values, and [Delay].
 func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(context.Context, In, *NodeInput) (T, error), opts ...NodeOption) *Node[[]T] {
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStepOptions|acceptsMapOptions)
@@ -142,10 +142,11 @@ func callInputFunc[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v
 // EachChild declares a node that starts a child for each item of the value of over. Each child is a run of the workflow with
 // the item as its input. All children are started at once, and any worker may execute them. To bound how many children execute
 // at once, set the settings of their queue. The value of the EachChild node is the list of the children's outputs, in the order
-// of the items. The database counts the ends of the children, so that not every end wakes the run: if 10,000 children end
-// within a minute, they wake the run about ten times. The node waits for all children. If a child does not complete, the node
-// fails with an error that wraps the errors of all children that did not complete. The EachChild node needs the node over. The
-// options of the EachChild node are [StartOption] values, such as [InQueue] and [Delay].
+// of the items. The database counts the ends of the children, so that the end of a single child need not wake the run: if
+// 10,000 children end within a minute, the run is woken about ten times. The EachChild node waits for the ends of all its
+// children. If a child does not complete, the node fails with an error that wraps the errors of all children that did not
+// complete. The EachChild node begins once the node over has completed, as with [Needs]. The options of the EachChild node are
+// [StartOption] values, such as [InQueue] and [Delay].
 func (g *Graph[I]) EachChild[CI, CO any](name string, over *Node[[]CI], w *Workflow[CI, CO], opts ...NodeOption) *Node[[]CO] {
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStartOptions)

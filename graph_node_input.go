@@ -8,15 +8,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/graph"
 )
 
-// NodeInput is the argument of a node's function. [Node.Of] and [Node.Get] read from a NodeInput the values of the nodes that
-// the node needs, and [Graph.Input] the input of the run. A NodeInput is safe for concurrent use.
+// NodeInput is the argument of a node's function. The function passes its NodeInput to [Node.Of] or [Node.Get] to get the value
+// of another node, and to [Graph.Input] to get the input of the run. A NodeInput is safe for concurrent use.
 type NodeInput struct {
 	run           *graphRun
 	node          *graphNode
 	choiceWinners [][]int // the winners of each choice of the node, as indexes of its members; nil: not chosen
 }
 
-// NodeState is the state of a node in one word.
+// NodeState is the state of a node of a graph.
 type NodeState string
 
 // The states of a node. NodeCompleted, NodeFailed, NodeSkipped and NodeCancelled are final.
@@ -57,9 +57,9 @@ func (e *NodeError) Unwrap() error { return e.Err }
 //   - with a [NeedsQuorum] that requires all of its nodes.
 //
 // If n has no value, or the calling node does not declare n in one of its options, Of panics with an error that wraps
-// [ErrUndeclaredNeed] and names both nodes. The run then fails at once with the error of Of. Use [Node.Get] if n may have no
-// value: with [After], with [NeedsAny], with a [NeedsQuorum] that does not require all of its nodes, and with the policy
-// [RunAnyway].
+// [ErrUndeclaredNeed] and names both nodes. If Of panics, the run fails at once with the error of the panic. Use [Node.Get] if
+// n may have no value: with [After], with [NeedsAny], with a [NeedsQuorum] that does not require all of its nodes, and with the
+// policy [RunAnyway].
 func (n *Node[T]) Of(in *NodeInput) T {
 	v, err := n.Get(in)
 	if err != nil {

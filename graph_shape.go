@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// NodeKind tells what a node of a graph executes.
+// NodeKind tells what a node of a graph executes, such as a step or a child.
 type NodeKind string
 
 // The kinds of nodes.
@@ -24,10 +24,10 @@ const (
 	NodeReceive   NodeKind = graph.KindReceive   // [Graph.Receive]
 )
 
-// GraphShape holds the nodes and edges of a graph. A GraphShape does not change.
+// GraphShape holds the nodes and edges of a graph. A GraphShape is immutable.
 type GraphShape struct {
 	Nodes  []NodeShape // in the order of declaration
-	Edges  []GraphEdge // in the order in which To is declared
+	Edges  []GraphEdge // in the order in which their nodes To are declared
 	Output string      // the node whose value is the output
 	shape  *graph.Shape
 }
@@ -46,7 +46,7 @@ type GraphEdge struct {
 	From, To string
 	Choice   int  // the number, from 1, of the choice of To in which From is a member; zero if the edge belongs to no choice
 	K, Of    int  // the choice needs K of its Of members
-	After    bool // To begins once From is over, however it ended
+	After    bool // To begins once From is over, however From ended
 	If       bool // a condition of To depends on the value of From
 	Over     bool // To is executed for each item of the value of From
 }

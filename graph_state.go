@@ -25,7 +25,7 @@ type GraphInfo struct {
 	Shape         GraphShape // the newest recorded shape, or, with ShapeRevision 0, the shape of the workflow in this process
 }
 
-// NodeInfo describes a node of a run. A time that has not come yet is zero.
+// NodeInfo describes a node of a run. StartedAt and EndedAt are zero as long as the node has not begun or not ended.
 type NodeInfo struct {
 	NodeShape
 	State     NodeState
@@ -46,7 +46,7 @@ type NodeItemCounts struct {
 	Running   int // the number of items that have begun and not ended
 }
 
-// NodeChoice describes a need of a node that is met by K of Of nodes.
+// NodeChoice describes a need of a node that is met when K of Of other nodes have completed.
 type NodeChoice struct {
 	K, Of     int
 	Completed int      // how many of the Of nodes have completed
@@ -61,7 +61,7 @@ type EdgeInfo struct {
 	Won   bool      // From is among the recorded winners of the edge's choice
 }
 
-// EdgeDirection selects edges of a node.
+// EdgeDirection selects the outgoing or the incoming edges of a node.
 type EdgeDirection uint8
 
 // The directions of [Engine.Edges].

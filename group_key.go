@@ -11,16 +11,17 @@ import (
 // MaxWeight is the largest [Weight].
 const MaxWeight = store.MaxWeight
 
-// GroupKey sets the key of the run within its queue, for example a tenant or a customer. The bounds MaxExecutingPerKey, MaxInProgressPerKey and
-// RatePerKey of the queue apply to each key separately. Among runs of one priority the keys take turns, so that many runs of
-// one key delay the first run of another key by one turn only. A child in the queue of its parent has the parent's key, unless
-// the start of the child names another key. The option of GroupKey is [Weight].
+// GroupKey sets the key of the run within its queue, for example a tenant or a customer. The bounds MaxExecutingPerKey,
+// MaxInProgressPerKey and RatePerKey of the queue apply to each key separately. Among the runs of one priority, the group keys
+// take turns, so that many runs of one key delay the first run of another key by one turn only. A child in the queue of its
+// parent has the parent's key, unless the start of the child names another key. GroupKey takes the option [Weight].
 //
 // A start with GroupKey returns [ErrInvalidConfig] if the queue has no settings from [Engine.SetQueue] or Config.QueueSettings.
-// A worker records Config.QueueSettings when it starts, and a client never records them: start a worker first, or call
-// SetQueue. If a run starts a child with a GroupKey and the queue of the child has no settings, the run that starts the child is
-// held (see [ErrHeld]), and a worker executes it again every 30 seconds until the queue has settings. This hold does not count
-// towards Config.MaxCrashes. A group key is a text of 1 to 512 bytes without control characters.
+// A worker records Config.QueueSettings when it starts, but a client never does: start a worker before such a client, or call
+// SetQueue. If a run starts a child with a GroupKey and the queue of the child has no settings, the run that starts the child
+// is held (see [ErrHeld]), and a worker executes this parent run again every 30 seconds until the queue has settings. A hold
+// because a queue has no settings does not count towards Config.MaxCrashes. A group key is a text of 1 to 512 bytes without
+// control characters.
 func GroupKey(key string, opts ...GroupKeyOption) StartOption {
 	return func(o *startOptions) {
 		o.setFirstError(o.given.addOnce(optionGroupKey, "GroupKey"))
@@ -58,9 +59,9 @@ func Weight(n int) GroupKeyOption {
 
 // StartBy sets how long a due run may wait to begin, by the database's clock. The time for which a run waits because of
 // [Singleton] or [Debounce] does not count. A run that has not begun within d expires as with [Timeout]: its function is never
-// called, and the run ends as [StatusExpired] with [ErrTimeout]. In a queue without settings, the worker that claims an expired
-// run ends it, and therefore only when a slot is free. Runs expire even while their queue is paused. The argument d must be
-// positive.
+// called, and the run ends as [StatusExpired] with [ErrTimeout]. In a queue without settings, a worker must claim an expired
+// run to end it, and therefore ends the run only when a slot is free. Runs expire even while their queue is paused. The
+// argument d must be positive.
 func StartBy(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.setFirstError(o.given.addOnce(optionStartBy, "StartBy"))

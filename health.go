@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrNotReady is returned by [HealthChecks.Ready] if the engine cannot execute or control runs now. The text of the error names
-// the reason.
+// ErrNotReady is returned by [HealthChecks.Ready] if the engine cannot execute or control runs now. The text of an ErrNotReady
+// error names the reason.
 var ErrNotReady = errors.New("durable: not ready")
 
 // readyTimeout bounds how long Ready waits for the database. Orchestrators give up after one to ten seconds.
@@ -17,8 +17,8 @@ const readyTimeout = 5 * time.Second
 // HealthChecks are the checks of an engine for a load balancer or an orchestrator such as Kubernetes. See [Health].
 type HealthChecks struct{ engine *Engine }
 
-// Health returns the health checks of an engine, such as [HealthChecks.Ready]. A check returns nil, or an error with the
-// reason, so that the check fits any server:
+// Health returns the health checks of an engine, such as [HealthChecks.Ready]. Each check is a method that returns nil, or an
+// error with the reason, so that any kind of server can call it:
 //
 //	func probe(check func(context.Context) error) http.HandlerFunc {
 //		return func(w http.ResponseWriter, r *http.Request) {
@@ -34,9 +34,9 @@ type HealthChecks struct{ engine *Engine }
 func Health(e *Engine) *HealthChecks { return &HealthChecks{e} }
 
 // Ready returns nil if the database replies within five seconds and, for an engine with Config.Workflows, [Engine.Run] is
-// executing runs. Run is executing runs if its context has not ended, and its last heartbeat is younger than Config.Lease. If
-// the engine is not ready, Ready returns [ErrNotReady], wrapped with the reason. A process that is not ready should get no
-// requests, and need not be restarted.
+// executing runs. Engine.Run counts as executing runs if its context has not ended, and its last heartbeat is younger than
+// Config.Lease. If the engine is not ready, Ready returns [ErrNotReady], wrapped with the reason. A process that is not ready
+// should get no requests, and need not be restarted.
 func (h *HealthChecks) Ready(ctx context.Context) error {
 	if err := h.engine.checkUsable(ctx); err != nil {
 		return fmt.Errorf("health: %w", err)
@@ -63,9 +63,9 @@ func (h *HealthChecks) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Live returns an error if the process should be restarted: the error with which [Engine.Run] had to stop, such as [ErrMoved],
-// wrapped in [ErrNotReady]. Live returns nil while the engine drains and while the database is not available, because a restart
-// would not help. Live does not use the database.
+// Live returns an error if the process should be restarted. Live then returns the error with which [Engine.Run] had to stop,
+// such as [ErrMoved], wrapped in [ErrNotReady]. Live returns nil while the engine drains and while the database is not
+// available, because a restart would not help. Live does not use the database.
 func (h *HealthChecks) Live(ctx context.Context) error {
 	if err := h.engine.checkUsable(ctx); err != nil {
 		return fmt.Errorf("health: %w", err)

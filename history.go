@@ -16,7 +16,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Checkpoint is one row of a run's history.
+// Checkpoint is the record of one durable call in a run's history.
 type Checkpoint struct {
 	Name      string // the name of the call with its scope, as in "branch/step"; a slash within a name is shown as "%2F", and "%" as "%25"
 	Seq       int    // a number that increases in the order in which the calls began; numbers may be missing
@@ -25,13 +25,13 @@ type Checkpoint struct {
 	Attempts  int // the number of recorded attempts
 	Output    jsontext.Value
 	Err       *StepError // the error of the last failed attempt
-	StartedAt time.Time  // start of the first attempt; FreezeTimers can move it
-	EndedAt   time.Time  // end of the last attempt; zero while the call has no outcome
-	NextAt    time.Time  // when the next attempt is due, or when a sleep or the time of a receive ends
+	StartedAt time.Time  // when the first attempt began; FreezeTimers can move StartedAt
+	EndedAt   time.Time  // when the last attempt ended; zero while the call has no outcome
+	NextAt    time.Time  // when the next attempt is due, or when a sleep or the time set by Within ends
 
 	// FirstFailure and LastFailure are the first and the last attempt that failed or was interrupted. FirstFailure and
-	// LastFailure are equal if only one attempt failed, and nil if none did. Failed attempts between the first and the last are
-	// not kept.
+	// LastFailure are equal if only one attempt failed, and nil if no attempt failed. Failed attempts between the first and the
+	// last are not kept.
 	FirstFailure *FailedAttempt
 	LastFailure  *FailedAttempt
 }
@@ -40,14 +40,14 @@ type Checkpoint struct {
 type FailedAttempt struct {
 	Step     string     // the name of the step with its scope
 	Attempt  int        // the number of the attempt, from 1
-	Err      *StepError // nil if the attempt was interrupted
+	Err      *StepError // the error of the attempt; nil if the attempt was interrupted
 	Worker   string     // the name of the worker that executed the attempt; empty if unknown
 	WorkerID string
-	// Interrupted reports whether the attempt did not end, because its process died, lost the run or was shut down. An attempt
-	// that was interrupted within about 20 ms is not recorded.
+	// Interrupted reports whether the attempt was cut off before its end, because its process died, lost the run or was shut
+	// down. An attempt that was interrupted within about 20 ms is not recorded.
 	Interrupted bool
 	StartedAt   time.Time
-	EndedAt     time.Time // zero if the process of the attempt died or lost the run
+	EndedAt     time.Time // when the attempt ended; zero if the process of the attempt died or lost the run
 	NextAt      time.Time // when the next attempt was due; zero if no attempt followed, and for an interrupted attempt
 }
 

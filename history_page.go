@@ -12,18 +12,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// HistoryPart selects a part of a history for [Engine.HistoryPage].
+// HistoryPart selects which calls of a history [Engine.HistoryPage] returns in full.
 type HistoryPart struct {
-	From      int    // the index in HistoryPage.Outline of the first call
-	Limit     int    // the largest number of calls; zero means 100, the maximum is 1000
-	MaxOutput int    // the size in bytes above which an output is left out; zero means 256; a negative number leaves out all outputs that the outline does not have
+	From      int    // the index in HistoryPage.Outline of the first call to return
+	Limit     int    // the largest number of calls to return; zero means 100, the maximum is 1000
+	MaxOutput int    // outputs that are larger than MaxOutput bytes are left out; zero means 256; a negative MaxOutput leaves out all outputs that the Outline does not have
 	Call      string // if not empty, select only the call with this name, with its output of any size, and ignore the other fields
 }
 
-// HistoryPage is a part of a run's history, and an outline of all of it.
+// HistoryPage has some calls of a run's history in full, and an outline of the whole history.
 type HistoryPage struct {
-	// Outline has all calls of the run, in the order in which they began, without Err, FirstFailure and LastFailure. Outline
-	// has only the outputs of choices, Maps and graphs.
+	// Outline has all calls of the run, in the order in which they began, without Err, FirstFailure and LastFailure. Only the
+	// calls of choices, Maps and graphs have their outputs in the Outline.
 	Outline []Checkpoint
 	Calls   []SizedCheckpoint // the calls that the HistoryPart selects
 }
@@ -43,8 +43,8 @@ const (
 // [Engine.History], HistoryPage reads only the payloads of the selected part, and only short outputs, so that HistoryPage also
 // suits histories of many thousand calls. The option [InGeneration] selects an older generation of the run.
 //
-// HistoryPage returns [ErrNotFound] if there is no such run, [ErrNoStep] if the run has no call with the name part.Call, and [ErrInvalidConfig] if From
-// is negative, or Limit is negative or greater than 1000.
+// HistoryPage returns [ErrNotFound] if there is no such run, [ErrNoStep] if the run has no call with the name part.Call, and
+// [ErrInvalidConfig] if part.From is negative, or part.Limit is negative or greater than 1000.
 func (e *Engine) HistoryPage(ctx context.Context, id string, part HistoryPart, opts ...HistoryOption) (*HistoryPage, error) {
 	var o historyOptions
 	o.setFirstError(applyOptions(opts, &o))

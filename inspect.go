@@ -16,7 +16,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// RunInfo describes a run. A time that has not come yet is zero.
+// RunInfo describes a run. A time of a RunInfo is zero as long as it is not known, such as EndedAt before the run has ended.
 type RunInfo struct {
 	ID            string // the ID that addresses the run: the caller's ID of a root run, or the UUID of a child
 	RunID         string // the UUID of the run
@@ -31,12 +31,12 @@ type RunInfo struct {
 	Requested     Verb          // VerbPause or VerbCancel, if a pause or a cancel was requested and has not taken effect yet; else empty
 	Reason        string        // why the run is paused, or was last held (see ErrHeld)
 	Diverged      bool          // the run is held because the code does not fit its history (see DriftHolds)
-	PausedBy      string        // who paused it
+	PausedBy      string        // the [Actor] of the call that paused the run, if the call had one
 	Cancellation  *Cancellation // nil unless a cancel was requested
-	Owner         string        // the ID of the worker that executes the run; empty if none does
+	Owner         string        // the ID of the worker that executes the run; empty if no worker does
 	Epoch         int           // how many times workers have claimed the run
 	Crashes       int           // how many times the run lost its process or was held since its last checkpoint
-	LastLeaseLoss *LeaseLoss    // the most recent time that the run lost its process; nil if it never did, and in results of List
+	LastLeaseLoss *LeaseLoss    // the most recent time that the run lost its process; nil if the run never lost its process, and in results of List
 	Input         jsontext.Value
 	Output        jsontext.Value // nil unless the run completed
 	Err           *RunError      // nil unless the run failed, was cancelled or expired
@@ -46,17 +46,17 @@ type RunInfo struct {
 	PausedAt      time.Time
 	WakeAt        time.Time // when the run is due or, while a worker executes it, when its lease ends
 	NoWorker      bool      // the run is due, and no live worker executes its workflow in its queue; false in results of List
-	Deadline      time.Time // the end of the run's Timeout
+	Deadline      time.Time // when the run's Timeout is over
 	// VersionWait is not nil if the run is due, and no live worker may execute the run because of its version. VersionWait is
 	// nil in the results of [Engine.List].
 	VersionWait *VersionWait
 
-	// KeyWait describes what a run that was started with [Singleton] or [Debounce] waits for before it may begin. KeyWait is
-	// nil for other runs, and in the results of [Engine.List].
+	// KeyWait describes what the run waits for before it may begin, if the run was started with [Singleton] or [Debounce].
+	// KeyWait is nil for runs that do not wait for a key, and in the results of [Engine.List].
 	KeyWait *KeyWait
 
-	// Place is the place of the run in its queue. Place is nil if the queue has no settings or the run has ended, and in the
-	// results of [Engine.List].
+	// Place describes where the run stands in its queue. Place is nil if the queue has no settings or the run has ended, and in
+	// the results of [Engine.List].
 	Place *QueuePlace
 
 	Tags      map[string]string
@@ -66,8 +66,8 @@ type RunInfo struct {
 	// if no attempt failed.
 	LastFailure *FailedAttempt
 
-	// Unreceived is the number of signals, by name, that the run has accepted and not received. Signals that were not received
-	// are kept when the run ends.
+	// Unreceived is the number of signals, by name, that the run has accepted and not received. When a run ends, the signals
+	// that it has not received are kept.
 	Unreceived map[string]int
 }
 
@@ -80,11 +80,11 @@ type Cancellation struct {
 
 // LeaseLoss describes when a worker lost a run, because the worker died, hung, or could not reach the database.
 type LeaseLoss struct {
-	At     time.Time // when another worker took the run over, or found it paused
+	At     time.Time // when another worker took the run over, or found the run paused
 	Worker string    // the ID of the worker that had the run
 }
 
-// OpenCall is a durable call without an outcome: the call waits, or is being executed.
+// OpenCall is a durable call without an outcome: the call either waits or is being executed.
 type OpenCall struct {
 	Name     string // the name of the call with its scope
 	Kind     Kind
@@ -93,8 +93,9 @@ type OpenCall struct {
 	Until    time.Time // the end of a sleep, a backoff or a receive with Within; otherwise zero
 	// LastFailure is the last attempt of the call that failed or was interrupted. LastFailure is nil if no attempt failed.
 	LastFailure *FailedAttempt
-	// Limit is the name of the [Limit] for whose permit the step waits, and LimitKey is the key that the step gave. Before is
-	// the number of steps that get a permit before this step. Limit is empty if the step waits for no permit.
+	// Limit is the name of the [Limit] for whose permit the step waits, and LimitKey is the key that the step has set with the
+	// option [LimitKey]. Before is the number of steps that get a permit before this step. Limit is empty if the step waits for
+	// no permit.
 	Limit, LimitKey string
 	Before          int
 }
@@ -265,7 +266,7 @@ const (
 	WorkerDraining WorkerState = "draining" // the worker's Engine.Run is stopping: the worker claims no runs, and lets running steps finish
 )
 
-// WorkerInfo is a process that executes runs.
+// WorkerInfo describes a worker, which is a process that executes runs.
 type WorkerInfo struct {
 	ID          string
 	Name        string
@@ -277,8 +278,8 @@ type WorkerInfo struct {
 	HeartbeatAt time.Time
 	DeadAt      time.Time // when the worker counts as dead without another heartbeat: HeartbeatAt plus the Config.Lease of the worker
 	// ClockAhead is by how much the clock of the worker's machine was ahead of the database's clock at the last heartbeat, to
-	// within half a round trip. ClockAhead is negative if the machine's clock was behind. The library uses the database's
-	// clock, but time.Now in your code uses the clock of the machine.
+	// within half a round trip. ClockAhead is negative if the clock of the machine was behind the database's clock. The library
+	// uses the database's clock, but time.Now in your code uses the clock of the machine.
 	ClockAhead time.Duration
 	Workflows  []string // the workflows that the worker executes; nil if there are more than 500
 	// Quiet reports whether [Engine.QuietWorker] was called for the worker, so that the worker claims no runs. LastChange is
@@ -286,14 +287,14 @@ type WorkerInfo struct {
 	Quiet      bool
 	LastChange *OperatorChange
 	// Queues are the queues from which the worker claims runs, as in Config.Queues. Queues is nil if the worker claims runs
-	// from all queues, or from more than 500. Every worker decides whose turn it is in all queues with settings, even in queues
-	// from which the worker claims no runs.
+	// from all queues, or from more than 500. Every worker decides which runs have their turn in all queues with settings, even
+	// in queues from which the worker claims no runs.
 	Queues []string
 }
 
-// Workers returns the workers that execute runs of this database, in the order in which they started. A worker that died stays in
-// the list for at least a minute after its last heartbeat, or for an hour if the store has no lock that shows the death. A worker
-// is dead if its DeadAt is before [Engine.Now].
+// Workers returns the workers that execute runs of this database, in the order in which the workers started. A worker that died
+// stays in the list for at least a minute after its last heartbeat, or for an hour if the store has no lock by which other
+// workers detect the death. A worker is dead if its DeadAt is before [Engine.Now].
 func (e *Engine) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("list the workers: %w", err)

@@ -12,7 +12,7 @@ const (
 	KindReceive      Kind = "receive"      // [Ctx.Receive], [Callback.Wait]
 	KindChild        Kind = "child"        // [Ctx.Child], [Ctx.StartChild]
 	KindMap          Kind = "map"          // [Ctx.Map]: the number of its items
-	KindCompensation Kind = "compensation" // an execution of what [Ctx.Compensate] registered
+	KindCompensation Kind = "compensation" // the execution of a compensation that [Ctx.Compensate] registered
 	KindSignal       Kind = "signal"       // [Ctx.Signal], [Child.Signal]
 	KindStart        Kind = "start"        // [Ctx.Start]
 	KindTags         Kind = "tags"         // [Ctx.SetTags]
@@ -20,9 +20,9 @@ const (
 	KindNow          Kind = "now"          // [Ctx.Now]
 	KindUUID         Kind = "uuid"         // [Ctx.UUID]
 	KindPatch        Kind = "patch"        // [Ctx.Patched]
-	KindFailure      Kind = "failure"      // not a call, but the failure with which a run that has compensations ends
-	KindKeyRenewal   Kind = "renewal"      // not a call, but the steps that have new idempotency keys since a repair
-	KindGraph        Kind = "graph"        // the shape of a graph of [DefineGraph], or that a node was skipped by its condition
+	KindFailure      Kind = "failure"      // the failure with which a run that has compensations ends; not a durable call
+	KindKeyRenewal   Kind = "renewal"      // which steps got new idempotency keys in a repair; not a durable call
+	KindGraph        Kind = "graph"        // the shape of a graph of [DefineGraph], or the skip of a node by its condition
 )
 
 // CheckpointStatus is the state of a durable call.
@@ -30,8 +30,8 @@ type CheckpointStatus string
 
 // The states of a durable call.
 const (
-	CheckpointStarted   CheckpointStatus = "started"   // an attempt is under way, or the call waits; a sleep is started until it is over
-	CheckpointBackoff   CheckpointStatus = "backoff"   // the last attempt failed, and the next one is due at NextAt
+	CheckpointStarted   CheckpointStatus = "started"   // an attempt is under way, or the call waits; a sleep has this status until it is over
+	CheckpointBackoff   CheckpointStatus = "backoff"   // the last attempt failed, and the next attempt is due at NextAt
 	CheckpointCompleted CheckpointStatus = "completed" // the call has a result
 	CheckpointFailed    CheckpointStatus = "failed"    // the call failed for good
 	CheckpointCancelled CheckpointStatus = "cancelled" // the run or the branch of the call ended before the call had an outcome
@@ -57,7 +57,7 @@ const (
 	VerbReset  Verb = "reset"
 	VerbDelete Verb = "delete"
 
-	// The verbs of the repairs Engine.Retry, Engine.Override, Engine.Skip, Engine.Rerun and Engine.Fork.
+	// VerbRetry to VerbFork are the operations of Engine.Retry, Engine.Override, Engine.Skip, Engine.Rerun and Engine.Fork.
 	VerbRetry    Verb = "retry"
 	VerbOverride Verb = "override"
 	VerbSkip     Verb = "skip"

@@ -14,16 +14,16 @@ import (
 
 // Limit bounds how many steps execute at once, and how many begin in a period, over all workers and workflows of one database.
 // Create a Limit with [NewLimit], usually as a package variable, and give the option [Limit.Permit] to the steps that the Limit
-// bounds. Limits of the same name are one limit. [Engine.SetLimit] changes the bounds of a limit while workers execute its
-// steps.
+// bounds. Two Limits with the same name are the same limit. [Engine.SetLimit] changes the bounds of a limit while workers
+// execute its steps.
 type Limit struct {
 	name     string
 	settings store.LimitSettings
 	err      error
 }
 
-// NewLimit returns the limit with the given name. The options are [Concurrent], [Rate] and [Burst]. If an option is invalid,
-// the steps that use the limit return [ErrInvalidConfig].
+// NewLimit returns the limit with the given name. The options of NewLimit are [Concurrent], [Rate] and [Burst]. If an option is
+// invalid, the steps that use the limit return [ErrInvalidConfig].
 //
 // A worker declares the limit when one of its steps requests a permit. If programs of several versions (Config.Version) declare
 // different bounds, the bounds of the newest version apply. The newest version is the version whose first declaration of the
@@ -85,7 +85,7 @@ func Rate(n int, per time.Duration) LimitOption {
 	}
 }
 
-// Burst is how many units of a [Rate] may be granted at one moment, if none were granted for a while. The default is 1. The
+// Burst is how many units of a [Rate] may be granted at one moment, if no units were granted for a while. The default is 1. The
 // argument n must be positive.
 func Burst(n int) LimitOption {
 	return func(o *limitOptions) {
@@ -142,15 +142,15 @@ func newLimitBounds(s store.LimitSettings) LimitBounds {
 }
 
 // Permit makes each attempt of a step wait for a permit of the limit. The step gives the permit back when its function has
-// returned. The options are [LimitKey] and [Units].
+// returned. The options of Permit are [LimitKey] and [Units].
 //
-// Steps get their permits in the order in which they began to wait; a step that needs many units is not overtaken by others.
-// The wait for a permit counts towards [TotalTimeout], but not towards [AttemptTimeout]. A step that waits long takes neither
-// memory nor a slot of a worker, and keeps its position in the order when its process dies. When a run is paused, its waiting
-// steps lose their positions.
+// Steps get their permits in the order in which they began to wait; a step that waits for many units is not overtaken by steps
+// that need fewer units. The wait for a permit counts towards [TotalTimeout], but not towards [AttemptTimeout]. A step that
+// waits long takes neither memory nor a slot of a worker, and keeps its position in the order when its process dies. When a run
+// is paused, its waiting steps lose their positions in the order.
 //
-// A permit ends with the lease of its run. If a process stands still for longer than the lease and then continues, the step's
-// function may still be executing while another step has the permit.
+// A permit ends when the lease of the step's run ends. If a process stands still for longer than the lease and then continues,
+// the step's function may still be executing while another step has the permit.
 func (l *Limit) Permit(opts ...PermitOption) StepOption {
 	return func(o *stepOptions) {
 		o.addOptionOnce(optionPermit, "Permit")
@@ -184,8 +184,8 @@ const (
 	optionUnits
 )
 
-// LimitKey gives the step a key, for example a customer. The limit's bounds apply to each key separately, and steps with
-// different keys do not wait for each other.
+// LimitKey gives the step a key, for example a customer. The bounds of the limit apply to each LimitKey separately, and steps
+// with different keys do not wait for each other.
 func LimitKey(key string) PermitOption {
 	return func(o *permitOptions) {
 		o.addOptionOnce(optionLimitKey, "LimitKey")
@@ -222,17 +222,17 @@ type LimitInfo struct {
 	LastChange      *OperatorChange // the last change by an operator; nil if no operator has changed the limit
 
 	LimitUse
-	Keys []LimitKeyUse // the ten keys for which most steps wait; empty for a limit without keys
+	Keys []LimitKeyUse // the ten keys for which the most steps wait; empty for a limit without keys
 }
 
 // LimitUse tells how much of a limit is in use.
 type LimitUse struct {
-	Held    int // units of steps that execute
-	Offered int // units that are reserved for steps whose runs were woken
-	Waiting int // steps that wait
+	Held    int // the number of units that executing steps hold
+	Offered int // the number of units that are reserved for steps whose runs were woken
+	Waiting int // the number of steps that wait for a permit
 }
 
-// LimitKeyUse is [LimitUse] for one key.
+// LimitKeyUse tells how much of a limit is in use for one [LimitKey].
 type LimitKeyUse struct {
 	Key string
 	LimitUse
@@ -267,10 +267,10 @@ func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
 }
 
 // SetLimit sets the bounds of a limit, from any process and while workers execute its steps. The bounds of SetLimit apply
-// within a second, and replace the bounds that code declares until [Engine.ResetLimit] or [Engine.DeleteLimit]. Permits that
-// are held stay valid. The options of SetLimit are [Reason] and [Actor]. SetLimit returns [ErrInvalidConfig] with the name of
-// the field if a bound is invalid, [ErrSchema] while a running worker has a version of durable that ignores limits, and a
-// [*WriteError] as [Workflow.Start] does.
+// within a second, and replace the bounds that code declares until [Engine.ResetLimit] or [Engine.DeleteLimit]. Steps that
+// already hold permits keep them. The options of SetLimit are [Reason] and [Actor]. SetLimit returns [ErrInvalidConfig] with
+// the name of the field if a bound is invalid, [ErrSchema] while a running worker has a version of durable that ignores limits,
+// and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "set", name, opts, func(o *controlOptions) error {
 		if err := b.check(); err != nil {
@@ -282,7 +282,7 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b LimitBounds, opts 
 
 // ResetLimit removes the bounds that SetLimit has set, so that the bounds that code has declared apply within a second. The
 // options of ResetLimit are [Reason] and [Actor]. ResetLimit returns [ErrNotFound] if there is no such limit, [ErrState] if no
-// code has declared it, [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
+// code has declared the limit, [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "reset", name, opts, func(o *controlOptions) error {
 		err := e.inner.ResetLimit(ctx, store.DeleteOrResetRequest{Name: name, Actor: o.actor, Reason: o.reason})
@@ -294,10 +294,11 @@ func (e *Engine) ResetLimit(ctx context.Context, name string, opts ...ControlOpt
 }
 
 // DeleteLimit removes the recorded bounds of a limit: both the bounds that SetLimit has set and the bounds that code has
-// declared. When the next step requests a permit, the bounds that its code declares apply. Steps that wait for a permit keep
-// their order. To remove only the bounds of SetLimit, call [Engine.ResetLimit] instead: if workers of two versions live,
-// DeleteLimit can make the bounds of the old version apply. The options of DeleteLimit are [Reason] and [Actor]. DeleteLimit returns [ErrNotFound] if there is no such
-// limit, [ErrInvalidName], [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
+// declared. When the next step requests a permit, the bounds that the step's code declares apply. Steps that wait for a permit
+// of a deleted limit keep their order. To remove only the bounds of SetLimit, call [Engine.ResetLimit] instead: if workers of
+// two versions live, DeleteLimit can make the bounds of the old version apply. The options of DeleteLimit are [Reason] and
+// [Actor]. DeleteLimit returns [ErrNotFound] if there is no such limit, [ErrInvalidName], [ErrSchema] as SetLimit does, and a
+// [*WriteError] as [Workflow.Start] does.
 func (e *Engine) DeleteLimit(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeLimit(ctx, "delete", name, opts, func(o *controlOptions) error {
 		return e.inner.DeleteLimit(ctx, store.DeleteOrResetRequest{Name: name, Actor: o.actor, Reason: o.reason})

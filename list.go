@@ -13,12 +13,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Page selects which part of a list is returned.
+// Page selects which page of a list a method returns.
 type Page struct {
 	Limit int // the largest number of entries of the page; zero means 100, the maximum is 1000
-	// Cursor is where the page begins: RunPage.Next of the page before, or the Cursor of the event or fire before. An empty
-	// Cursor selects the first page. A cursor of List is a position in the order of all runs, so that the cursor stays valid if
-	// you change the filter.
+	// Cursor is where the page begins: the Next of the previous page, or the Cursor of the last event or fire that was
+	// returned. With an empty Cursor, a method returns the first page. A cursor of List is a position in the order of all runs,
+	// so that the cursor stays valid if you change the filter.
 	Cursor string
 	// MaxTime bounds how long [Engine.List] searches if no index finds the runs that match the filter; see RunPage.SearchedTo.
 	// With a MaxTime of zero, List searches until the page is full. Other methods ignore MaxTime.
@@ -37,8 +37,9 @@ func (p *Page) entryLimit() (int, error) {
 type RunPage struct {
 	Runs []RunInfo // without Input, Output, Tags, OpenCalls, Progress, LastFailure, LastLeaseLoss, Place, Unreceived, NoWorker and VersionWait
 	Next string    // the cursor of the next page; empty on the last page
-	// SearchedTo is not zero if the search ended after Page.MaxTime. A page with a SearchedTo has the matching runs that were
-	// started after SearchedTo, and may be empty. Next continues the search.
+	// SearchedTo is not zero if List stopped its search because Page.MaxTime was over. A page with a SearchedTo has the
+	// matching runs that were started after SearchedTo, and may be empty. To continue the search, call List with the cursor
+	// Next.
 	SearchedTo time.Time
 }
 
@@ -50,10 +51,11 @@ const (
 // List returns a page of the runs that match the filter, the newest first. Runs that are started while you read the pages do not
 // shift the later pages.
 //
-// Conditions on RunID, Parent, IDPrefix, Tag, GroupKey, Failure and Held, and on the statuses failed, expired and paused, use an
-// index. With a condition on Owner, List reads the runs that are executed, that are due, and that wait for a time. With other
-// conditions only, List reads all runs, the newest first, until the page is full; Page.MaxTime bounds the time of this search. List
-// returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that List did not return.
+// Conditions on RunID, Parent, IDPrefix, Tag, GroupKey, Failure and Held, and on the statuses failed, expired and paused, use
+// an index. With a condition on Owner, List reads the runs that are executed, that are due, and that wait for a time. If the
+// filter has none of these conditions, List reads all runs, the newest first, until the page is full; Page.MaxTime bounds the
+// time of this search. List returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that
+// List did not return.
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)
@@ -91,7 +93,7 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	return page, nil
 }
 
-// RunNode is a run in a tree.
+// RunNode is a run in a tree of runs, with its children.
 type RunNode struct {
 	RunInfo  // without the fields that RunPage.Runs lacks
 	Children []*RunNode
@@ -130,12 +132,13 @@ type TreeCounts struct {
 	Statuses map[Status]int // the number of runs in each status; a status without runs has no entry
 	// Delayed is the number of pending runs whose [Delay] is not over.
 	Delayed int
-	// OpenCalls is the number of calls of live runs that have no outcome yet, by their kinds. Calls of branches that a choice has
-	// ended are counted until their run ends; [RunInfo.OpenCalls] leaves them out.
+	// OpenCalls has, for each kind of call, the number of calls of live runs without an outcome. Calls of branches that a
+	// choice has ended are counted until their run ends; [RunInfo.OpenCalls] leaves these calls out.
 	OpenCalls map[Kind]int
 }
 
-// TreeCounts counts the run with the given ID and all its descendants. Counts returns [ErrNotFound] if there is no such run.
+// TreeCounts counts the run with the given ID and all its descendants by their status, and their open calls by kind. TreeCounts
+// returns [ErrNotFound] if there is no such run.
 func (e *Engine) TreeCounts(ctx context.Context, id string) (TreeCounts, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
@@ -177,9 +180,9 @@ func Tag(key, value string) StartOption {
 }
 
 // SetTags sets tags of the run with the given ID, which is the caller's ID or the UUID, in any state of the run. An empty value
-// removes a tag. The keys of tags have a namespace before a dot, such as team.owner. Keys and values have at most 512 bytes and
-// no control characters. With the options [Reason] or [Actor], an [Event] records the change of the tags, unless the run has
-// the given tags already. SetTags returns [ErrNotFound] or [ErrInvalidName].
+// removes a tag. The keys of tags have a namespace before a dot, such as team.owner. The keys and values of tags have at most
+// 512 bytes and no control characters. With the options [Reason] or [Actor], an [Event] records the change of the tags, unless
+// the run has the given tags already. SetTags returns [ErrNotFound] or [ErrInvalidName].
 func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string, opts ...ControlOption) error {
 	if err := e.checkUsableOutsideWorkflow(ctx, "a change of tags", "Ctx.SetTags"); err != nil {
 		return fmt.Errorf("tag run %q: %w", id, err)

@@ -16,13 +16,13 @@ import (
 // defaultParallel is the number of items that a Map executes at once by default.
 const defaultParallel = 16
 
-// Map executes fn for every item, several items at once. Each item is a step of its own in the scope name. Map returns the
-// results in the order of the items. The name of an item's step is the item's index, from "0", or what [Key] returns; use Key
-// if the order of the items may change.
+// Map executes fn for every item, several items at once. Each item is a step of its own, in a scope that has the name of the
+// Map. Map returns the results in the order of the items. The name of an item's step is the item's index, from "0", or the text
+// that the option [Key] returns for the item. Use Key if the order of the items may change.
 //
 // By default the first failure stops the Map: items that have begun finish, no further item begins, and Map returns the
-// [*StepError] of the failure. With [Collect], every item is executed, the error joins all failures, and the results of failed
-// items are zero.
+// [*StepError] of the failure. With [Collect], every item is executed, the error of Map joins all failures, and the results of
+// failed items are zero values.
 func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context, In) (Out, error), opts ...MapOption) ([]Out, error) {
 	o := mapOptions{parallel: defaultParallel}
 	if err := cmp.Or(applyOptions(opts, &o), o.err); err != nil {
@@ -174,7 +174,7 @@ const (
 	optionKey
 )
 
-// Parallel sets how many items are executed at once. The default is 16.
+// Parallel sets how many items of the Map are executed at once. The default is 16.
 func Parallel(n int) MapOption {
 	return func(o *mapOptions) {
 		o.addOptionOnce(optionParallel, "Parallel")
@@ -185,7 +185,7 @@ func Parallel(n int) MapOption {
 	}
 }
 
-// Collect makes Map execute every item, even if some items fail.
+// Collect makes Map execute every item, even after some items have failed.
 func Collect() MapOption {
 	return func(o *mapOptions) {
 		o.addOptionOnce(optionCollect, "Collect")

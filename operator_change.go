@@ -8,12 +8,12 @@ import (
 
 // OperatorChange is the last change that an operator made to a queue, a limit, a schedule or a worker with a method of
 // [Engine]. OperatorChange records sets, resets, pauses, resumes, quiets and deletions. OperatorChange does not record
-// declarations of code, and it does not record triggers and backfills, which are in the events of the runs that they start. A
-// call that changes nothing, such as the pause of a paused queue, is not recorded.
+// declarations of code. Triggers and backfills are not recorded in an OperatorChange, but in the events of the runs that they
+// start. A call that changes nothing, such as the pause of a paused queue, is not recorded.
 //
-// A deleted queue, limit or schedule has no LastChange. An [Event] records who deleted it and why, if the call has a [Reason] or an
-// [Actor], and the process that deletes it logs both at Info. If code still declares a deleted queue or schedule,
-// [Engine.Queues] and [Engine.Schedules] may return the deletion.
+// A deleted queue, limit or schedule has no LastChange. If the deletion of a queue, limit or schedule has a [Reason] or an
+// [Actor], an [Event] records both, and the process that deletes it logs both at Info. If code still declares a deleted queue
+// or schedule, [Engine.Queues] and [Engine.Schedules] may still return it, with the deletion as its LastChange.
 type OperatorChange struct {
 	Verb   Verb      // VerbSet, VerbReset, VerbPause, VerbResume, VerbQuiet or VerbDelete
 	At     time.Time // by the database's clock

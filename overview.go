@@ -19,7 +19,8 @@ const (
 	maxFailureGroups = 1000
 )
 
-// FailureKey is what the failures of a group of runs have in common. A [Filter] selects the runs of a group.
+// FailureKey is what the failures of a group of runs have in common: workflow, step and type of error. Set Filter.Failure to
+// select the runs of a group.
 type FailureKey struct {
 	Workflow string
 	// Step is the step whose error failed the run, with its scope, and with a star in place of the key of an item of a Map, as
@@ -33,17 +34,17 @@ type FailureKey struct {
 type FailureGroup struct {
 	FailureKey
 	Runs        int       // the number of runs
-	More        bool      // the database holds older runs with this key, which were not examined
-	First, Last time.Time // when the first and the last of the runs ended
+	More        bool      // the database holds older runs with this key, which Failures has not examined
+	First, Last time.Time // when the first and the last run of the group ended
 	ID          string    // the ID that addresses the run of the group that ended last
 	RunID       string    // the UUID of the run that ended last
 	Err         *RunError // the error of the run that ended last
 }
 
-// Failures groups the failed and expired runs that match the filter by workflow, step and type of error, the largest group first.
-// Step and type are stored in clear, even if a codec encrypts the errors. The newest 10,000 runs of each group are examined;
-// see [FailureGroup.More]. At most 1000 groups are returned. To select the runs of one [FailureGroup], for example for
-// [Engine.RetryAll], set [Filter.Failure].
+// Failures groups the failed and expired runs that match the filter by workflow, step and type of error, the largest group
+// first. The step and the type of an error are stored in clear, even if a codec encrypts the error itself. The newest 10,000
+// runs of each group are examined; see [FailureGroup.More]. Failures returns at most 1000 groups. To select the runs of one
+// [FailureGroup], for example for [Engine.RetryAll], set [Filter.Failure].
 //
 // Failures returns [ErrInvalidConfig] for an invalid filter.
 func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error) {
@@ -78,17 +79,17 @@ func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error)
 	return groups, nil
 }
 
-// StatusCount is the number of runs with a status.
+// StatusCount is the number of runs that have one status.
 type StatusCount struct {
 	Status Status
 	Runs   int
 	More   bool // Runs is a lower bound, because not all runs were counted
 }
 
-// StatusCounts counts the runs that are pending, running, waiting, paused, failed or expired, and leaves out statuses that no run
-// has. For each workflow and queue, StatusCounts counts at most 10,000 due runs, at most 10,000 runs that are due later, and at
-// most 10,000 runs that wait without a time, are paused or have failed. StatusCounts therefore takes only milliseconds, even
-// for millions of runs. Completed and cancelled runs are not counted.
+// StatusCounts counts the runs that are pending, running, waiting, paused, failed or expired, and leaves out statuses that no
+// run has. For each workflow and queue, StatusCounts counts at most 10,000 due runs, at most 10,000 runs that are due later,
+// and at most 10,000 runs that wait without a time, are paused or have failed. StatusCounts therefore takes only milliseconds,
+// even for millions of runs. StatusCounts does not count completed and cancelled runs.
 func (e *Engine) StatusCounts(ctx context.Context) ([]StatusCount, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("count runs: %w", err)
@@ -108,8 +109,8 @@ func (e *Engine) StatusCounts(ctx context.Context) ([]StatusCount, error) {
 	return counts, nil
 }
 
-// EventCursor returns the cursor of the newest event. With this cursor, [Engine.Events] and [Engine.WatchEvents] begin with the
-// first event after the call of EventCursor. EventCursor returns an empty cursor if there is no event.
+// EventCursor returns the cursor of the newest event. With the cursor of EventCursor, [Engine.Events] and [Engine.WatchEvents]
+// begin with the first event after the call of EventCursor. EventCursor returns an empty cursor if there is no event.
 func (e *Engine) EventCursor(ctx context.Context) (string, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return "", fmt.Errorf("find the newest event: %w", err)
@@ -124,10 +125,11 @@ func (e *Engine) EventCursor(ctx context.Context) (string, error) {
 // maxMarkedCalls is how many calls of each run RunFingerprints considers.
 const maxMarkedCalls = 10_000
 
-// RunFingerprints returns a mark for each of the runs with the given UUIDs. The mark of a run is a text that changes when the run
-// or one of its calls changes. A program that shows runs compares marks to learn which runs to read again. One query returns
-// the marks of all given runs. The mark of a run that does not exist is empty. RunFingerprints considers at most 10,000 calls of a
-// run: a change of a further call may not change the mark. RunFingerprints returns [ErrInvalidConfig] for a text that is no UUID.
+// RunFingerprints returns a mark for each of the runs with the given UUIDs. A mark is a text that changes when the run or one
+// of its calls changes. A program that shows runs compares marks to learn which runs to read again. One query returns the marks
+// of all given runs. If a run does not exist, RunFingerprints returns an empty mark for the run. RunFingerprints considers at
+// most 10,000 calls of a run: a change of a further call may not change the mark. RunFingerprints returns [ErrInvalidConfig]
+// for a text that is no UUID.
 func (e *Engine) RunFingerprints(ctx context.Context, runIDs ...string) ([]string, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read marks of changes: %w", err)
@@ -155,12 +157,12 @@ type DueRun struct {
 	Queue    string
 	Workflow string
 	RunID    string    // the UUID of the run
-	Since    time.Time // when the run was due
+	Since    time.Time // the time since which the run has been due
 }
 
 // OldestDue returns, for each queue and workflow, the run that has been due for the longest time among the runs that a worker
-// may take. The runs are returned in the order of their due times, the oldest first. OldestDue does not consider runs that wait
-// for their turn in a queue with settings; see [QueueInfo.OldestDue].
+// may claim. The runs are returned in the order of their due times, the oldest first. OldestDue does not consider runs that
+// wait for their turn in a queue with settings; see [QueueInfo.OldestDue].
 func (e *Engine) OldestDue(ctx context.Context) ([]DueRun, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("find due runs: %w", err)

@@ -14,8 +14,8 @@ import (
 type Codec = payload.Codec
 
 // PayloadSlot identifies the place of a payload in the database, such as the result of one step. A [Codec] can bind a payload
-// to its PayloadSlot, because each payload is decoded with the same PayloadSlot with which it was encoded. The method
-// AdditionalData returns the PayloadSlot as bytes.
+// to its PayloadSlot, because Decode gets the same PayloadSlot that Encode got for the payload. The method AdditionalData
+// returns the PayloadSlot as bytes.
 type PayloadSlot = payload.Slot
 
 // UnknownEncryptionKeyError is returned for a payload that is encrypted with a key that this process does not have. An

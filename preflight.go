@@ -36,8 +36,8 @@ type PreflightRun struct {
 	Next     []string // the calls that the run would make next, with their scopes; empty if the function returns
 	Err      string   // the failure with which the function returns without a further call; empty if there is none
 	Diverged bool
-	Call     string // the call that does not fit; empty if the input of the run does not decode, or the end that Engine.ReplayExport compares differs
-	Reason   string // the recorded call, and the call that the code made
+	Call     string // the call that does not fit; empty if the input of the run does not decode, or if the replay of Engine.ReplayExport ends in another way than the run did
+	Reason   string // a text that names the recorded call, and the call that the code made instead
 }
 
 // NeededChange counts the live runs that need one change that the code declares. Name is the old name of a [Renamed] call, the
@@ -50,13 +50,13 @@ type NeededChange struct {
 }
 
 // Preflight replays the histories of all live runs that match the filter against the code of this engine's Config.Workflows.
-// Preflight reports which runs the code fits, and which calls each of them would make next. Preflight also reports which runs
-// would fail without a further call, and which runs would be held, at which call and why. A run that would fail does not prove
-// a mistake in the code, because the last step of the run may have failed. Runs of new code that fails or panics are also
-// reported as failing. Call Preflight before a deploy, from the new program; [Engine.Run] need not be active. Preflight writes
-// nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in a run that leaves the
-// process. Preflight executes the workflow functions, so that their code outside of steps takes effect. A run whose function
-// does not return within 10 seconds is reported as unknown.
+// Preflight reports which runs the code fits, and which calls each of these runs would make next. Preflight also reports which
+// runs would fail without a further call, and which runs would be held, at which call and why. If Preflight reports that a run
+// would fail, the code may still be correct, because the last step of the run may have failed. If new code fails or panics, its
+// runs are also reported as failing. Call Preflight before a deploy, from the new program; Preflight does not need an active
+// [Engine.Run]. Preflight writes nothing, claims nothing and executes no step: a call that is not recorded returns
+// [ErrSuspended], as in a run that leaves the process. Preflight executes the workflow functions, so that code of the functions
+// outside of steps takes effect. A run whose function does not return within 10 seconds is reported as unknown.
 func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("preflight: %w", err)

@@ -16,16 +16,16 @@ type QueuePlace struct {
 	Weight   int    // see Weight
 	State    QueuePlaceState
 	// Before is the number of runs that wait in the queue before this run. In the state PlaceBehindKey, Before is the number of
-	// runs with the same group key before this run. At most 10,000 runs are counted. Runs are also counted while the queue is
-	// paused.
+	// runs with the same group key before this run. Before counts at most 10,000 runs. Before also counts runs while the queue
+	// is paused.
 	Before int
 	// InProgress reports whether the run counts towards MaxInProgress and MaxInProgressPerKey. A root run that has begun counts
-	// until it ends, even while the run waits, is paused or is held.
+	// as in progress until it ends, even while the run waits, is paused or is held.
 	InProgress bool
 	Since      time.Time // when the run was first due; zero until a worker has seen that the run is due
-	StartBy    time.Time // when the run expires if it has not begun; zero if the run has no such time
-	// QueuePaused reports whether the queue is paused. PausedAt, PausedBy and PauseReason say since when the queue is paused,
-	// who paused it and why.
+	StartBy    time.Time // when the run expires if it has not begun; zero if the run was started without StartBy
+	// QueuePaused reports whether the queue is paused. PausedAt, PausedBy and PauseReason say since when the queue has been
+	// paused, who paused the queue, and why.
 	QueuePaused bool
 	PausedAt    time.Time
 	PausedBy    string
@@ -41,9 +41,9 @@ type QueuePlaceState string
 const (
 	PlaceOutside   QueuePlaceState = "outside"    // the run is not due or is paused, or no worker has seen yet that the run is due
 	PlaceInLine    QueuePlaceState = "in line"    // the run waits for its turn
-	PlaceBehindKey QueuePlaceState = "behind key" // the run waits behind other runs of its key
+	PlaceBehindKey QueuePlaceState = "behind key" // the run waits behind other runs of its group key
 	PlaceExecuting QueuePlaceState = "executing"  // the run executes, or has its turn and waits until a worker claims it
-	PlacePassing   QueuePlaceState = "passing"    // the run may execute without a turn, in order to end: it was cancelled, has failed, or its time is over
+	PlacePassing   QueuePlaceState = "passing"    // the run may execute without a turn, in order to end, because it was cancelled, has failed, or its time is over
 )
 
 var placeStates = map[store.PlaceState]QueuePlaceState{

@@ -12,42 +12,43 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// QueueSettings bound the runs of a queue, over all workers. A field of zero means no bound. See [Engine.SetQueue].
+// QueueSettings are the bounds of a queue, over all workers. A field that is zero sets no bound. See [Engine.SetQueue].
 type QueueSettings struct {
-	// MaxExecuting is the largest number of runs that execute at once. A run that waits in [Ctx.Sleep], [Ctx.Receive] or [Ctx.Child],
-	// and has left memory, does not count.
+	// MaxExecuting is the largest number of runs that execute at once. A run that waits in [Ctx.Sleep], [Ctx.Receive] or
+	// [Ctx.Child] does not count towards MaxExecuting once it is unloaded from memory.
 	MaxExecuting int
 	// MaxExecutingPerWorker is the largest number of runs that execute at once in one worker. A cancelled or expired run that
-	// executes only in order to end does not count.
+	// executes only in order to end does not count towards MaxExecutingPerWorker.
 	MaxExecutingPerWorker int
 	// MaxInProgress is the largest number of root runs that have begun and not ended, including runs that wait, are paused or
-	// are held. Descendants of root runs in the queue do not count.
+	// are held. Children and their descendants do not count towards MaxInProgress.
 	MaxInProgress int
 	// MaxExecutingPerKey and MaxInProgressPerKey bound the runs of each [GroupKey] as MaxExecuting and MaxInProgress bound the
 	// runs of the queue. With a MaxInProgressPerKey of 1, the runs of a key are executed one after the other: runs with a
 	// higher priority first, and runs of one priority in the order in which they became due.
 	MaxExecutingPerKey  int
 	MaxInProgressPerKey int
-	// Rate bounds how many runs begin in a period, and RatePerKey how many runs of each GroupKey begin in a period. Rate and
+	// Rate bounds how many runs begin in a period. RatePerKey bounds how many runs of each GroupKey begin in a period. Rate and
 	// RatePerKey do not bound runs that have begun and continue after a wait.
 	Rate       QueueRate
 	RatePerKey QueueRate
-	// Depth is how many runs may wait in the queue. Runs that have not begun count, including runs that are delayed, debounced
-	// or wait for their [Singleton] key. Runs that have begun and wait for their turn to continue count too. Runs that sleep or
-	// wait for a signal or a child do not count. Runs of all priorities and group keys count together. A start of a root run
-	// that would exceed the Depth returns [ErrQueueFull]. Only committed starts count, so that concurrent starts may exceed the
-	// Depth. Children and the runs of schedules count, and are never refused.
+	// Depth is how many runs may wait in the queue. Runs that have not begun count towards Depth, including runs that are
+	// delayed, debounced or wait for their [Singleton] key. Runs that have begun and wait for their turn to continue count
+	// towards Depth, too. Runs that sleep, or wait for a signal or a child, do not count towards Depth. Depth counts the runs
+	// of all priorities and group keys together. A start of a root run that would exceed the Depth returns [ErrQueueFull].
+	// Depth considers only committed starts, so that concurrent starts may exceed the Depth. Children and the runs of schedules
+	// count towards Depth, but are never refused.
 	Depth int
 	// Closed makes starts of root runs in the queue return [ErrQueueClosed]. A closed queue does not refuse children and the
 	// runs of schedules, and its waiting runs are executed.
 	Closed bool
 }
 
-// QueueRate bounds how many runs begin: in any half-open window of length w at most Count*w/Period, plus Burst. A run counts at
-// the time, by the database's clock, at which workers may claim it. While no worker has a free slot, the rate stands still, so
-// that no more runs than usual begin when a slot becomes free. A worker may claim a run up to a second later, so that in a
-// window of length w at most Count*(w+1s)/Period, plus Burst, runs are claimed. After a failover or a restore of the database,
-// no run begins for the longest of Config.Lease, Period, and Burst*Period/Count.
+// QueueRate bounds how many runs begin: in any half-open window of length w at most Count*w/Period, plus Burst. The rate counts
+// a run at the time, by the database's clock, from which workers may claim the run. While no worker has a free slot, the queue
+// saves up no starts, so that no more runs than usual begin when a slot becomes free. A worker may claim a run up to a second
+// later, so that in a window of length w at most Count*(w+1s)/Period, plus Burst, runs are claimed. After a failover or a
+// restore of the database, no run begins for the longest of Config.Lease, Period, and Burst*Period/Count.
 type QueueRate struct {
 	Count  int
 	Period time.Duration // the period of Count, rounded down to whole microseconds

@@ -33,10 +33,10 @@ type QueueInfo struct {
 
 	QueueUse
 	// OldestDue is the due time of the run that has waited the longest to begin, as last seen by a worker. OldestDue is zero if
-	// no run waits, or if no worker has been running since the runs became due. If you alert on OldestDue, alert also when
-	// [Engine.Workers] returns no worker.
+	// no run waits to begin, or if no worker has been running since the waiting runs became due. If you alert on OldestDue,
+	// alert also when [Engine.Workers] returns no worker.
 	OldestDue time.Time
-	// BlockedBy is why the next run of the queue does not begin. BlockedBy is empty if no run waits, and if the next run is
+	// BlockedBy is why the next run of the queue does not begin. BlockedBy is empty if no run waits, or if the next run is
 	// about to begin or waits only for its group key.
 	BlockedBy QueueBlock
 	Keys      []QueueKeyUse // the keys with the most waiting runs, at most ten
@@ -55,13 +55,13 @@ const (
 
 // QueueUse counts the runs of a queue, or of one group key of a queue, by their state.
 type QueueUse struct {
-	Executing  int // runs that execute, or that a worker may claim now; a run that has just stopped still counts for a moment
-	InProgress int // root runs that have begun and not ended
+	Executing  int // the number of runs that execute or that a worker may claim now; a run that has just stopped still counts for a moment
+	InProgress int // the number of root runs that have begun and not ended
 	// Waiting is how many runs are due and wait for their turn, as last seen by a worker. Waiting does not change while no
 	// worker is running.
 	Waiting int
 	// WaitingForKey is how many of the runs in Waiting wait because their group key has reached its bounds, or because enough
-	// other runs of their key wait before them.
+	// other runs of the same key wait before them.
 	WaitingForKey int
 }
 
@@ -110,9 +110,10 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 	return all, nil
 }
 
-// SetQueue creates a queue with settings or changes its settings, from any process, while runs of the queue execute. The
-// settings of SetQueue take effect within a second, and replace the settings that code declares until [Engine.ResetQueue] or
-// [Engine.DeleteQueue]. Runs that execute continue and count, even if they are more than the new settings allow.
+// SetQueue sets the settings of a queue. Any process can call SetQueue, even while runs of the queue execute. The settings of
+// SetQueue take effect within a second, and replace the settings that code declares until [Engine.ResetQueue] or
+// [Engine.DeleteQueue]. Runs that already execute continue, and count towards the new settings, even if more runs execute than
+// the new settings allow.
 //
 // The options of SetQueue are [Reason] and [Actor]. SetQueue returns [ErrInvalidConfig] with the name of the field if a setting
 // is invalid, [ErrInvalidName], and [ErrSchema] while a running worker has a version of durable that ignores queues.
@@ -125,10 +126,10 @@ func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opt
 	})
 }
 
-// PauseQueue pauses a queue: no run of the queue begins until [Engine.ResumeQueue]. Runs that execute continue, and cancels and
-// compensations are executed. [StartBy] and [Timeout] still apply: runs expire even while their queue is paused. PauseQueue
-// does nothing if the queue is paused. The options of PauseQueue are [Reason] and [Actor]. PauseQueue returns [ErrNotFound] if
-// the queue has no settings.
+// PauseQueue pauses a queue: no run of the queue begins until [Engine.ResumeQueue]. While a queue is paused, its executing runs
+// continue, cancels take effect, and compensations are executed. [StartBy] and [Timeout] also apply during the pause of a
+// queue: runs expire even while their queue is paused. PauseQueue does nothing if the queue is paused. The options of
+// PauseQueue are [Reason] and [Actor]. PauseQueue returns [ErrNotFound] if the queue has no settings.
 func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "pause", name, opts, func(o *controlOptions) error {
 		return e.inner.PauseQueue(ctx, store.QueuePauseRequest{Name: name, Actor: o.actor, Reason: o.reason})
@@ -144,10 +145,10 @@ func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOp
 }
 
 // DeleteQueue removes the settings of a queue, both the settings that SetQueue has set and the settings that code has declared,
-// and ends a pause of the queue. The runs of the queue stay, and are no longer bounded. Starts with [GroupKey] return
+// and ends a pause of the queue. The runs of the queue stay, and are executed without bounds. Starts with [GroupKey] return
 // [ErrInvalidConfig] until the queue has settings again. The queue has settings again when a worker that declares the queue in
-// Config.QueueSettings starts, or when [Engine.SetQueue] is called. Workers that are already running do not declare the queue
-// again.
+// Config.QueueSettings starts, or when [Engine.SetQueue] is called. A worker that is already running does not declare a deleted
+// queue again.
 //
 // To return from the settings of SetQueue to the settings that code declares, call [Engine.ResetQueue] instead. The options of
 // DeleteQueue are [Reason] and [Actor]. DeleteQueue returns [ErrNotFound] if the queue has no settings.
@@ -158,9 +159,9 @@ func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOp
 }
 
 // ResetQueue removes the settings that SetQueue has set, so that the settings that code declares in Config.QueueSettings apply
-// within a second. The queue is never without settings during a ResetQueue. A paused queue stays paused. The options of
-// ResetQueue are [Reason] and [Actor]. ResetQueue returns [ErrNotFound] if the queue has no settings, [ErrState] if no code
-// declares it, and [ErrSchema] as SetQueue does.
+// within a second. The queue is never without settings during a ResetQueue. A paused queue stays paused after ResetQueue. The
+// options of ResetQueue are [Reason] and [Actor]. ResetQueue returns [ErrNotFound] if the queue has no settings, [ErrState] if
+// no code declares the queue, and [ErrSchema] as SetQueue does.
 func (e *Engine) ResetQueue(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "reset", name, opts, func(o *controlOptions) error {
 		err := e.inner.ResetQueue(ctx, store.DeleteOrResetRequest{Name: name, Actor: o.actor, Reason: o.reason})

@@ -22,16 +22,17 @@ var registry = struct {
 
 // RegisterError registers a sentinel error under a code, which is recorded with failures. With the recorded code, errors.Is
 // also finds the sentinel in a [*StepError] or [*RunError] that is read from the database. RegisterError returns the sentinel
-// itself, and no error of the call, so do not test the result for nil. Use it in a declaration:
+// itself, and not an error of the registration, so do not test the result for nil. Use RegisterError in a declaration:
 //
 //	var ErrDeclined = durable.RegisterError("payment.declined", errors.New("card declined"))
 //
-// Codes are recorded in the database: do not change a code. Codes that begin with "durable." or "context." are reserved for this
-// library. If several sentinels have the same code, errors.Is finds all of them.
+// Do not change the code of a sentinel, because codes are recorded in the database. Codes that begin with "durable." or
+// "context." are reserved for this library. If several sentinels have the same code, errors.Is finds all of them.
 //
 // RegisterError does not register an invalid or reserved code, a nil sentinel, or a sentinel whose value cannot be compared,
-// because errors.Is would never find such a sentinel. After an invalid registration, [New] returns [ErrInvalidConfig] with a
-// text that lists every invalid registration. For a nil sentinel, RegisterError itself returns ErrInvalidConfig too.
+// because errors.Is would never find such a sentinel. If a program has made an invalid registration, [New] returns
+// [ErrInvalidConfig] with a text that lists every invalid registration. For a nil sentinel, RegisterError itself returns
+// ErrInvalidConfig too.
 func RegisterError(code string, sentinel error) error {
 	err := naming.Check("error code", code)
 	switch {

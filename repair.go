@@ -18,16 +18,16 @@ var (
 	// ErrNoStep is returned for a repair that names a step that the run has not recorded.
 	ErrNoStep = repair.ErrNoStep
 	// ErrFromRequired is returned by [Engine.Retry] when the library does not know from which step to execute the run again.
-	// The cause is a run whose failure names no failed step, or executed compensations without the option [Undoes]. Give Retry
-	// the option [From] or [FromEnd].
+	// The library does not know the step if the failure of the run names no failed step, or if compensations without the option
+	// [Undoes] were executed. Call Retry with the option [From] or [FromEnd] then.
 	ErrFromRequired = repair.ErrFromRequired
 	// ErrValueType is returned by [Engine.Override] for a value whose JSON has another type than the recorded value, such as a
-	// text instead of an object. [Engine.Skip] returns ErrValueType for a sleep and a value other than nil.
+	// text instead of an object. [Engine.Skip] of a sleep returns ErrValueType for a value other than nil.
 	ErrValueType = repair.ErrValueType
 )
 
-// Repaired describes what a repair did to a run, or, with [DryRun], what the repair would do. The names of calls are as in
-// [Checkpoint].Name.
+// Repaired describes what a repair did to a run. With [DryRun], Repaired describes what the repair would do. The names of calls
+// are as in [Checkpoint].Name.
 type Repaired struct {
 	ID         string // the ID that addresses the run: the caller's ID of a root run, or the UUID of a child
 	RunID      string // the UUID of the run
@@ -37,30 +37,30 @@ type Repaired struct {
 	// that get new idempotency keys. Dropped and Renewed hold at most 1,000 names each.
 	Dropped, Renewed []string
 	Corrected        []string    // the calls whose values the repair has set, at most 1,000 of them
-	Children         []*Repaired // children that are retried with the run
+	Children         []*Repaired // the children that are retried together with the run
 	Cancelled        []string    // the UUIDs of children that are cancelled, because the calls that started them were dropped
 }
 
 // Retry executes a failed or expired run again. The run keeps its ID, UUID, input and tags, and its recorded steps are not
 // executed again. The execution before the retry is kept as a generation, with its result: see [Engine.Generations].
 //
-// Without further options, Retry drops the failed steps whose errors the run's error wraps, such as [RunError.Step]. The run
-// executes the dropped steps again. Failures that the workflow function handled are kept. If a failed step is a child, the
-// child is retried, and its parent waits for the child again. If compensations were executed, Retry also drops the steps that
-// the compensations undid, which the code names with [Undoes]. A run without recorded calls
-// is executed from its beginning. Retry returns [ErrFromRequired] if it does not know which steps to drop, and then needs the
-// option [From] or [FromEnd].
+// Without further options, Retry drops the failed steps whose errors the run's error wraps, such as [RunError.Step]. The
+// retried run executes the dropped steps again. Failures that the workflow function handled are kept. If a failed step is a
+// child, the child is retried, and its parent waits for the child again. If compensations were executed, Retry also drops the
+// steps that the compensations undid, which the code declares with [Undoes]. A retried run without recorded calls is executed
+// from its beginning. Retry returns [ErrFromRequired] if it does not know which steps to drop: call Retry again with the option
+// [From] or [FromEnd].
 //
-// In a graph, Retry also executes again the nodes that ran because of the failure, and the nodes that were skipped because of
-// the values of such nodes.
+// In a graph, Retry also executes again the nodes that ran because another node had failed, and the nodes that were skipped
+// because of the values of these nodes.
 //
 // A step that failed or was interrupted is executed again with its old [IdempotencyKey], because its first attempt may have
 // taken effect. A completed step that Retry drops gets a new idempotency key. If Retry drops the call of a child, the run
-// starts another child; the old child is cancelled unless it is [Detached]. Signals that a dropped receive had taken are
-// received again. The [Timeout] of a retried run begins again. With [DryRun], Retry changes nothing and returns what it would
-// do.
+// starts another child; the old child is cancelled unless it is [Detached]. If Retry drops a receive, the retried run receives
+// the signal of the dropped receive again. The [Timeout] of a retried run begins again. With [DryRun], Retry changes nothing
+// and returns what it would do.
 //
-// Deploy corrected code before the retry. A run that fails again can be retried again. [Run.Result] of a new handle, and
+// Deploy corrected code before the retry. If a retried run fails, it can be retried again. [Run.Result] of a new handle, and
 // callers that already wait, get the result of the newest generation.
 //
 // Retry returns [ErrNotFound]; [ErrNoStep]; [ErrFromRequired]; and a [*StateError] for a run that has not failed or expired.
@@ -75,7 +75,7 @@ func (e *Engine) Retry(ctx context.Context, id string, opts ...ControlOption) (*
 type RepairedRuns struct {
 	Matched  int // the number of runs that match the filter
 	Repaired []*Repaired
-	Refused  []RefusedRepair // matching runs that were not repaired: they need further options or another process, or cannot be repaired now
+	Refused  []RefusedRepair // the matching runs that were not repaired, because the repair needs further options or another process, or is not possible now
 }
 
 // RefusedRepair describes a run that was not repaired, and the reason.
@@ -87,9 +87,9 @@ type RefusedRepair struct {
 // RetryAll retries every root run that matches the filter as [Engine.Retry] does, each in a transaction of its own. Without
 // Filter.Status, RetryAll considers the runs that failed or expired. A run that cannot be retried is in RepairedRuns.Refused,
 // and RetryAll continues with the other runs. Refused also has the runs with records that this process cannot decode
-// ([ErrUnreadable]), and the runs that changed during each of several tries ([ErrLocked]). If RetryAll returns an error, its
-// result holds what was done before the error, and RetryAll can be called again. RetryAll returns [ErrInvalidConfig] for a
-// filter without any condition; to retry all runs, set CreatedBefore.
+// ([ErrUnreadable]), and the runs that changed each time RetryAll tried to retry them ([ErrLocked]). If RetryAll returns an
+// error, its result describes what RetryAll did before the error, and RetryAll can be called again. RetryAll returns
+// [ErrInvalidConfig] for a filter without any condition; to retry all runs, set CreatedBefore.
 func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) (RepairedRuns, error) {
 	var all RepairedRuns
 	q, err := e.newRepairRequest(ctx, VerbRetry, engine.RepairRequest{}, opts)
@@ -141,9 +141,9 @@ func isRefusedRepair(err error) bool {
 }
 
 // From makes a repair drop the checkpoint of the call with the given name, and the checkpoints of all calls that began after
-// that call. The argument is the name of a [Checkpoint], with its scope. In a run of a graph, From instead drops the call, the
-// later calls of the same node, and all nodes downstream. In a run of a graph, the argument can also be the name of a node,
-// which is dropped as a whole.
+// that call. The argument of From is the name of a [Checkpoint], with its scope. In a run of a graph, From makes the repair
+// drop the call, the later calls of the same node, and all nodes downstream, but no other calls. In a run of a graph, the
+// argument of From can also be the name of a node: the repair then drops all calls of the node, and all nodes downstream.
 func From(step string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOptionOnce(optionFrom, "From")
@@ -164,10 +164,10 @@ func FromEnd() ControlOption {
 	}
 }
 
-// Undoes declares which steps a compensation undoes, by their names in the scope of the compensation. The name of a [Ctx.Map]
-// or of a branch of [Ctx.Go] stands for all calls in that Map or branch. A name for which nothing is recorded counts as a step
-// that was not executed. If the compensation was executed, [Engine.Retry] executes again, with new idempotency keys, the steps
-// that the compensation undid. Undoes is an option of [Ctx.Compensate] only.
+// Undoes declares which steps a compensation undoes, by their names in the scope of the compensation. In Undoes, the name of a
+// [Ctx.Map] or of a branch of [Ctx.Go] stands for all calls in that Map or branch. If nothing is recorded for a name in Undoes,
+// the step of that name counts as not executed. If the compensation was executed, [Engine.Retry] executes again, with new
+// idempotency keys, the steps that the compensation undid. Undoes is an option of [Ctx.Compensate] only.
 func Undoes(steps ...string) StepOption {
 	return func(o *stepOptions) {
 		o.addOptionOnce(optionUndoes, "Undoes")

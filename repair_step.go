@@ -8,20 +8,22 @@ import (
 )
 
 // Override replaces the value of a step that has succeeded, without executing the step again. Override drops all calls that
-// began after the step, because those calls may depend on the value. In a run of a graph, Override drops the nodes downstream
-// of the step instead. The run makes the dropped calls again; dropped calls that had completed get new idempotency keys. With
-// [FromEnd], Override drops no calls, and only code after the last recorded call uses the new value.
+// began after the step, because those calls may depend on the value. In a run of a graph, Override does not drop all later
+// calls, but only the nodes downstream of the step. The run makes the dropped calls again; dropped calls that had completed get
+// new idempotency keys. With [FromEnd], Override drops no calls, and only code after the last recorded call uses the new value.
 //
 // Override can also replace the value of a Tx, a receive or a child. The argument step is the name of the call's [Checkpoint],
-// with its scope. The new value is encoded as the result of a step is. Pass a value of the Go type that the code decodes.
-// Override cannot check the Go type, but returns [ErrValueType] for a value with another JSON type than the recorded value. For
-// a child, Override changes only the value that the parent gets, and not the child itself.
+// with its scope. The new value of the step is encoded as JSON, like every result of a step. Pass a value of the Go type into
+// which the code decodes the recorded value. Override cannot check the Go type, but returns [ErrValueType] for a value with
+// another JSON type than the recorded value. For a child, Override changes only the value that the parent gets, and not the
+// child itself.
 //
 // Override repairs live runs and runs that have ended, including completed runs. The execution before the repair is kept as a
 // generation, as with [Engine.Retry]. Override first pauses a live run, and waits until the running steps of the run have
-// finished, at most until ctx ends. If ctx ends first, Override returns a [*StateError] that names the running step, and the
-// run continues unrepaired. With [InterruptSteps], Override does not wait for running steps. After the repair the run
-// continues, unless somebody had paused the run before. A run that is cancelled or being cancelled cannot be repaired.
+// finished, at most until ctx ends. If ctx ends before the running steps have finished, Override returns a [*StateError] that
+// names the running step, and the run continues without the repair. With [InterruptSteps], Override does not wait for running
+// steps. After the repair a live run continues, unless somebody had paused the run before the repair. A run that is cancelled
+// or being cancelled cannot be repaired.
 //
 // Override returns [ErrNotFound]; [ErrNoStep]; [ErrValueType]; [ErrNotEncodable] or [ErrPayloadTooLarge]; and a [*StateError]
 // if the state of the run or of the step does not allow the repair. Override returns [ErrFromRequired] if compensations without
@@ -33,18 +35,18 @@ func (e *Engine) Override(ctx context.Context, id, step string, value any, opts 
 
 // Skip gives a value to a step that has not succeeded: the step has failed, was interrupted, waits for its next attempt, or
 // waits for a signal or a child. A skipped step counts as completed with the value, and is not executed again. If the skipped
-// step waits for a child, the child is cancelled unless it is [Detached]. A skipped sleep ends; its value is nil. Skip keeps
-// all other calls, as [Engine.Retry] does.
+// step waits for a child, the child is cancelled unless it is [Detached]. If the skipped step is a sleep, the sleep ends; the
+// value for a sleep must be nil. Skip keeps the records of all calls other than the skipped step.
 //
 // In all other respects, Skip works as [Engine.Override], which replaces the values of steps that have succeeded.
 func (e *Engine) Skip(ctx context.Context, id, step string, value any, opts ...ControlOption) (*Repaired, error) {
 	return e.repairStep(ctx, VerbSkip, id, step, &value, opts)
 }
 
-// Rerun executes one step again. A step that had completed gets a new idempotency key. A step that had failed keeps its
-// idempotency key, because its first attempt may have taken effect. Rerun keeps all other calls with their outcomes, including
-// calls that began after the step; [Engine.Fork] executes the later calls again, too. If the step is a child, a new child is
-// started. If the step is a receive, its signal is received again.
+// Rerun executes one step again. If the step had completed, Rerun gives the step a new idempotency key. A step that had failed
+// keeps its idempotency key, because its first attempt may have taken effect. Rerun keeps all other calls with their outcomes,
+// including calls that began after the step; [Engine.Fork] executes the later calls again, too. If the call that Rerun repeats
+// is a child, the run starts a new child; if it is a receive, the run receives the same signal again.
 //
 // In all other respects, Rerun works as [Engine.Override].
 func (e *Engine) Rerun(ctx context.Context, id, step string, opts ...ControlOption) (*Repaired, error) {
@@ -66,9 +68,9 @@ func (e *Engine) repairStep(ctx context.Context, verb Verb, id, step string, val
 	return e.repairRun(ctx, verb, id, q, opts)
 }
 
-// InterruptSteps makes a repair interrupt the running steps of a live run, instead of waiting until they have finished.
-// The context of an interrupted step ends. An interrupted step is executed again with its old idempotency key, even if its
-// function has already taken effect. An interrupted [AtMostOnce] step is not executed again: the step fails with
+// InterruptSteps makes a repair interrupt the running steps of a live run, instead of waiting until they have finished. When a
+// repair interrupts a step, the context of the step ends. An interrupted step is executed again with its old idempotency key,
+// even if its function has already taken effect. An interrupted [AtMostOnce] step is not executed again: the step fails with
 // [ErrOutcomeUnknown], or its [Verify] function decides, even if the repair drops the step.
 func InterruptSteps() ControlOption {
 	return func(o *controlOptions) {

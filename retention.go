@@ -16,20 +16,21 @@ import (
 )
 
 // Retention determines how long runs that have ended, superseded generations and events are kept. The zero Retention keeps
-// everything. A duration of zero means for ever; any other duration is at least one minute. Workers delete older rows from time
-// to time, in small transactions.
+// everything. A duration of zero keeps rows for ever; any other duration must be at least one minute. Workers delete rows that
+// are older than the Retention allows from time to time, in small transactions.
 //
-// A root run is deleted with all its descendants, as by [Engine.Delete], when all of them ended longer ago than the duration for
-// the root's workflow and status. A deletion by retention writes no event. A [Detached] child that has not ended stays, and is
-// later deleted as a root run.
+// A root run is deleted with all its descendants, as by [Engine.Delete], when the root run and all descendants ended longer ago
+// than the duration for the root's workflow and status. No event is written when Retention deletes a run. A [Detached] child
+// that has not ended stays, and is later deleted as a root run.
 //
 // A worker deletes runs of the workflows that it executes ([Config].Workflows), and of the workflows in Retention.Workflows.
-// Keep runs for longer than any client may repeat a start with the same ID, because a deleted ID can start again.
+// Keep runs for longer than any client may repeat a start with the same ID, because after a deletion a start with the same ID
+// starts a new run.
 type Retention struct {
-	// Runs is how long runs are kept.
+	// Runs is how long ended runs are kept, for each status.
 	Runs RetentionByStatus
-	// Workflows has the durations for workflows that differ from Runs, by the name of the workflow. The durations in Workflows
-	// replace all durations of Runs.
+	// Workflows has, by the name of a workflow, durations that apply to the workflow's runs in place of Runs. If Workflows has
+	// an entry for a workflow, no duration of Runs applies to that workflow.
 	Workflows map[string]RetentionByStatus
 	// Generations is how long superseded generations of live and ended runs are kept; see [Engine.Generations]. The newest
 	// superseded generation of a run is kept as long as the run. If Generations is zero, all superseded generations are kept as
@@ -40,14 +41,15 @@ type Retention struct {
 	Events time.Duration
 	// Archive is called with each run before it is deleted, and with each superseded generation, one after the other. If
 	// Archive returns an error or panics, the tree of the run is kept, the error is logged, and Archive is called again later.
-	// Archive may be called several times with the same run, in several processes, so make Archive idempotent. The context of
-	// Archive ends when [Engine.Run] ends. If the engine has a [Config.Codec], the payloads of the run are encoded; see
-	// [Engine.DecodeExport]. A run with a payload that cannot be decoded is not deleted. If Archive is nil, runs are deleted
-	// without an archive.
+	// Archive may be called several times with the same run, in several processes, so make Archive idempotent. The context that
+	// Archive gets ends when [Engine.Run] ends. If the engine has a [Config.Codec], the payloads of the run that Archive gets
+	// are encoded; see [Engine.DecodeExport]. A run with a payload that cannot be decoded is not deleted. If Archive is nil,
+	// runs are deleted without an archive.
 	Archive func(ctx context.Context, run *Exported) error
 }
 
-// RetentionByStatus is how long runs are kept after they have ended, by their status. A duration of zero means for ever.
+// RetentionByStatus sets, for each status, how long runs are kept after they have ended. Runs are kept for ever if the duration
+// is zero.
 type RetentionByStatus struct {
 	Completed, Failed, Cancelled, Expired time.Duration
 }

@@ -10,24 +10,25 @@ import (
 
 // RetryPolicy determines when a failed attempt of a step is followed by another attempt. The number of attempts and the time of
 // the next attempt are recorded, so that after a crash the series continues where it stopped. An attempt whose process died
-// counts. If the process died during the last attempt that the policy allows, the step fails with [ErrOutcomeUnknown].
+// counts as an attempt. If the process died during the last attempt that the policy allows, the step fails with
+// [ErrOutcomeUnknown].
 //
 // With the zero RetryPolicy, which is the default, a failed attempt is not retried. A step with the zero RetryPolicy is still
 // executed again if its process died.
 //
-// The waits are computed by github.com/cenkalti/backoff: exponential, with jitter.
+// The waits between attempts are exponential, with jitter, and are computed by github.com/cenkalti/backoff.
 type RetryPolicy struct {
-	// Initial is the wait after the first failure. If Initial is zero, the next attempts begin at once.
+	// Initial is the wait after the first failure. If Initial is zero, each further attempt begins at once.
 	Initial time.Duration
-	// Max is the longest wait between two attempts. The default is one year.
+	// Max is the longest wait between two attempts. The default Max is one year.
 	Max time.Duration
 	// Multiplier is the factor from one wait to the next, at least 1. If Multiplier is zero or 1, all waits are Initial.
 	Multiplier float64
 	// Jitter is the fraction, from 0 to 1, by which each wait is changed at random, up or down.
 	Jitter float64
-	// Attempts is the largest number of attempts, including the first one. Zero Attempts are allowed in the zero policy only,
-	// and mean one attempt. With [Unlimited] Attempts, a step is retried until its error is [Permanent], or [TotalTimeout] is
-	// over.
+	// Attempts is the largest number of attempts, including the first one. Attempts may be zero only in the zero RetryPolicy,
+	// and then means one attempt. With [Unlimited] Attempts, a step is retried until its error is [Permanent], or
+	// [TotalTimeout] is over.
 	Attempts int
 }
 
@@ -37,16 +38,17 @@ const Unlimited = math.MaxInt32
 // defaultMaxWait is the longest wait of a policy without a maximum.
 const defaultMaxWait = 365 * 24 * time.Hour
 
-// NoRetry is the default policy: one attempt.
+// NoRetry is the default RetryPolicy, with a single attempt.
 var NoRetry = RetryPolicy{}
 
-// Fixed returns the policy of up to attempts attempts, with the same wait after each failure.
+// Fixed returns a RetryPolicy with the given number of attempts, and the same wait after each failure.
 func Fixed(wait time.Duration, attempts int) RetryPolicy {
 	return RetryPolicy{Initial: wait, Attempts: attempts}
 }
 
-// Exponential returns the policy of up to attempts attempts. The first wait is initial; each further wait is twice as long as
-// the wait before, up to longest. Each wait is changed at random by up to half of its length.
+// Exponential returns a RetryPolicy with the given number of attempts, and growing waits. The first wait between attempts is
+// initial; each further wait is twice as long as the previous one, up to longest. Each wait is then changed at random by up to
+// half of its length.
 func Exponential(initial, longest time.Duration, attempts int) RetryPolicy {
 	return RetryPolicy{Initial: initial, Max: longest, Multiplier: 2, Jitter: 0.5, Attempts: attempts}
 }

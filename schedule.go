@@ -14,12 +14,12 @@ import (
 )
 
 // Schedule starts runs of a workflow at given times. Each scheduled time starts at most one run, however many workers there
-// are. [Overlap] and CatchUp decide which scheduled times start no run. Declare a schedule in Config.Schedules, with the typed
-// input of [Workflow.Schedule], or set a schedule with [Engine.SetSchedule].
+// are. The fields Overlap and CatchUp determine which scheduled times start no run. Declare a schedule in Config.Schedules,
+// with the typed input of [Workflow.Schedule], or set a schedule with [Engine.SetSchedule].
 //
 // The ID of a scheduled run is the name of the schedule, an at sign and the scheduled time in UTC:
-// "nightly@2026-11-22T01:30:00Z". [ScheduledAt] returns the scheduled time inside the run. If a run with the ID exists already,
-// the schedule records the scheduled time as failed, and starts no run for that time.
+// "nightly@2026-11-22T01:30:00Z". [ScheduledAt] returns the scheduled time inside the run. If a run with the ID of the
+// scheduled run exists already, the schedule records the scheduled time as failed, and starts no run for that time.
 //
 // # Times
 //
@@ -29,39 +29,39 @@ import (
 // @yearly, @monthly, @weekly, @daily and @hourly are short forms.
 //
 // Cron times are local times in Location. On a day when summer time begins or ends, the hour field decides which times fire. If
-// the hour field begins with a star, or Cron is @hourly, elapsed time counts: times in an hour that exists twice fire twice,
-// and times in an hour that does not exist do not fire. For any other hour field the wall clock counts: 30 2 * * * fires once
-// on every day. On a day with two times 02:30, the schedule fires at the first 02:30; on a day without a 02:30, at the moment
-// of the change (03:00 of the new time).
+// the hour field begins with a star, or Cron is @hourly, the schedule follows elapsed time: times in an hour that exists twice
+// fire twice, and times in an hour that does not exist do not fire. With any other hour field, the schedule follows the wall
+// clock: 30 2 * * * fires once on every day. On a day with two times 02:30, the schedule fires at the first 02:30; on a day
+// without a 02:30, at the moment of the change (03:00 of the new time).
 //
 // Every is aligned as [time.Time.Truncate] is: to multiples of the interval since the beginning of the year 1 in UTC, which was
 // a Monday. An Every of one hour fires on the hour, one of a day at midnight in UTC, and one of a week on Monday.
 type Schedule struct {
 	// Name is the unique name of the schedule, of at most 480 bytes without control characters.
 	Name string
-	// Cron is a cron expression. Either Cron or Every is set.
+	// Cron is a cron expression. A schedule sets either Cron or Every.
 	Cron string
 	// Every is an interval of whole seconds.
 	Every time.Duration
-	// Location is the time zone of Cron, such as Europe/Berlin. The default is UTC.
+	// Location is the time zone of Cron, such as Europe/Berlin. The default time zone is UTC.
 	Location string
 
 	// Workflow is the name of the workflow. If no worker executes the workflow yet, the runs wait until a worker does.
 	Workflow string
-	// Queue is the queue of the runs. The default is the queue of the workflow, if this engine executes the workflow, and
+	// Queue is the queue of the runs. The default queue is the queue of the workflow, if this engine executes the workflow, and
 	// otherwise [DefaultQueue].
 	Queue string
-	// Priority is the priority of every run, as with the option [Priority].
+	// Priority is the priority of every run of the schedule, as with the option [Priority].
 	Priority int
-	// GroupKey and Weight are the group key and the weight of every run, as with the options [GroupKey] and [Weight]. With a
-	// GroupKey, [Engine.SetSchedule] returns [ErrInvalidConfig] if the queue has no settings. While its queue has no settings,
-	// a schedule with a GroupKey starts no run, and ScheduleInfo.Problem says so. A Weight of zero means 1.
+	// GroupKey and Weight are the group key and the weight of every run of the schedule, as with the options [GroupKey] and
+	// [Weight]. With a GroupKey, [Engine.SetSchedule] returns [ErrInvalidConfig] if the queue has no settings. While its queue
+	// has no settings, a schedule with a GroupKey starts no run, and ScheduleInfo.Problem says so. A Weight of zero means 1.
 	GroupKey string
 	Weight   int
-	// Input is the input of every run. The input is encoded when the schedule is set.
+	// Input is the input of every run of the schedule. The input is encoded when the schedule is set.
 	Input any
-	// Timeout and Tags are the timeout and the tags of every run, as with the options [Timeout] and [Tag]. A Timeout of zero
-	// means no timeout.
+	// Timeout and Tags are the timeout and the tags of every run of the schedule, as with the options [Timeout] and [Tag]. A
+	// Timeout of zero means no timeout.
 	Timeout time.Duration
 	Tags    map[string]string
 
@@ -70,32 +70,34 @@ type Schedule struct {
 	Overlap Overlap
 	// CatchUp is how late a scheduled time may start its run, if no worker was running at that time. Overlap applies to each
 	// overdue time, from the oldest to the newest, so that only [OverlapAllow] starts a run for each overdue time. Scheduled
-	// times that passed longer ago than CatchUp are recorded as missed; [Engine.Backfill] starts their runs. The default is one
-	// hour, the minimum 10 s.
+	// times that passed longer ago than CatchUp are recorded as missed; [Engine.Backfill] starts their runs. The default
+	// CatchUp is one hour, the minimum 10 s.
 	CatchUp time.Duration
-	// Jitter delays each start by a random time of up to Jitter, so that many schedules do not start at once. For the same
-	// schedule and scheduled time, the delay is always the same. Jitter does not change the scheduled time. The maximum is 24
+	// Jitter delays each start by a random time of up to Jitter, so that many schedules do not start at once. The random delay
+	// of a scheduled time is the same each time it is computed. Jitter does not change the scheduled time. The maximum is 24
 	// hours.
 	Jitter time.Duration
 
 	encode func(limit int) ([]byte, error) // set by Workflow.Schedule
 }
 
-// Overlap determines what a schedule does when a scheduled time comes and its previous run has not ended. Only runs that the
-// schedule started itself count as previous runs, and not the runs of [Engine.TriggerSchedule] and [Engine.Backfill].
+// Overlap determines what a schedule does if the previous run of the schedule has not ended when a scheduled time comes. Only
+// runs that the schedule started itself count as previous runs, and not the runs of [Engine.TriggerSchedule] and
+// [Engine.Backfill].
 type Overlap string
 
 // The values of Schedule.Overlap.
 const (
 	// OverlapSkip starts no run for a scheduled time at which the previous run has not ended. After an outage of all workers,
-	// the oldest overdue time starts its run, unless the previous run has not ended. The other overdue times are skipped.
+	// the oldest overdue time starts its run, unless the previous run has not ended. With OverlapSkip, the other overdue times
+	// start no run.
 	OverlapSkip Overlap = schedule.OverlapSkip
-	// OverlapWait starts the run when the previous run has ended. At most one scheduled time waits: a newer scheduled time
-	// replaces the waiting one. After an outage of all workers, the oldest overdue time starts its run, the newest overdue time
-	// waits, and the times between the two are replaced.
+	// OverlapWait starts the run when the previous run has ended. At most one scheduled time waits for the end of the previous
+	// run: a newer scheduled time replaces the scheduled time that waits. After an outage of all workers, the oldest overdue
+	// time starts its run, the newest overdue time waits, and the times between the two start no run.
 	OverlapWait Overlap = schedule.OverlapWait
 	// OverlapCancel cancels the previous run, as [Engine.Cancel] does, and starts the run when the previous run has ended.
-	// After an outage of all workers, the newest overdue time starts its run, and the other overdue times are replaced.
+	// After an outage of all workers, the newest overdue time starts its run, and the other overdue times start no run.
 	OverlapCancel Overlap = schedule.OverlapCancel
 	// OverlapAllow starts the run at once, even if the previous run has not ended. After an outage of all workers, each overdue
 	// time starts its run.

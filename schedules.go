@@ -32,13 +32,13 @@ type ScheduleInfo struct {
 	Next               []time.Time    // the next scheduled times, at most five; none while the schedule is paused
 	WaitingAt          time.Time      // the scheduled time that waits for the end of the previous run, or zero; see OverlapWait
 	LastFires          []ScheduleFire // the latest fires, at most five, the newest first
-	Problem            string         // why the schedule cannot fire; empty if it can
+	Problem            string         // why the schedule cannot start runs; empty if it can
 	DeclaredButDeleted bool           // DeleteSchedule deleted the schedule, and code still declares it; the schedule does not fire
 }
 
 // ScheduleFire records what happened at one scheduled time of a schedule, or at a trigger.
 type ScheduleFire struct {
-	Cursor    string    // pass it to ScheduleFires to continue after this fire
+	Cursor    string    // the position of the fire: pass Cursor to ScheduleFires to continue after this fire
 	At        time.Time // the scheduled time; for a trigger, the time of the call
 	FiredAt   time.Time // when a process decided the outcome
 	Kind      FireKind
@@ -47,7 +47,7 @@ type ScheduleFire struct {
 	RunStatus Status // empty if no run was started, or the run was deleted
 }
 
-// FireKind tells why a schedule fired.
+// FireKind tells why a schedule fired: at a scheduled time, by a trigger or by a backfill.
 type FireKind string
 
 // The values of ScheduleFire.Kind.
@@ -65,22 +65,22 @@ const (
 	FireStarted  FireOutcome = "started"
 	FireWaiting  FireOutcome = "waiting"  // the run waits for the end of the previous run; see [OverlapWait] and [OverlapCancel]
 	FireSkipped  FireOutcome = "skipped"  // the previous run had not ended; see [OverlapSkip]
-	FireReplaced FireOutcome = "replaced" // the scheduled time waited, and a newer time replaced it
-	FireMissed   FireOutcome = "missed"   // the time, and all times up to the next fire, were longer ago than Schedule.CatchUp
-	FireFailed   FireOutcome = "failed"   // another run had the ID of the run
+	FireReplaced FireOutcome = "replaced" // the scheduled time waited, and a newer scheduled time replaced it
+	FireMissed   FireOutcome = "missed"   // the scheduled time, and all scheduled times up to the next fire, were longer ago than Schedule.CatchUp
+	FireFailed   FireOutcome = "failed"   // no run was started, because another run already had the ID of the scheduled run
 )
 
 // maxShownTimes is how many times and fires ScheduleInfo has.
 const maxShownTimes = 5
 
 // SetSchedule creates or changes a schedule. The new schedule takes effect within about Config.Poll, and replaces the
-// declaration in code until [Engine.ResetSchedule]. If the scheduled times change, times before the change start no runs, even
-// if they are due.
+// declaration in code until [Engine.ResetSchedule]. If SetSchedule changes the scheduled times, scheduled times before the
+// change start no runs, even if they are due.
 //
 // The options of SetSchedule are [Reason] and [Actor]. SetSchedule returns [ErrInvalidConfig], [ErrInvalidName],
 // [ErrNotEncodable] or [ErrPayloadTooLarge] for an invalid schedule; the error names the field and the fix. If this engine
-// executes the workflow, an input that the workflow cannot read is invalid. SetSchedule returns [ErrSchema] while a running
-// worker has a version of durable that ignores schedules, and a [*WriteError] as [Workflow.Start] does.
+// executes the workflow, SetSchedule also checks that the workflow can decode the input. SetSchedule returns [ErrSchema] while
+// a running worker has a version of durable that ignores schedules, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) SetSchedule(ctx context.Context, s Schedule, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "set", s.Name, opts, func(o *controlOptions) error {
 		settings, err := s.toStoredSettings(&e.cfg)
@@ -91,9 +91,9 @@ func (e *Engine) SetSchedule(ctx context.Context, s Schedule, opts ...ControlOpt
 	})
 }
 
-// ResetSchedule removes the schedule that SetSchedule has set, or a deletion by DeleteSchedule, so that the declaration in code
-// applies. ResetSchedule returns [ErrNotFound] if there is no such schedule, [ErrState] if no code declares the schedule, and
-// [ErrSchema] as SetSchedule does. The options of ResetSchedule are [Reason] and [Actor].
+// ResetSchedule removes the schedule that SetSchedule has set, or undoes a deletion by DeleteSchedule, so that the schedule
+// that code declares applies. ResetSchedule returns [ErrNotFound] if there is no such schedule, [ErrState] if no code declares
+// the schedule, and [ErrSchema] as SetSchedule does. The options of ResetSchedule are [Reason] and [Actor].
 func (e *Engine) ResetSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "reset", name, opts, func(o *controlOptions) error {
 		return e.inner.ResetSchedule(ctx, name, o.actor, o.reason)
@@ -118,9 +118,10 @@ func (e *Engine) ResumeSchedule(ctx context.Context, name string, opts ...Contro
 	})
 }
 
-// DeleteSchedule deletes a schedule and its fires. Runs that the schedule has started continue. If code declares the schedule,
-// the schedule stays deleted until [Engine.SetSchedule] or [Engine.ResetSchedule], and its fires stay. DeleteSchedule returns
-// [ErrNotFound] if there is no such schedule. The options of DeleteSchedule are [Reason] and [Actor].
+// DeleteSchedule deletes a schedule, and the records of its fires. Runs that the schedule has started continue. If code
+// declares the schedule, the schedule stays deleted until [Engine.SetSchedule] or [Engine.ResetSchedule], and the records of
+// its fires stay. DeleteSchedule returns [ErrNotFound] if there is no such schedule. The options of DeleteSchedule are [Reason]
+// and [Actor].
 func (e *Engine) DeleteSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "delete", name, opts, func(o *controlOptions) error {
 		return e.inner.DeleteSchedule(ctx, name, o.actor, o.reason)
@@ -128,10 +129,10 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name string, opts ...Contro
 }
 
 // TriggerSchedule starts a run of the schedule now, and returns the ID of the run. TriggerSchedule starts the run even if the
-// schedule is paused, and whatever its Overlap is. The ID of the run contains the time of the call, to the microsecond. If you
-// repeat a call whose reply was lost, two runs may be started. TriggerSchedule returns [ErrNotFound] if there is no such
-// schedule. The options of TriggerSchedule are [Reason] and [Actor]: with a Reason or an Actor, an [Event] of the run records
-// who started it.
+// schedule is paused, and whatever the schedule's Overlap is. The ID of the run contains the time of the call, to the
+// microsecond. If you repeat a call whose reply was lost, two runs may be started. TriggerSchedule returns [ErrNotFound] if
+// there is no such schedule. The options of TriggerSchedule are [Reason] and [Actor]: with a Reason or an Actor, an [Event] of
+// the run records who started it.
 func (e *Engine) TriggerSchedule(ctx context.Context, name string, opts ...ControlOption) (id string, err error) {
 	err = e.changeSchedule(ctx, "trigger", name, opts, func(o *controlOptions) (err error) {
 		id, err = e.inner.TriggerSchedule(ctx, name, o.actorAndReason())
@@ -143,19 +144,20 @@ func (e *Engine) TriggerSchedule(ctx context.Context, name string, opts ...Contr
 // BackfillResult is the result of [Engine.Backfill].
 type BackfillResult struct {
 	Started      int // the number of runs that Backfill started
-	AlreadyFired int // the number of times that had already started a run, or whose run waits to start
-	IDTaken      int // the number of times for which another run has the run ID
+	AlreadyFired int // the number of scheduled times that had already started a run, or whose run waits to start
+	IDTaken      int // the number of scheduled times whose run ID belongs to another run
 }
 
-// Backfill starts the runs of scheduled times that have not started a run. A time without a run was missed, skipped or
-// replaced, or came while the schedule was paused or did not exist yet. Backfill considers the scheduled times t with from <= t
-// < to, by the schedule's current settings. A time whose run was deleted by retention counts as started. Backfill skips times
-// that the schedule itself has not decided yet. Backfill starts its runs at once, 100 per transaction, whatever the Overlap of
-// the schedule is. To spread the runs of a Backfill, use a queue with settings.
+// Backfill starts the runs of scheduled times that have not started a run. A scheduled time has started no run if it was
+// missed, skipped or replaced, or if it came while the schedule was paused or did not exist yet. Backfill considers the
+// scheduled times t with from <= t < to, by the schedule's current settings. A scheduled time whose run was deleted by
+// retention counts as started. Backfill skips scheduled times for which the schedule itself has not decided yet whether to
+// start a run. Backfill starts its runs at once, 100 per transaction, whatever the schedule's Overlap is. To spread the runs of
+// a Backfill, use a queue with settings.
 //
-// If Backfill returns an error, its result counts what was done before the error, and Backfill can be called again. Backfill
-// returns [ErrNotFound], and [ErrInvalidConfig] if to is not after from. The options of Backfill are [Reason] and [Actor]: with
-// a Reason or an Actor, an [Event] of each run records who started it.
+// If Backfill returns an error, its result counts the scheduled times that Backfill handled before the error, and Backfill can
+// be called again. Backfill returns [ErrNotFound], and [ErrInvalidConfig] if to is not after from. The options of Backfill are
+// [Reason] and [Actor]: with a Reason or an Actor, an [Event] of each run records who started it.
 func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, opts ...ControlOption) (done BackfillResult, err error) {
 	err = e.changeSchedule(ctx, "backfill", name, opts, func(o *controlOptions) error {
 		if !from.Before(to) || from.IsZero() {
@@ -223,9 +225,9 @@ func (e *Engine) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
 	}
 }
 
-// ScheduleFires returns a page of the fires of a schedule before p.Cursor, the newest first. A cursor is the
-// [ScheduleFire.Cursor] of a fire; an empty cursor starts at the newest fire. The latest 1000 fires of a schedule are kept.
-// Older fires are kept only if they started a run, for [Engine.Backfill].
+// ScheduleFires returns a page of the fires of a schedule before p.Cursor, the newest first. The cursor is the
+// [ScheduleFire.Cursor] of a fire; with an empty cursor, ScheduleFires starts at the newest fire. The latest 1000 fires of a
+// schedule are kept. Older fires are kept only if they started a run, so that [Engine.Backfill] does not start it again.
 //
 // ScheduleFires returns [ErrNotFound] if there is no such schedule, [ErrInvalidName], [ErrInvalidCursor] for a text that is no
 // cursor, and [ErrInvalidConfig] for a limit that is not from 0 to 1000.

@@ -14,14 +14,14 @@ import (
 )
 
 // Signal sends a named message to the run with the given ID, which is the caller's ID or the UUID. The signal is kept until the
-// run receives it; the run need not wait for the signal yet. Each signal is received once, and signals of one name are received
-// in the order in which they arrived. The payload of a signal is encoded as the result of a step is.
+// run receives it; the run need not wait for the signal when Signal is called. Each signal is received once, and signals of one
+// name are received in the order in which they arrived. The payload of a signal is encoded as JSON, like the result of a step.
 //
-// Signal returns [ErrNotFound] if there is no such run, a [*StateError] if the run has ended, and [ErrIDConflict] if a signal to
-// the run with the same [SignalKey] has another name or payload. With the options [Reason] or [Actor], an [Event] records who
-// has sent the signal, but not the payload. The SignalTx functions do not take Reason and Actor. Signal returns
-// [ErrInvalidName], [ErrNotEncodable] or [ErrPayloadTooLarge] for invalid arguments, and a [*WriteError] if the database does
-// not acknowledge the write.
+// Signal returns [ErrNotFound] if there is no such run, a [*StateError] if the run has ended, and [ErrIDConflict] if a signal
+// to the run with the same [SignalKey] has another name or payload. If the option [Reason] or [Actor] is given, an [Event]
+// records who has sent the signal, but not the signal's payload. The SignalTx functions do not take Reason and Actor. Signal
+// returns [ErrInvalidName], [ErrNotEncodable] or [ErrPayloadTooLarge] for invalid arguments, and a [*WriteError] if the
+// database does not acknowledge the write.
 func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts ...SignalOption) error {
 	if err := e.checkUsableOutsideWorkflow(ctx, "a signal", "Ctx.Signal or Child.Signal"); err != nil {
 		return fmt.Errorf("signal %q: %w", name, err)
@@ -39,11 +39,11 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 	return convertStateError(e.inner.Signal(ctx, id, signal))
 }
 
-// Complete completes the [Callback] with the given token. Any process can call Complete. The first value is kept: another call
-// with the same value succeeds and changes nothing, and a call with another value returns [ErrIDConflict]. Complete returns
-// [ErrInvalidToken] if the token was forged or altered, or is of another database, and [ErrInvalidName] if the name of the wait
-// is invalid. The options of Complete are [Reason] and [Actor]: with a Reason or an Actor, an [Event] records who has completed
-// the token. Complete also returns the errors of [Engine.Signal].
+// Complete completes the [Callback] with the given token. Any process can call Complete. Complete keeps the first value of a
+// callback: another call with the same value succeeds and changes nothing, and a call with another value returns
+// [ErrIDConflict]. Complete returns [ErrInvalidToken] if the token was forged or altered, or is of another database, and
+// [ErrInvalidName] if the name of the wait is invalid. The options of Complete are [Reason] and [Actor]: with a Reason or an
+// Actor, an [Event] records who has completed the token. Complete also returns the errors of [Engine.Signal].
 func (e *Engine) Complete(ctx context.Context, token string, value any, opts ...ControlOption) error {
 	if err := e.checkUsableOutsideWorkflow(ctx, "a completion of a token", ""); err != nil {
 		return fmt.Errorf("complete a token: %w", err)
@@ -85,7 +85,7 @@ func (f signalOptionFunc) applyToSignal(o *signalOptions) { f(o) }
 func (f ControlOption) applyToSignal(o *signalOptions) { o.control = append(o.control, f) }
 
 // SignalKey makes a signal idempotent: of all signals that are sent to one run with the same key, only the first signal is
-// kept. A signal key is a text of 1 to 512 bytes without control characters.
+// kept. The key of a signal is a text of 1 to 512 bytes without control characters.
 func SignalKey(key string) SignalOption {
 	return signalOptionFunc(func(o *signalOptions) {
 		o.key, o.err = key, errors.Join(o.err, o.given.addOnce(1, "SignalKey"), naming.Check("signal key", key))
@@ -119,9 +119,9 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 }
 
 // Receive returns the payload of the oldest signal with the given name that the run has not received yet. If no such signal has
-// arrived, Receive waits for a signal. A run that only waits leaves memory. The receipt is recorded in the transaction that
-// takes the signal. Each Receive in one scope needs a name of its own; with [OnSignal] the name of the Receive differs from the
-// name of the signal.
+// arrived, Receive waits for a signal. A run that only waits is unloaded from memory. Receive takes the signal and records the
+// payload in one transaction. Each Receive in one scope needs a name of its own; with [OnSignal], the name of the Receive can
+// differ from the name of the signal.
 //
 // Without the option [Within], Receive waits without a bound. If the time of Within is over before a signal arrives, the
 // options [Else], [ElseCancel], [ElseExpire], [ElseStart] and [ElseSignal] determine what happens. Without an Else option,
@@ -138,7 +138,8 @@ type Callback[T any] struct {
 	callSite uintptr
 }
 
-// Callback returns the callback with the given name. Nothing is recorded before [Callback.Wait] is called.
+// Callback returns the callback with the given name. The library records nothing about a callback before [Callback.Wait] is
+// called.
 func (c *Ctx) Callback[T any](name string) *Callback[T] {
 	return &Callback[T]{c: c, name: name, callSite: callSite(0)}
 }
@@ -149,7 +150,7 @@ func (c *Ctx) Callback[T any](name string) *Callback[T] {
 func (a *Callback[T]) Token() string { return a.c.scope.CallbackToken(a.name) }
 
 // Wait returns the value with which the token was completed, before or during the wait. In all other respects, Wait works as
-// [Ctx.Receive]. Wait takes the options of Receive, except [OnSignal].
+// [Ctx.Receive]. Callback.Wait takes the options of Receive, except [OnSignal].
 func (a *Callback[T]) Wait(opts ...ReceiveOption) (T, error) {
 	return receiveSignal[T](a.c, a.name, a.c.scope.CallbackSignalName(a.name), a.callSite, opts)
 }
@@ -221,7 +222,7 @@ const (
 	optionWhenTimedOut // any of the options that determine what happens when the time is over
 )
 
-// OnSignal sets the name of the signal to receive. The default is the name of the Receive.
+// OnSignal sets the name of the signal to receive. The default name of the signal is the name of the Receive.
 func OnSignal(name string) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOptionOnce(optionOnSignal, "OnSignal")
@@ -230,11 +231,11 @@ func OnSignal(name string) ReceiveOption {
 	}
 }
 
-// Within limits the duration of the wait for a signal. The time of the wait begins with its first execution, by the database's
-// clock. A signal is in time if it arrives before the time is over, even if the run is executed only later. A signal that
-// arrives after the time is over is kept for another Receive. The time of arrival is when the database writes the signal. A
-// pause does not stop the time of a wait, unless the run is resumed with [FreezeTimers]. With a d of zero or less, the wait
-// receives a signal that has already arrived, or is over at once.
+// Within limits the duration of the wait for a signal. The time of Within begins when the receive is first executed, by the
+// database's clock. A signal is in time if it arrives before the time of Within is over, even if the run is executed only
+// later. A signal that arrives after the time of Within is over is kept for another Receive. A signal arrives when the database
+// writes it. The time of Within also passes during a pause of the run, unless the run is resumed with [FreezeTimers]. With a d
+// of zero or less, the receive returns a signal that has already arrived, or is over at once.
 func Within(d time.Duration) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOptionOnce(optionWithin, "Within")
@@ -242,8 +243,8 @@ func Within(d time.Duration) ReceiveOption {
 	}
 }
 
-// Else sets the value that the receive returns when the time of [Within] is over. Use a value that no signal has, to tell the
-// value of Else from a signal.
+// Else sets the value that the receive returns when the time of [Within] is over. Use a value that no signal has, so that the
+// code can tell the value of Else from the payload of a signal.
 func Else[T any](value T) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOptionOnce(optionWhenTimedOut, "Else")
@@ -268,9 +269,10 @@ func ElseExpire() ReceiveOption {
 	}
 }
 
-// ElseStart starts a run of w, once, when the time of [Within] is over. The receive then continues to wait without a bound. The
-// ID of the started run is the waiting run's UUID, a colon and the name of the wait. With the option [ID], the receive returns
-// [ErrInvalidConfig]. If the database rejects the start, the waiting run is held and retries the start later; see [ErrHeld].
+// ElseStart starts a run of w, once, when the time of [Within] is over. After ElseStart has started the run, the receive
+// continues to wait without a bound. The ID of the started run is the waiting run's UUID, a colon and the name of the wait. If
+// the option [ID] is passed to ElseStart, the receive returns [ErrInvalidConfig]. If the database rejects the start, the
+// waiting run is held and retries the start later; see [ErrHeld].
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOptionOnce(optionWhenTimedOut, "ElseStart")
@@ -289,8 +291,9 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 	}
 }
 
-// ElseSignal sends a signal to another run, once, when the time of [Within] is over. The receive then continues to wait without a
-// bound. If the other run has ended or does not exist, the engine logs an error, and the receive continues to wait.
+// ElseSignal sends a signal to another run, once, when the time of [Within] is over. After ElseSignal has sent the signal, the
+// receive continues to wait without a bound. If the other run has ended or does not exist, the engine logs an error, and the
+// receive continues to wait.
 func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOptionOnce(optionWhenTimedOut, "ElseSignal")

@@ -15,13 +15,13 @@ import (
 // MaxThrottle is the largest number of starts that [Throttle] allows per period.
 const MaxThrottle = startkey.MaxThrottle
 
-// SingletonPolicy determines what a start with [Singleton] does while a run with its key is live.
+// SingletonPolicy determines what a start with [Singleton] does while a run with the same key is live.
 type SingletonPolicy string
 
 // The values of SingletonPolicy.
 const (
-	// SingletonJoin starts no run. The start returns the handle of the live run, or of the run that waits to replace the live
-	// run.
+	// SingletonJoin starts no run. A start with SingletonJoin returns the handle of the live run, or of the run that waits to
+	// replace the live run.
 	SingletonJoin SingletonPolicy = SingletonPolicy(startkey.Join)
 	// SingletonRefuse starts no run and returns a [*LiveError], which names the live run.
 	SingletonRefuse SingletonPolicy = SingletonPolicy(startkey.Refuse)
@@ -31,17 +31,18 @@ const (
 	SingletonReplace SingletonPolicy = SingletonPolicy(startkey.Replace)
 )
 
-// Singleton bounds the live runs of a workflow with one key to one run. A run is live from its start to its end, even while the
-// run waits, is paused, or is delayed. Keys are names of up to 512 bytes. Each workflow has its own keys, which starts in
-// different queues share. Runs that were started without Singleton do not count. Two starts at the same time, from any
-// processes, never both create a live run.
+// Singleton allows at most one live run of the workflow with the given key. A run is live from its start to its end, even while
+// the run waits, is paused, or is delayed. Keys are names of up to 512 bytes. The same key of two workflows is two keys, but
+// starts of one workflow in different queues share a key. Runs that were started without Singleton do not count as live runs
+// with the key. If two processes start a run with the same key at the same time, at most one of the two starts creates a live
+// run.
 //
-// Without a SingletonPolicy, a start while a run with the key is live joins that run: see [SingletonJoin]. The input of a start
-// that joins is not used.
+// If no SingletonPolicy is given, a start while a run with the same key is live joins the live run: see [SingletonJoin]. If a
+// start joins a live run, the input of the start is not used.
 //
 // If the option [ID] is given too, and a run with the ID exists, the start returns that run, as a start without Singleton does.
-// A run that waits for the end of another run is due when its [Delay] is over and the other run has ended. The [Timeout] and
-// the [StartBy] of the waiting run begin when that run is due.
+// A run that waits for the end of another run is due when its [Delay] is over and the other run has ended. The times of
+// [Timeout] and [StartBy] of the waiting run begin when the waiting run is due.
 //
 // A start returns [ErrInvalidName] if the key is empty or too long. Children and [Workflow.StartMany] refuse Singleton with
 // [ErrInvalidConfig].
@@ -61,18 +62,18 @@ func Singleton(key string, policy ...SingletonPolicy) StartOption {
 	}
 }
 
-// Debounce combines starts in quick succession into one run, which gets the input of the last start. The run begins when no
-// further start with the key has come for the duration quiet, and at the latest atMost after the first start. The durations
-// quiet and atMost must be positive; if quiet is longer than atMost, atMost is used for both. All combined starts return the
-// handle of the one run. The run has the queue, priority, [StartBy] and tags of the first start, and the input and [Timeout] of
-// the last start. StartBy and Timeout begin when the run is due. Once the run is due, the next start with the key begins
-// another run. Keys are as in [Singleton].
+// Debounce combines starts in quick succession into one run, which gets the input of the last start. A debounced run begins
+// when no further start with the same key has come for the duration quiet, but at the latest atMost after the first start. The
+// durations quiet and atMost must be positive; if quiet is longer than atMost, atMost is used for both. All combined starts
+// return the handle of the one run. A debounced run has the queue, priority, [StartBy] and tags of the first start, and the
+// input and [Timeout] of the last start. StartBy and Timeout begin when the run is due. Once a debounced run is due, the next
+// start with the same key begins another run. The rules for keys are those of [Singleton].
 //
-// A start that is repeated, because the reply of the database was lost or because its step is executed again, never replaces the
-// input of a newer one.
+// A start that is repeated, because the reply of the database was lost or because its step is executed again, never replaces
+// the input of a newer start.
 //
-// A start with Debounce and [ID] or [Delay] returns [ErrInvalidConfig], because several starts become one run, and Debounce
-// sets the time at which the run is due. Children and [Workflow.StartMany] refuse Debounce too.
+// A start with Debounce and [ID] or [Delay] returns [ErrInvalidConfig], because Debounce makes one run of several starts, and
+// sets the time at which the run is due. Children and [Workflow.StartMany] refuse Debounce with ErrInvalidConfig, too.
 func Debounce(key string, quiet, atMost time.Duration) StartOption {
 	return func(o *startOptions) {
 		s := o.setStartKey(store.StartKeyDebounce, "Debounce", key)
@@ -80,10 +81,11 @@ func Debounce(key string, quiet, atMost time.Duration) StartOption {
 	}
 }
 
-// Throttle allows at most n starts with the key in any window as long as period. A further start creates no run and returns a
-// [*ThrottledError], which tells when the next start is possible. The argument n is at least 1 and at most [MaxThrottle]. Keys
-// are as in [Singleton]. A start whose [ID] belongs to an existing run returns that run, and does not count again. Children and
-// [Workflow.StartMany] refuse Throttle with [ErrInvalidConfig].
+// Throttle allows at most n starts with the key in any window as long as period. A start beyond the n allowed starts creates no
+// run and returns a [*ThrottledError], which tells when the next start is possible. The argument n is at least 1 and at most
+// [MaxThrottle]. The rules for keys are those of [Singleton]. If the [ID] of a start belongs to an existing run, the start
+// returns that run and does not count towards n again. Children and [Workflow.StartMany] refuse Throttle with
+// [ErrInvalidConfig].
 func Throttle(key string, n int, period time.Duration) StartOption {
 	return func(o *startOptions) {
 		s := o.setStartKey(store.StartKeyThrottle, "Throttle", key)
@@ -163,8 +165,8 @@ func (w *Workflow[I, O]) startWithStartKey(ctx context.Context, e *Engine, reque
 	return newRun[O](e, &started.Run), nil
 }
 
-// LiveError is returned by a start with [Singleton] and [SingletonRefuse] while a run with the key is live. A LiveError wraps
-// [ErrLive]. [Ctx.Start] returns a [*StepError] instead, which wraps ErrLive and names the live run in its text.
+// LiveError is returned by a start with [Singleton] and [SingletonRefuse] while a run with the same key is live. A LiveError
+// wraps [ErrLive]. [Ctx.Start] returns a [*StepError] instead, which wraps ErrLive and names the live run in its text.
 type LiveError struct {
 	Workflow string
 	Key      string
@@ -179,8 +181,8 @@ func (e *LiveError) Error() string { return e.text }
 // Unwrap returns [ErrLive].
 func (e *LiveError) Unwrap() error { return ErrLive }
 
-// ThrottledError is returned by a start with [Throttle] if the key has used up its starts for the period. A ThrottledError
-// wraps [ErrThrottled].
+// ThrottledError is returned by a start with [Throttle] if no further start with the key is allowed in the period. A
+// ThrottledError wraps [ErrThrottled].
 type ThrottledError struct {
 	Workflow string
 	Key      string

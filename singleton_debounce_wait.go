@@ -21,7 +21,7 @@ const (
 )
 
 // KeyWait describes what a run that was started with [Singleton] or [Debounce] waits for before it may begin. [Engine.Get]
-// returns it in [RunInfo].KeyWait.
+// returns the KeyWait of a run in [RunInfo].KeyWait.
 type KeyWait struct {
 	Kind KeyWaitKind
 	Key  string
@@ -30,7 +30,7 @@ type KeyWait struct {
 	Live       string
 	LiveStatus Status
 	// Until is the time at which the run may begin. For a debounced run, Until is the end of its quiet time if no further start
-	// comes; for a singleton, the end of its [Delay]. Until is zero if there is no such time.
+	// comes; for a singleton, the end of its [Delay]. Until is zero if neither a quiet time nor a Delay applies.
 	Until time.Time
 }
 

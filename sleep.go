@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Sleep waits for d. Sleep first records when the wait ends, by the database's clock, so that a process that continues the run
-// waits until the same time. A run that only waits, for longer than Config.ParkAfter, leaves memory. For a duration of zero or
-// less, Sleep records the call and returns at once. Sleep returns the errors of [Ctx.Step].
+// Sleep waits for d. Sleep first records when the wait ends, by the database's clock, so that another process that continues
+// the run waits until the same time. A run that only waits, for longer than Config.ParkAfter, is unloaded from memory. For a
+// duration of zero or less, Sleep records the call and returns at once. Sleep returns the errors of [Ctx.Step].
 func (c *Ctx) Sleep(name string, d time.Duration) error {
 	return c.callScope().Sleep(name, callSite(0), func(now time.Time) time.Time { return now.Add(d) })
 }

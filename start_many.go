@@ -15,11 +15,11 @@ type StartItem[I any] struct {
 	Input I
 }
 
-// StartMany starts all items in one transaction and returns their handles, in the order of the items. The options apply to every
-// item. If the ID of an item belongs to another start, the item's handle is nil, the returned error wraps an [ErrIDConflict]
-// for the item, and the other items are started. After any other error no item is started, unless a [*WriteError] says that the
-// write may have committed. StartMany returns [ErrInvalidConfig] for the option [ID], because the IDs are in the items.
-// StartMany also returns the errors of [Workflow.Start].
+// StartMany starts all items in one transaction and returns their handles, in the order of the items. The options apply to
+// every item. If the ID of an item belongs to another start, the item's handle is nil, the returned error wraps an
+// [ErrIDConflict] for the item, and the other items are started. If StartMany returns an error that wraps no ErrIDConflict, no
+// item was started, unless a [*WriteError] says that the write may have committed. StartMany returns [ErrInvalidConfig] for the
+// option [ID], because the IDs are in the items. StartMany also returns the errors of [Workflow.Start].
 func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []StartItem[I], opts ...StartOption) ([]*Run[O], error) {
 	if err := e.checkUsableOutsideWorkflow(ctx, "a start", "Ctx.Start or Ctx.StartChild"); err != nil {
 		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.Name(), err)

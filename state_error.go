@@ -12,7 +12,7 @@ type StateError struct {
 	ID     string // the run's ID, as the caller gave it
 	Verb   Verb   // the operation that the state does not allow
 	Status Status
-	Detail string // the state of the run in words, with a pause or cancel that was requested before
+	Detail string // the state of the run in words, including a pause or cancel that was already requested
 }
 
 // Error returns a text with the operation, the run and its state.

@@ -7,11 +7,11 @@ import (
 )
 
 // Stats holds counters of what an engine has done since [New], and its current state. The counters only increase. To see what
-// happened in a period, subtract the Stats at its beginning from those at its end.
+// happened in a period, subtract the Stats at the beginning of the period from the Stats at its end.
 type Stats struct {
 	// A flush is a transaction that writes starts, checkpoints, signals and ends of runs of many callers together. Engines of
 	// one process that use the same [Store] share their flushes, unless they have a codec, or differ in Patience or
-	// MeterProvider. The figures of shared flushes, and SoloWrites, count the writes of all engines that share them.
+	// MeterProvider. If engines share flushes, the figures of flushes and SoloWrites count the writes of all these engines.
 	Flushes          int64         // the number of flushes that committed
 	WrittenRows      int64         // the number of rows that the committed flushes wrote
 	WrittenBytes     int64         // the estimated number of bytes that the committed flushes wrote: the payloads, and an allowance for each row
@@ -19,20 +19,20 @@ type Stats struct {
 	TotalFlushTime   time.Duration // the sum of the durations of all flushes; two flushes can be under way at once
 	AverageFlushTime time.Duration // moving average of the duration of a flush, over about sixteen flushes
 	FailedFlushes    int64         // the number of flushes that the database rejected; a rejected flush is split, or its callers get the error
-	FlushRetries     int64         // retries of flushes while the database was not available
-	PendingWrites    int           // calls that wait now for their flush to begin
+	FlushRetries     int64         // the number of retries of flushes while the database was not available
+	PendingWrites    int           // the number of calls that now wait for their flush to begin
 
-	StepsWaitingForSlot int // steps that wait now, because Config.StepConcurrency others are executed
+	StepsWaitingForSlot int // the number of steps that now wait, because Config.StepConcurrency other steps are executed
 
 	RunsInMemory       int   // runs in this process's memory now
-	StartedExecutions  int64 // executions of runs that began in this process
+	StartedExecutions  int64 // the number of executions of runs that began in this process
 	EndedExecutions    int64 // executions that committed the end of their run
-	ParkedExecutions   int64 // executions that left memory to wait for a time, a signal or a child
+	ParkedExecutions   int64 // executions that were unloaded from memory to wait for a time, a signal or a child
 	ReleasedExecutions int64 // executions that were released by a shutdown or a pause
 	LostExecutions     int64 // executions that did not write their end, because another process took the run over, or the database was not available
 	HeldExecutions     int64 // executions that were released because the database rejected their writes; see RunInfo.Reason
 
-	RetryingWrites int64 // calls whose writes are retried now, because the database rejects them or another transaction blocks them, for a second or more
+	RetryingWrites int64 // calls whose writes have been retried for a second or more, because the database rejects them or another transaction blocks them
 	SoloWrites     int64 // transactions with the writes of a single call whose writes were retried
 
 	ReceiveTimeouts ReceiveTimeouts // receives whose time was over
@@ -43,7 +43,7 @@ type Stats struct {
 	RenewedLeases int64 // leases that the heartbeats renewed
 }
 
-// ReceiveTimeouts counts receives whose time, set by [Within], was over, by what happened when it was over.
+// ReceiveTimeouts counts the receives whose time, set by [Within], was over, by what happened then.
 type ReceiveTimeouts struct {
 	Failed       int64 // the receive failed with ErrTimeout
 	ReturnedElse int64 // the receive returned the value of Else
@@ -60,8 +60,8 @@ func (s Stats) MeanFlushRows() float64 {
 	return float64(s.WrittenRows) / float64(s.Flushes)
 }
 
-// Stats returns the current figures of the engine. Stats is cheap, and does not query the database. Each figure is exact, but
-// the figures are not read at the same instant.
+// Stats returns the current figures of the engine. Stats is cheap, and does not query the database. Each figure of Stats is
+// exact, but not all figures are read at the same instant.
 func (e *Engine) Stats() Stats {
 	s := e.inner.Stats()
 	j := s.Journal

@@ -12,7 +12,7 @@ const (
 	StatusCompleted Status = "completed"
 	StatusFailed    Status = "failed"
 	StatusCancelled Status = "cancelled"
-	StatusExpired   Status = "expired" // the run had not begun by its StartBy, its Timeout was over, or a receive with ElseExpire timed out
+	StatusExpired   Status = "expired" // the run had not begun by its StartBy, or its Timeout was over, or the time of a receive with ElseExpire was over
 
 	// StatusSuperseded is the status of a [Generation] that a repair superseded before its end. No run has the status
 	// StatusSuperseded.

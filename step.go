@@ -14,8 +14,9 @@ import (
 )
 
 // Step returns the recorded outcome of the step with the given name. If no outcome is recorded, Step executes fn, records what
-// fn returns, and returns once the record is committed. Once the record is committed, fn is never executed again. Before the
-// record is committed, fn can be executed more than once, if the process dies or the option [Retry] allows further attempts.
+// fn returns, and returns once the record is committed. Once the record of a step is committed, the step's function is never
+// executed again. Before the record is committed, the function can be executed more than once, if the process dies or the
+// option [Retry] allows further attempts.
 //
 // Step returns the value that decodes from the record, even when fn was executed just now. Step returns a failure of fn as a
 // [*StepError], which is created from the record. Step also returns [ErrSuspended], [ErrCancelled] and, if the run's time is
@@ -205,8 +206,8 @@ func Retry(p RetryPolicy) StepOption {
 	}
 }
 
-// AttemptTimeout limits the duration of each attempt. The argument d must be positive. When d is over, the context of the
-// step's function ends, and the attempt fails with [ErrTimeout], even if the function ignores its context and continues.
+// AttemptTimeout limits the duration of each attempt. The argument d must be positive. When an attempt has taken d, the context
+// of the step's function ends, and the attempt fails with [ErrTimeout], even if the function ignores its context and continues.
 // Without AttemptTimeout, attempts have no bound.
 func AttemptTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
@@ -216,10 +217,10 @@ func AttemptTimeout(d time.Duration) StepOption {
 	}
 }
 
-// TotalTimeout limits the duration of the whole step, across all attempts. The argument d must be positive. The time of the
-// step begins with the first attempt, or when the first attempt requests its permit of a [Limit]. The time includes waits
-// between attempts, and does not begin again in another process. When d is over, the step fails with [ErrTimeout]. Without
-// TotalTimeout, the step has no bound.
+// TotalTimeout limits the duration of the whole step, across all attempts. The argument d must be positive. The time of
+// TotalTimeout begins with the first attempt, or when the first attempt requests its permit of a [Limit]. The time of
+// TotalTimeout includes waits between attempts, and does not begin again in another process. When the step has taken d, the
+// step fails with [ErrTimeout]. Without TotalTimeout, the step has no bound.
 func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
 		o.addOptionOnce(optionTotalTimeout, "TotalTimeout")
@@ -239,9 +240,9 @@ func AtMostOnce() StepOption {
 	}
 }
 
-// Verify works as [AtMostOnce], and sets a function that finds out after a crash whether the step took effect. If fn returns
-// true for happened, the result of fn is recorded as the result of the step. If fn returns false, the step is executed. If fn
-// returns an error, the step fails with [ErrOutcomeUnknown].
+// Verify works as [AtMostOnce], and sets a function that finds out after a crash whether the step took effect. After a crash,
+// if fn returns true for happened, the result of fn is recorded as the result of the step. If fn returns false for happened,
+// the step's own function is executed. If fn returns an error, the step fails with [ErrOutcomeUnknown].
 func Verify[T any](fn func(context.Context) (result T, happened bool, err error)) StepOption {
 	return func(o *stepOptions) {
 		o.addOptionOnce(optionVerify, "Verify")

@@ -3,12 +3,13 @@ package durable
 import "fmt"
 
 // Defaults sets options for all steps of the workflow, its Tx steps, the items of its Maps and its compensations. The options
-// of a call override the defaults. If a call has [Retry] or [AtMostOnce], neither the default Retry nor the default AtMostOnce
-// applies to the call. If a call has a timeout, the same timeout of Defaults does not apply to the call, and neither does a
-// default that contradicts the timeout. To undo a default for one call, give the call [Retry]([NoRetry]) or a longer timeout.
+// of a single call override the Defaults of the workflow. If a call has [Retry] or [AtMostOnce], neither the default Retry nor
+// the default AtMostOnce applies to the call. If a call has an AttemptTimeout or a TotalTimeout, the same timeout in Defaults
+// does not apply to the call, and neither does a default that contradicts the call's timeout. To undo a default for one call,
+// give the call [Retry]([NoRetry]) or a longer timeout.
 //
-// Defaults takes Retry, [AttemptTimeout], [TotalTimeout], AtMostOnce and the Permit of a [Limit]. Options that concern a single
-// call, such as [Verify] and [Undoes], make [New] and every start return [ErrInvalidConfig].
+// The options that Defaults takes are Retry, [AttemptTimeout], [TotalTimeout], AtMostOnce and the Permit of a [Limit]. Options
+// that concern a single call, such as [Verify] and [Undoes], make [New] and every start return [ErrInvalidConfig].
 //
 // A change of Defaults applies from the next attempt on, even in live runs.
 func Defaults(opts ...StepOption) WorkflowOption {

@@ -10,12 +10,12 @@ import (
 
 // Pinned is an option of [Define]. Only workers of the version that started a pinned run (see Config.Version) execute the run,
 // until the last of these workers was seen longer ago than the grace period. After the grace period, workers of other versions
-// execute the run. Use Pinned for workflows whose runs are short, so that each run ends with the code with which it began. Keep
-// the old version running until its runs have ended. The grace period is at least 30 s; a smaller one, such as zero, counts as
-// 30 s.
+// also execute the pinned run. Use Pinned for workflows whose runs are short, so that each run ends with the code with which it
+// began. With Pinned, keep workers of the old version running until its runs have ended. The grace period is at least 30 s; a
+// smaller value of grace, such as zero, counts as 30 s.
 //
 // A pinned run that a program without an ordered version (see Config.Version) has started belongs to the version that claims
-// the run first. Each worker follows the option Pinned in its own code.
+// the run first. Each worker applies the option Pinned of its own code, and not of the code that started the run.
 func Pinned(grace time.Duration) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.addOptionOnce(optionPinned, "Pinned")
@@ -25,12 +25,12 @@ func Pinned(grace time.Duration) WorkflowOption {
 	}
 }
 
-// VersionWait describes why a due run waits although live workers execute its workflow. All live workers of the workflow have
-// versions that may not execute the run yet, because the run belongs to a later version, or is [Pinned] to another version. See
-// Config.Version.
+// VersionWait describes why a due run waits although live workers execute the run's workflow. All live workers of the workflow
+// have versions that may not execute the run yet, because the run belongs to a later version, or is [Pinned] to another
+// version. See Config.Version.
 type VersionWait struct {
 	Version string    // the version that started or executed the run
-	Until   time.Time // when workers of other versions execute the run, unless a worker of a permitted version sends a heartbeat before
+	Until   time.Time // when workers of other versions execute the run, unless a worker of a permitted version sends a heartbeat before that time
 }
 
 // readVersionWait returns the VersionWait of a run, or nil.

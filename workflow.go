@@ -73,9 +73,9 @@ const (
 )
 
 // Queue sets the name of the queue in which the workflow's runs wait for a worker, unless a start names another queue by
-// [InQueue]. Without the option Queue, root runs wait in [DefaultQueue], and children in the queue of their parent. A run keeps
-// its queue when the name is changed in the code. Workers still execute a run of the old queue, because a worker serves all
-// queues unless Config.Queues names some.
+// [InQueue]. Without the option Queue, root runs wait in [DefaultQueue], and children in the queue of their parent. A live run
+// keeps its queue when the code changes the name of the queue. Workers still execute the runs in the old queue, because a
+// worker serves all queues unless its Config.Queues names some.
 func Queue(name string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.queue = name
@@ -175,12 +175,12 @@ const (
 	optionStartKey
 )
 
-// Timeout sets how long the run may take. The time begins when the run is due, which is after its [Delay], and passes by the
-// database's clock, even while no process executes the run. A paused run whose time is over expires when it is resumed. The end
-// of the time is the Deadline of the run's Ctx. At its deadline, the run's Ctx ends with [ErrTimeout] as the cause, its
-// compensations are executed, and the run ends as [StatusExpired] with [ErrTimeout]. The function of an expired run that was
-// never called is not called any more. The argument d must be positive. Without Timeout, a run has no deadline.
-// [Engine.SetTimeout] changes the deadline.
+// Timeout sets how long the run may take. The time of a Timeout begins when the run is due, which is after its [Delay], and
+// passes by the database's clock, even while no process executes the run. A paused run whose time is over expires when it is
+// resumed. The end of the Timeout is the Deadline of the run's Ctx. At its deadline, the run's Ctx ends with [ErrTimeout] as
+// the cause, its compensations are executed, and the run ends as [StatusExpired] with [ErrTimeout]. If the function of an
+// expired run was never called, it is not called any more. The argument d must be positive. A run that is started without
+// Timeout has no deadline. [Engine.SetTimeout] changes the deadline.
 func Timeout(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.addOptionOnce(optionTimeout, "Timeout")
@@ -335,10 +335,10 @@ func (r *Run[O]) RunID() string { return r.uuid.String() }
 
 // Result waits until the run has ended, in whatever process, and returns the output of the run. Result returns a [*RunError] if
 // the run did not complete, [ErrDiverged] if the output does not decode into O, and [ErrNotFound] if the run was removed. If
-// ctx ends first, Result returns the cause, and the run continues. The text of the error has the state of the run and, if the run
-// is paused or held, who paused it, why, and what continues it. While the database is not available, Result continues to wait.
-// Result returns [ErrPermission] if the database refuses the privilege to read the run, and [ErrRejected] or [ErrSchema] if the
-// database has rejected every query for the result for Config.Patience.
+// ctx ends before the run has ended, Result returns the cause of the end of ctx, and the run continues. The text of this error
+// contains the state of the run and, if the run is paused or held, who paused it, why, and what continues it. While the
+// database is not available, Result continues to wait. Result returns [ErrPermission] if the database refuses the privilege to
+// read the run, and [ErrRejected] or [ErrSchema] if the database has rejected every query for the result for Config.Patience.
 func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	if err := r.checkUsable(ctx); err != nil {
 		return *new(O), err
@@ -355,8 +355,8 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	return decodeRunResult[O](row)
 }
 
-// TryResult returns what [Run.Result] returns if the run has ended. If the run has not ended, ended is false and err is nil.
-// TryResult reads the database once, and does not wait. TryResult returns [ErrNotFound] if the run was removed.
+// If the run has ended, TryResult returns the same as [Run.Result]. If the run has not ended, ended is false and err is nil.
+// TryResult reads the database once, and does not wait for the run. TryResult returns [ErrNotFound] if the run was removed.
 func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
 	if err := r.checkUsable(ctx); err != nil {
 		return out, false, err

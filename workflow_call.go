@@ -7,15 +7,15 @@ import (
 )
 
 // Call starts a run, or continues the run with the same ID, in this process, and returns the result of the run. With Call, a
-// script that was killed continues when it is executed again. Call does not need [Engine.Run]: while Call waits, a worker is
-// active in this process, which also executes other due runs of this engine's workflows. Call continues to wait while the run
-// is paused. When the run or ctx ends, the worker of Call drains as the worker of Run does, which can take Config.Grace and a
-// second.
+// script that was killed can be executed again and then continues its run. Call does not need [Engine.Run]: while Call waits, a
+// worker is active in this process, which also executes other due runs of this engine's workflows. While the run is paused,
+// Call continues to wait. When the run or ctx ends, the worker of Call drains as the worker of Run does, which can take
+// Config.Grace and a second.
 //
-// While Engine.Run is active, Call uses the worker of Run. When the context of Run ends, the worker of Run stops, and Call
-// waits until another process has executed the run, or ctx ends. A Call that begins after Engine.Run has stopped logs a
-// warning, and waits until another process has executed the run, Engine.Run is called again, or ctx ends. A Call inside a step
-// starts no worker.
+// While Engine.Run is active, Call starts no worker and uses the worker of Run. When the context of Run ends, the worker of Run
+// stops, and Call waits until another process has executed the run, or ctx ends. A Call that begins after Engine.Run has
+// stopped logs a warning, and waits until another process has executed the run, Engine.Run is called again, or ctx ends. A Call
+// inside the function of a step starts no worker.
 //
 // Call returns [ErrNotRegistered] if e does not execute the workflow, and the errors of [Workflow.Start] and [Run.Result].
 func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...StartOption) (O, error) {

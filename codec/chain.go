@@ -9,9 +9,9 @@ import (
 
 type codecChain []payload.Codec
 
-// Chain returns a codec that encodes with the given codecs, one after the other, and decodes in the opposite order. A Chain
-// without codecs stores payloads as they are, with the prefix of encoded payloads. durable.New refuses a Chain with a nil
-// codec.
+// Chain returns a codec that encodes with the given codecs, one after the other, and decodes in the opposite order. A Chain of
+// no codecs does not change payloads, apart from the prefix that every encoded payload has. durable.New refuses a Chain with a
+// nil codec.
 func Chain(codecs ...payload.Codec) payload.Codec { return codecChain(slices.Clone(codecs)) }
 
 // Check implements payload.Checker: no codec of the chain is nil, and each is usable.

@@ -27,8 +27,8 @@ type zstdCodec struct {
 	decoder *zstd.Decoder
 }
 
-// Compress returns a codec that compresses payloads with Zstandard. A payload that compression would not make smaller is stored
-// as it is. The codec of Compress starts no goroutines and need not be closed.
+// Compress returns a codec that compresses payloads with Zstandard. The codec stores a payload as it is if compression would
+// not make the payload smaller. The codec of Compress starts no goroutines and need not be closed.
 func Compress() payload.Codec { return newCompress(MaxDecompressed) }
 
 func newCompress(most uint64) payload.Codec {

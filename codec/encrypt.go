@@ -20,7 +20,7 @@ const maxKeyID = 64
 // ErrInvalidKey is returned by [Encrypt] for keys that cannot be used.
 var ErrInvalidKey = errors.New("codec: invalid key")
 
-// Key is a key of [Encrypt].
+// Key is an encryption key for [Encrypt], with a name.
 type Key struct {
 	// ID is the name of the key, of at most 64 bytes. The ID is stored in clear with each payload.
 	ID string
@@ -40,9 +40,10 @@ type encryptionCodec struct {
 }
 
 // Encrypt returns a codec that encrypts payloads with XAES-256-GCM, which is AES-256-GCM with random nonces of 192 bits
-// (https://c2sp.org/XAES-256-GCM). The first key encrypts, and all keys decrypt. Each payload is bound to its run and to the name
-// of its call, so a payload that was copied to another call does not decode. Encrypt returns [ErrInvalidKey] if there is no key,
-// two keys have the same ID, an ID is empty or too long, or a secret does not have [KeySize] bytes.
+// (https://c2sp.org/XAES-256-GCM). The codec of Encrypt encrypts with the first key, and decrypts with any of the keys. Each
+// payload is bound to its run and to the name of its call, so a payload that was copied to another call does not decode.
+// Encrypt returns [ErrInvalidKey] if there is no key, two keys have the same ID, an ID is empty or too long, or a secret does
+// not have [KeySize] bytes.
 func Encrypt(keys ...Key) (payload.Codec, error) {
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("%w: there is none: pass the key that encrypts", ErrInvalidKey)

@@ -7,9 +7,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// AssertStepsCompleted fails the test unless each of the named steps, or other durable calls, of the run has completed.
-// Names are as in [Stub]. If a step has exactly the given name, the name stands for that step only; otherwise the name is a
-// pattern for all steps that match it.
+// AssertStepsCompleted fails the test unless each of the named steps, or other durable calls, of the run has completed. The
+// rules for names are those of [Stub]. If a step has exactly the given name, the name stands for that step only. If no step has
+// exactly the given name, the name is a pattern, which stands for all steps that match it.
 func (e *Engine) AssertStepsCompleted(id string, names ...string) {
 	e.t.Helper()
 	history := e.history(id)
@@ -67,7 +67,7 @@ func (e *Engine) AssertNotCalled(id string, names ...string) {
 }
 
 // RequireStepFailed ends the test unless a step of the run with the given name has failed for good. RequireStepFailed returns
-// the error of the step. Names are as in [Engine.AssertStepsCompleted].
+// the error of the step. The rules for names are those of [Engine.AssertStepsCompleted].
 func (e *Engine) RequireStepFailed(id, name string) *durable.StepError {
 	e.t.Helper()
 	history := e.history(id)
@@ -83,7 +83,7 @@ func (e *Engine) RequireStepFailed(id, name string) *durable.StepError {
 }
 
 // StepAttempts returns how often the functions of the run's steps with the given name, or the stubs in their place, were called
-// in this test. Names are as in [Stub].
+// in this test. The rules for names are those of [Stub].
 func (e *Engine) StepAttempts(id, name string) (n int) {
 	e.t.Helper()
 	for _, called := range e.attemptedStepNames(id) {

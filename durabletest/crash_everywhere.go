@@ -34,12 +34,12 @@ const maxDifferences = 5
 //
 // A workflow that is not deterministic therefore fails the test, and the message names the first step that differs. Name steps
 // whose functions may return another result each time with [VaryingSteps]. If the crash makes an AtMostOnce step end with
-// ErrOutcomeUnknown, CrashEverywhere checks only the last condition.
+// ErrOutcomeUnknown, CrashEverywhere checks only that no step was executed again after its checkpoint was committed.
 //
 // A choice between branches that race ([durable.Any], [durable.Quorum], [durable.AllOrCancel]) may have another winner in
 // another execution, and the losing branches may then make more or fewer calls. Name a choice between branches that race with
 // [VaryingSteps]: every execution continues with the winner of the first execution, and the steps of the losers are not
-// compared. If executions differ, the test's log names the choices.
+// compared. If the test finds a difference, the log of the test names the choices between branches that race.
 //
 // CrashEverywhere executes the functions of steps many times: use [Stub] for steps whose functions must not be executed. Send
 // signals to the workflow with [SignalAfter], and register the workflows of its children with [Workflows]. CrashEverywhere uses

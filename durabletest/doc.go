@@ -19,12 +19,12 @@
 //
 // The clock stands still while a workflow or a step executes. The clock moves only while the test waits in Run.Result,
 // Workflow.Call, [Engine.Advance] or [Engine.AdvanceUntil]. When all runs wait, the clock jumps to the earliest time at which
-// something is due. Between two calls that move the clock, the clock stands still. A signal that the test sends between the two
-// calls therefore arrives before the next timer ends. After [Engine.FreezeClock] the clock moves only in Advance and
-// AdvanceUntil.
+// something is due. Between two calls that move the clock, the clock stands still. A signal that the test sends between two
+// calls that move the clock therefore arrives before the next timer ends. After [Engine.FreezeClock] the clock moves only in
+// Advance and AdvanceUntil.
 //
-// The clock does not change time.Now. Steps take real time, and AttemptTimeout is measured in real time. With the option
-// [RealTime], the engine uses the database's clock instead.
+// The engine's clock does not change time.Now. Steps take real time, and AttemptTimeout is measured in real time. With the
+// option [RealTime], the engine uses the database's clock instead.
 //
 // A run that waits for longer than Config.ParkAfter is unloaded from memory at once, and replayed when it is due. Every test
 // with a long wait therefore also checks that the workflow is deterministic.
@@ -47,25 +47,25 @@
 //
 // # Replay
 //
-// [Replay] and [ReplayDir] execute the current code against histories that Engine.Export wrote in production. A test of
-// exported histories finds changes of the code that live runs do not fit, before the changes are deployed.
+// [Replay] and [ReplayDir] execute the current code against histories that Engine.Export wrote in production. A test that
+// replays exported histories finds changes of the code that live runs do not fit, before the changes are deployed.
 //
 // # What fails a test
 //
-//   - [Engine.AssertStepsCompleted], [Engine.AssertOnlyStepsCompleted], [Engine.AssertNotCalled] and [Engine.RequireStepFailed] fail the test
-//     if the history of a run differs. The message lists what the history holds.
+//   - [Engine.AssertStepsCompleted], [Engine.AssertOnlyStepsCompleted], [Engine.AssertNotCalled] and [Engine.RequireStepFailed]
+//     fail the test if the history of a run differs. The message of the failure lists the calls in the history.
 //   - A stub whose step is never called fails the test, since its name is probably misspelled. The message lists the steps that
 //     were called. See [Replacement.Optional].
-//   - Run.Result and Workflow.Call return an error if nothing can happen any more: nothing is due, and no other goroutine of the
-//     test could act. The error names the signals, paused or held runs, or unregistered workflows that the run waits for, and why a
-//     run is paused or held. If the context of the call has a deadline within three seconds, the call waits for this deadline
-//     instead, and the log of the test names what the run waits for.
-//   - AdvanceUntil fails the test if its condition does not hold, and nothing is due any more, or runs are only held again and
-//     again, such as by a queue without settings.
+//   - Run.Result and Workflow.Call return an error if nothing can happen any more: nothing is due, and no other goroutine of
+//     the test could act. The error of Run.Result names the signals, paused or held runs, or unregistered workflows that the
+//     run waits for, and says why a run is paused or held. If the context of the call has a deadline within three seconds, the
+//     call waits for this deadline instead, and the log of the test names what the run waits for.
+//   - AdvanceUntil fails the test if its condition does not hold, and nothing is due any more, or if runs are only held again
+//     and again, for example because a queue has no settings.
 //   - CrashEverywhere fails the test at the first difference. The message says at which write the process was killed, which run
 //     and which step differ, and how.
 //   - An option fails the test if it is passed to a function on which the option has no effect.
 //
-// If the clock stands still for three seconds of real time, the log of the test says what is executing, or when something is due
-// next.
+// If the clock stands still for three seconds of real time, the log of the test says what is executing, or when something is
+// next due.
 package durabletest

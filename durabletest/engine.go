@@ -30,7 +30,7 @@ func New(t testing.TB, workflows ...durable.Definition) *Engine {
 	return NewWithOptions(t, workflows)
 }
 
-// NewWithOptions works as [New], with options.
+// NewWithOptions starts an engine as [New] does, with the given options.
 func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option) *Engine {
 	t.Helper()
 	set := newSettings(t, "NewWithOptions", opts)
@@ -134,9 +134,9 @@ func (e *Engine) Now() time.Time {
 	return e.requireClockDriver("Now").clock.Now()
 }
 
-// Advance moves the clock forward by d. Everything that becomes due during d happens, in order and each at its own time.
-// Advance returns when all runs wait again. With a d of zero, Advance only waits until all runs wait. Call Advance from the
-// test's own goroutine.
+// Advance moves the clock forward by d. While Advance moves the clock, everything that becomes due happens in order, each at
+// its own time. Advance returns when all runs wait again. With a d of zero, Advance only waits until all runs wait. Call
+// Advance from the test's own goroutine.
 func (e *Engine) Advance(d time.Duration) {
 	e.t.Helper()
 	p := e.requireClockDriver("Advance")

@@ -12,9 +12,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/record"
 )
 
-// Replacement replaces the functions of the steps with a name. A Replacement is an [Option] and an argument of [Engine.Use]. If
-// several replacements match a step, the last of them is called. After its failures, a [FailFirst] calls the replacement that
-// was given before the FailFirst.
+// Replacement replaces the functions of the steps that have a given name. A Replacement is an [Option] and an argument of
+// [Engine.Use]. If several replacements match a step, the replacement that was given last is called. When a [FailFirst] has
+// made its attempts fail, later attempts call the replacement that was given before the FailFirst.
 type Replacement struct {
 	name      string
 	attempt   func(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure)
@@ -74,9 +74,9 @@ func quotedList(names []string) string {
 func (r *Replacement) CallCount() int { return int(r.callCount.Load()) }
 
 // Stub calls fn in place of the function of the steps with the given name. The result of fn is recorded as the result of the
-// step, so that T should be the type that the step returns. The function of a Do or of a compensation returns no value: there, T
-// is any, and fn returns nil as its value. The options of the step, such as Retry, apply to fn. durable.Attempt and
-// durable.IdempotencyKey work in fn.
+// step, so that T should be the type that the step returns. The function of a Do or of a compensation returns no value: to
+// replace such a function, T is any, and fn returns nil as its value. The options of the step, such as Retry, apply to fn.
+// durable.Attempt and durable.IdempotencyKey work in fn.
 //
 // The argument name is the name of a step ("charge"), a name with its scope ("orders/7"), or a pattern of path.Match
 // ("orders/*"). Compensations and Tx steps are steps too. A stub of a Tx step writes nothing but its checkpoint.
@@ -102,9 +102,9 @@ func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacem
 	return r
 }
 
-// FailFirst makes the first n attempts of the steps with the given name return err without calling their functions.
-// Further attempts call the functions. FailFirst counts attempts as durable.Attempt does, across processes. Names are as in
-// [Stub].
+// FailFirst makes the first n attempts of the steps with the given name return err without calling their functions. Later
+// attempts call the steps' real functions, or the stubs in their place. FailFirst counts attempts as durable.Attempt does,
+// across processes. The rules for names are those of [Stub].
 func FailFirst(name string, n int, err error) *Replacement {
 	r := &Replacement{name: name}
 	r.attempt = func(_ context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {

@@ -18,7 +18,7 @@ type ReplayResult struct {
 	Step      string   // the step at which the code diverges; empty if there is none
 	Reason    string   // why the code diverges, and what to do
 	NotCalled []string // the recorded calls that the code no longer makes
-	NewCalls  []string // the calls, not in the history, with which the run would continue
+	NewCalls  []string // the calls with which the run would continue, and which are not in the history
 }
 
 // String returns the result in one line.
@@ -36,10 +36,11 @@ const oldestFormat = 2
 // reports whether the code diverges from the history, at which step and why. Replay calls no function of a step: the workflow
 // is executed up to the first calls that the history does not hold.
 //
-// A run that has completed or failed must end in the same way in the replay, and make no new calls. A run that had not ended,
-// or was cancelled, may make new calls after it has made all recorded calls. If the replay makes new calls while recorded calls
-// are missing, the code diverges: a step was probably renamed, and would be executed again. Recorded calls that the code no
-// longer makes are no divergence by themselves; ReplayResult.NotCalled lists the recorded calls that were not made.
+// A run that has completed or failed must end in the same way in the replay, and make no new calls. In the replay, a run that
+// had not ended, or was cancelled, may make new calls after it has made all recorded calls. If the replay makes new calls while
+// recorded calls are missing, the code diverges: a step was probably renamed, and would be executed again. If the code no
+// longer makes a recorded call, this alone is no divergence; ReplayResult.NotCalled lists the recorded calls that the replay
+// did not make.
 //
 // Replay fails the test only if the export cannot be read or belongs to another workflow.
 func Replay(t testing.TB, w durable.Definition, exported []byte, opts ...Option) ReplayResult {

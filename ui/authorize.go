@@ -7,11 +7,11 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Verb is what a request does. A request that changes something has a verb of durable.Verb or of the dashboard's forms: pause,
-// resume, cancel, terminate, retry, signal, delete, and the others that docs/dashboard.md lists.
+// Verb names what a request does. A request that changes something has a verb of durable.Verb or of the dashboard's forms:
+// pause, resume, cancel, terminate, retry, signal, delete, and the others that docs/dashboard.md lists.
 type Verb string
 
-// The verbs that change nothing.
+// VerbRead and VerbReadPayloads are the verbs of requests that change nothing.
 const (
 	VerbRead         Verb = "read"          // see pages, lists, histories and events, including streams of events
 	VerbReadPayloads Verb = "read payloads" // see inputs, outputs and results of steps
@@ -36,12 +36,13 @@ type Action struct {
 func (a Action) Changes() bool { return a.Verb != VerbRead && a.Verb != VerbReadPayloads }
 
 // Authorize sets a function that decides what each request may do. The function f returns the name of the person, which is
-// recorded as the actor of an action, or an error. An error refuses the request with 403, and the dashboard shows the error.
-// The function f is called for reads, for payloads and for actions, possibly several times for one request, and concurrently.
+// recorded as the actor of an action, or an error. If f returns an error, the dashboard refuses the request with status 403 and
+// shows the error. The function f is called for reads, for payloads and for actions, possibly several times for one request,
+// and concurrently.
 //
 // For a read of one run the Action contains the workflow, queue and tags of the run. For a list of runs, the Action contains no
-// workflow, queue and tags; use [Visible] to bound lists. If only reading of payloads is refused, the dashboard shows pages
-// without payloads.
+// workflow, queue and tags; use [Visible] to bound lists. If the function f refuses only the reading of payloads, the dashboard
+// shows pages without payloads.
 //
 // Without Authorize the dashboard is read-only and hides payloads, even for local clients, because behind a proxy every request
 // seems local.
@@ -57,8 +58,9 @@ func Authorize(f func(r *http.Request, a Action) (actor string, err error)) Opti
 
 // Visible bounds the runs that a request may see, for example to the workflows of one team or the tag of one tenant. The
 // conditions of Visible are combined with the conditions of the page. The conditions of Visible apply to lists, counts, groups
-// of failures, events, trees and pages of single runs, which do not name hidden runs. A hidden run does not exist for the
-// request. A child is a run of its own: the dashboard hides a child that does not match.
+// of failures, events, trees and pages of single runs, none of which names a hidden run. For the request, the dashboard behaves
+// as if hidden runs did not exist. A child is a run of its own: the dashboard hides a child that does not match the conditions,
+// even if it shows the parent.
 //
 // With Visible, the dashboard shows only the queue that the conditions name, the schedules whose runs match the conditions, and
 // the workers that execute the named workflow or claim from the named queue. With Visible, the dashboard shows no limits.

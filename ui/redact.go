@@ -6,7 +6,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// FieldKind tells what a [Field] is.
+// FieldKind tells what kind of text a [Field] has, such as an input or an error.
 type FieldKind string
 
 // The kinds of fields that [Redact] sees.

@@ -24,10 +24,10 @@ import (
 // Handler returns an [http.Handler] that serves the dashboard of the engine's database. The dashboard works with an engine that
 // has no workflows and executes no runs: [durable.Engine.Run] need not be called.
 //
-// The handler has no goroutines while nobody uses it, and a page that follows changes has one stream, which ends when its
-// [http.Server] shuts down. Every other request reads the database for at most ten seconds.
+// The handler has no goroutines while nobody uses the dashboard. A page that follows changes has one stream, which ends when
+// the [http.Server] shuts down. A request that is not a stream reads the database for at most ten seconds.
 //
-// Handler panics if an option is invalid, as http.ServeMux does for patterns, because an invalid option is a fault of the
+// Handler panics if an option is invalid, as http.ServeMux does for patterns, because an invalid option is a mistake in the
 // program.
 func Handler(e *durable.Engine, opts ...Option) http.Handler {
 	s := &dashboard{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, commandName: "durable", periodCache: newCache(), turnCache: newCache(), readSlots: make(readSlots, maxConcurrentReads), searchTime: searchTime, portionTime: portionTime, cursors: newCursorCipher()}
@@ -47,7 +47,8 @@ func Handler(e *durable.Engine, opts ...Option) http.Handler {
 // Option configures a [Handler].
 type Option func(*dashboard) error
 
-// Prefix sets the path below which the handler is mounted, such as "/durable". The default is the empty prefix.
+// Prefix sets the path below which the handler is mounted, such as "/durable". By default the handler is mounted at the root,
+// with an empty prefix.
 func Prefix(path string) Option {
 	return func(s *dashboard) error {
 		path = strings.TrimRight(path, "/")
@@ -59,7 +60,7 @@ func Prefix(path string) Option {
 	}
 }
 
-// ReadOnly refuses all actions, whatever [Authorize] permits.
+// ReadOnly makes the dashboard refuse all actions, whatever [Authorize] permits.
 func ReadOnly() Option {
 	return func(s *dashboard) error { s.readOnly = true; return nil }
 }

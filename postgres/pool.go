@@ -17,9 +17,9 @@ const (
 	heartbeatConns = 3
 )
 
-// MaxOwnConns is how many connections the store of a process with one worker opens at most, besides the pool for [Tx]. It counts the
-// connections for statements and heartbeats, and one connection for notifications. If several engines of a process work on one store, the
-// store opens one more connection for notifications. Stores that [Store.OpenSchema] returns share the connections of the first store.
+// MaxOwnConns is how many connections the store of a process with one worker opens at most, besides the pool for [Tx]. MaxOwnConns counts
+// the connections for statements and heartbeats, and one connection for notifications. If several engines of a process work on one store,
+// the store opens one more connection for notifications. Stores that [Store.OpenSchema] returns share the connections of the first store.
 // Compare the server's max_connections with MaxOwnConns times the number of processes.
 const MaxOwnConns = engineConns + heartbeatConns + 1
 

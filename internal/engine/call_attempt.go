@@ -80,7 +80,7 @@ type RunningAttempt struct {
 	Attempt, MaxAttempts int
 }
 
-// AttemptInfo describes the step's attempt that has this context. It reports false if ctx is not the context of an attempt.
+// AttemptInfo describes the step's attempt that has this context. AttemptInfo reports false if ctx is not the context of an attempt.
 func AttemptInfo(ctx context.Context) (RunningAttempt, bool) {
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {

@@ -19,7 +19,8 @@ func (s *Scope) CallbackToken(name string) string {
 	return token.Seal(*s.Engine().tokenKey.Load(), s.r.row.UUID, s.CallbackSignalName(name))
 }
 
-// DecodeCallbackToken returns the run and the signal to which the token text belongs. It returns token.ErrInvalid for an invalid text.
+// DecodeCallbackToken returns the run and the signal to which the token text belongs. DecodeCallbackToken returns token.ErrInvalid for an
+// invalid text.
 func (e *Engine) DecodeCallbackToken(ctx context.Context, text string) (run, signal string, err error) {
 	key, err := e.readTokenKey(ctx, false)
 	if err != nil {

@@ -116,8 +116,8 @@ func (e branchEnds) endOfOutermostBranch(name string) *branchEnd {
 // LoserBranch is a branch that a choice may end because the branch lost.
 type LoserBranch struct {
 	Branch *Branch
-	// WithholdResult withholds the result of the branch until DeliverResult is called. It returns true, and withholds nothing, if the
-	// branch has already returned.
+	// WithholdResult withholds the result of the branch until DeliverResult is called. WithholdResult returns true, and withholds nothing,
+	// if the branch has already returned.
 	WithholdResult func() (returned bool)
 	// DeliverResult delivers the result of a branch for which WithholdResult has returned false, and is called once. The argument err is
 	// ErrCancelled, or ErrSuspended if the choice was not recorded. See [Branch.HasCallRefusedAfterEnd].

@@ -49,8 +49,8 @@ type TxAttempt struct {
 	plainOutput []byte // the output before a codec has encoded it
 }
 
-// MarkFunctionBegun marks that the step's function begins. It must be called right before each call of the function, because the
-// function may be called more than once.
+// MarkFunctionBegun marks that the step's function begins. MarkFunctionBegun must be called right before each call of the function, because
+// the function may be called more than once.
 func (x *TxAttempt) MarkFunctionBegun() { x.t.txPhase.tryEnter(phaseInFunction) }
 
 // SetOutput puts the output of the attempt into the checkpoint. If SetOutput returns an error, the engine no longer waits for the attempt,

@@ -107,7 +107,7 @@ type WorkflowDefinition struct {
 	Retired       map[string]bool // recorded calls that the code does not make any more
 	// UserFunction is the workflow function that the user defined, or nil if the function is unknown; see Scope.isOnOwnGoroutine.
 	UserFunction any
-	// FirstRecord is the first checkpoint that every run of the workflow writes. It is nil if there is no such checkpoint.
+	// FirstRecord is the first checkpoint that every run of the workflow writes. FirstRecord is nil if there is no such checkpoint.
 	FirstRecord *FirstCheckpoint
 	// UsedNames is how many names of calls each run of the workflow uses, if this number is known before a run is executed. Otherwise
 	// UsedNames is zero.

@@ -17,7 +17,7 @@ type DeclaredQueue struct {
 	Settings store.QueueSettings
 }
 
-// SetQueue sets the settings of a queue for an operator. These settings apply instead of those that code declares.
+// SetQueue sets the settings of a queue for an operator. The settings of an operator apply instead of the settings that code declares.
 func (e *Engine) SetQueue(ctx context.Context, c store.QueueChangeRequest) error {
 	err := e.checkNoOlderWorkers(ctx, "queues")
 	if err == nil {

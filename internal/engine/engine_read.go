@@ -61,8 +61,8 @@ func (e *Engine) GenerationHistoryOutline(ctx context.Context, archive, run uuid
 	return e.rawStore.HistoryOutline(ctx, archive)
 }
 
-// GenerationCheckpoints returns the checkpoints of GenerationHistory that have the given names. It omits each Output that is longer
-// than maxOutput bytes.
+// GenerationCheckpoints returns the checkpoints of GenerationHistory that have the given names. GenerationCheckpoints omits each Output
+// that is longer than maxOutput bytes.
 func (e *Engine) GenerationCheckpoints(ctx context.Context, archive, run uuid.UUID, names []string, maxOutput int) ([]store.SizedStep, error) {
 	if e.codecStore != nil {
 		return e.codecStore.CheckpointsOf(ctx, archive, run, names, maxOutput)

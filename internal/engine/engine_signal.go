@@ -63,8 +63,8 @@ func (e *Engine) sendSignal(ctx context.Context, by writeOptions, ref string, s 
 	return nil
 }
 
-// StampSignal sets the ID and the time of a signal. The time is later than that of the previous signal of this engine, even if the
-// engine has corrected its estimate of the database's clock in between. So the signals of one sender keep their order.
+// StampSignal sets the ID and the time of a signal. The time is later than that of the previous signal of this engine, even if the engine
+// has corrected its estimate of the database's clock in between. Because of StampSignal, the signals of one sender keep their order.
 func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalTime(s, time.Time{}) }
 
 // setSignalTime does the same as StampSignal, with a time that is also later than the time after. So the signals of a run keep

@@ -46,9 +46,9 @@ func (r *run) noteDetachedChild(call string) {
 	r.next.detached[call] = true
 }
 
-// CheckContinueAsNew returns the reason why the run cannot continue as new, or nil if it can. It returns ErrNestedStep inside
-// another call or a branch. It returns a *StateError for a run with compensations, or with attached children whose ends the run
-// has not recorded.
+// CheckContinueAsNew returns the reason why the run cannot continue as new, or nil if it can. CheckContinueAsNew returns ErrNestedStep
+// inside another call or a branch. CheckContinueAsNew returns a *StateError for a run with compensations, or with attached children whose
+// ends the run has not recorded.
 func (s *Scope) CheckContinueAsNew() error {
 	switch {
 	case s.isInsideCall():

@@ -48,9 +48,9 @@ func (r *run) checkMissingCallsAtEnd(verb string, failure *record.Failure) *reco
 	return &record.Failure{Message: err.Error(), Codes: []string{record.CodeDiverged}, Permanent: true}
 }
 
-// CheckMissingCallsAtReturn returns ErrDiverged if the code of the branch did not make all recorded calls of the branch. It then
-// also holds the run if the engine's DriftPolicy says so. Call CheckMissingCallsAtReturn when the function of the branch has
-// returned.
+// CheckMissingCallsAtReturn returns ErrDiverged if the code of the branch did not make all recorded calls of the branch.
+// CheckMissingCallsAtReturn then also holds the run if the engine's DriftPolicy says so. Call CheckMissingCallsAtReturn when the function
+// of the branch has returned.
 func (b *Branch) CheckMissingCallsAtReturn() error {
 	s := &b.scope
 	r := s.r

@@ -17,9 +17,9 @@ var (
 )
 
 // PlaceStartsInQueues gives a place to each request whose queue has settings, and therefore a row. This process does not execute runs with
-// a place at once. PlaceStartsInQueues returns ErrInvalidConfig if a request needs the row of a queue and the queue has none. It returns
-// ErrQueueFull or ErrQueueClosed if a queue refuses a root run. A queue does not refuse a run that already exists, so that a start whose
-// result was lost can be repeated. A queue does not refuse a start with a start key either.
+// a place at once. PlaceStartsInQueues returns ErrInvalidConfig if a request needs the row of a queue and the queue has none.
+// PlaceStartsInQueues returns ErrQueueFull or ErrQueueClosed if a queue refuses a root run. A queue does not refuse a run that already
+// exists, so that a start whose result was lost can be repeated. A queue does not refuse a start with a start key either.
 func (e *Engine) PlaceStartsInQueues(ctx context.Context, requests []StartRequest) error {
 	began := time.Now()
 	rows, _ := e.queueRows.recentRows(ctx)

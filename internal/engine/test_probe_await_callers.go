@@ -47,7 +47,7 @@ func (e *Engine) awaitAndListCaller(ctx context.Context, id uuid.UUID) (*store.R
 	return e.awaitRun(ctx, id, true)
 }
 
-// ListAwaitCallers returns the callers of Await that wait for the results of runs. It omits runs that wait for other runs.
+// ListAwaitCallers returns the callers of Await that wait for the results of runs. ListAwaitCallers omits runs that wait for other runs.
 func (e *Engine) ListAwaitCallers() []AwaitCaller {
 	e.awaitCallers.mu.Lock()
 	defer e.awaitCallers.mu.Unlock()

@@ -114,5 +114,5 @@ func (e *Engine) CountResultChecks() (looks uint64, waiting bool) {
 	return e.resultWaiters.QueryCount()
 }
 
-// CountAwaitCallers returns how many callers wait for results of runs. It does not count runs that wait for other runs.
+// CountAwaitCallers returns how many callers wait for results of runs. CountAwaitCallers does not count runs that wait for other runs.
 func (e *Engine) CountAwaitCallers() int { return int(e.awaitCallerCount.Load()) }

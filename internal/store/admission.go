@@ -56,8 +56,8 @@ const (
 	// MaxRunsRead is how many runs of each kind a store reads for one admission at most; see QueueState.AddRuns for the kinds.
 	MaxRunsRead = 500
 
-	// MaxRunsReadBehindKey is how many of the runs that wait behind one group key a store reads for one admission at most. It applies to
-	// each class of these runs.
+	// MaxRunsReadBehindKey is how many of the runs that wait behind one group key a store reads for one admission at most.
+	// MaxRunsReadBehindKey applies to each class of these runs.
 	MaxRunsReadBehindKey = 20
 
 	// MaxKeysRead is how many group keys a store reads at most for one admission because the CheckAt of the keys has come.

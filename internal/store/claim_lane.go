@@ -139,8 +139,8 @@ func NewQueueClaimRules(queues, full, paused []string) *QueueClaimRules {
 	return g
 }
 
-// NewExpiredClaimRules returns the rules of a claim that takes only expired runs. These are runs of the given queues that need no place and
-// were never executed.
+// NewExpiredClaimRules returns the rules of a claim that takes only expired runs. Such expired runs are runs of the given queues that need
+// no place and were never executed.
 func NewExpiredClaimRules(queues []string) *QueueClaimRules {
 	g := NewQueueClaimRules(queues, nil, nil)
 	g.onlyExpired = true

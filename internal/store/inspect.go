@@ -153,7 +153,8 @@ type Event struct {
 	Child    bool   // the run has a parent
 	Workflow string
 
-	// Actor and Reason are those of the person's request that caused the event. They are empty if no request has caused the event.
+	// Actor and Reason are those of the person's request that caused the event. Actor and Reason are empty if no request has caused the
+	// event.
 	//
 	// Old and New are the values before and after the change: of the queue, the priority, the version, the number of the generation, or the
 	// deadline (see TimeText). For EventDeleted, Old and New are the name of the run and the number of deleted runs. If only New is set, it

@@ -76,7 +76,7 @@ type LimitKeyUse struct {
 	LimitUse
 }
 
-// LimitChangeRequest sets the bounds of a limit for an operator. These bounds apply instead of those that code declares.
+// LimitChangeRequest sets the bounds of a limit for an operator. The bounds of an operator apply instead of the bounds that code declares.
 type LimitChangeRequest struct {
 	Name     string
 	Settings LimitSettings
@@ -152,7 +152,7 @@ func (a *PermitRequest) NewReturn() PermitReturn {
 	return PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt}
 }
 
-// PermitBatch is the argument of LimitStore.GrantAndReturnPermits. It contains requests for permits, and permits to give back.
+// PermitBatch is the argument of LimitStore.GrantAndReturnPermits. A PermitBatch contains requests for permits, and permits to give back.
 type PermitBatch struct {
 	Now              time.Time
 	Version          string        // of the requesting worker
@@ -263,8 +263,8 @@ type LimitStore interface {
 	// A permit ends when the lease of the attempt's run ends. A step of a paused run has no place in the line for a permit.
 	GrantAndReturnPermits(ctx context.Context, b *PermitBatch) error
 
-	// LimitKeysWithWaiters returns limit keys for which at least one step waits, ordered by limit and key. It returns keys that come after
-	// the given one, and no more than the given number.
+	// LimitKeysWithWaiters returns limit keys for which at least one step waits, ordered by limit and key. LimitKeysWithWaiters returns
+	// keys that come after the given one, and no more than the given number.
 	LimitKeysWithWaiters(ctx context.Context, after LimitKey, limit int) ([]LimitKey, error)
 
 	// DeleteUnusedLimitKeys deletes limit keys that no step has used for a long time; see DeleteUnusedLimitKeysRequest.

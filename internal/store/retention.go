@@ -20,8 +20,8 @@ type RetentionStore interface {
 	TreeToDelete(ctx context.Context, root uuid.UUID) ([]TreeNode, error)
 
 	// DeleteTrees deletes trees of runs with all their rows, except events, in one transaction, and sets the outcome of each tree.
-	// DeleteTrees first locks the ended runs of the trees, without waiting for locks. It then reads the rows of the trees, and deletes what
-	// DeleteTreeRequest.Plan returns for these rows. A repeated call of DeleteTrees changes nothing.
+	// DeleteTrees first locks the ended runs of the trees, without waiting for locks. DeleteTrees then reads the rows of the trees, and
+	// deletes what DeleteTreeRequest.Plan returns for these rows. A repeated call of DeleteTrees changes nothing.
 	DeleteTrees(ctx context.Context, d *DeleteTreesRequest) error
 
 	// EndedTrees reads a part of the runs of a shard, and returns the root runs in that part that ended before the given time. A store that
@@ -60,8 +60,8 @@ type EndedRoot struct {
 	EndedAt  time.Time
 }
 
-// OldGenerationsQuery selects generations of runs that were superseded long ago. It never selects the newest superseded generation of a
-// run.
+// OldGenerationsQuery selects generations of runs that were superseded long ago. OldGenerationsQuery never selects the newest superseded
+// generation of a run.
 type OldGenerationsQuery struct {
 	Shard            int16
 	AfterRun         uuid.UUID // the generation that was read last before; zero: begin with the first one

@@ -222,9 +222,9 @@ func (s *Step) Position() int32 { return s.Seq >> 1 }
 // WasMadeByScopeGoroutine reports whether the goroutine of its scope made the call; see [SeqOwnGoroutine].
 func (s *Step) WasMadeByScopeGoroutine() bool { return s.Seq&SeqOwnGoroutine != 0 }
 
-// SeqOwnGoroutine is the lowest bit of Step.Seq. It is set if the call was made by the goroutine of the workflow function, or of the call's
-// branch; such a goroutine makes its calls one after the other. If a repair drops or changes a call, it clears SeqOwnGoroutine in the calls
-// after that call, because the code need not make these calls any more.
+// SeqOwnGoroutine is the lowest bit of Step.Seq. SeqOwnGoroutine is set if the call was made by the goroutine of the workflow function, or
+// of the call's branch; such a goroutine makes its calls one after the other. If a repair drops or changes a call, it clears
+// SeqOwnGoroutine in the calls after that call, because the code need not make these calls any more.
 const SeqOwnGoroutine = 1
 
 // WorkerState tells whether a worker claims runs or is stopping. The database stores the numbers of WorkerState constants.

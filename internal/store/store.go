@@ -137,8 +137,8 @@ type Store interface {
 	SetTags(ctx context.Context, run uuid.UUID, tags []Tag, epoch Epoch, by ActorAndReason) (bool, error)
 
 	// CountUnreceivedSignals returns, for each of the runs and each signal name, how many signals with this name the run has not received.
-	// The result of CountUnreceivedSignals has no entry for a run that has received all its signals. It is ordered by the position of the
-	// run in the argument runs, then by signal name.
+	// The result of CountUnreceivedSignals has no entry for a run that has received all its signals. The result of CountUnreceivedSignals
+	// is ordered by the position of the run in the argument runs, then by signal name.
 	CountUnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]SignalCount, error)
 
 	// Events returns up to limit events after the cursor, in the order in which they were committed. For an empty cursor, Events begins
@@ -227,6 +227,6 @@ type HeartbeatSharer interface {
 // SerialCommitter is a Store whose database executes concurrent commits one after the other.
 type SerialCommitter interface {
 	Store
-	// CommitsSerially does nothing. It marks a type as a SerialCommitter.
+	// CommitsSerially does nothing. CommitsSerially marks a type as a SerialCommitter.
 	CommitsSerially()
 }

@@ -27,8 +27,8 @@ const VersionTakeoverDelay = time.Minute
 // again after VersionRetention counts as a new version.
 const VersionRetention = 90 * 24 * time.Hour
 
-// VersionSighting is one row of the table of versions. It tells that workers of a version execute a workflow. The versions of a workflow
-// are ordered by the time at which they were first seen.
+// VersionSighting is one row of the table of versions. A VersionSighting tells that workers of a version execute a workflow. The versions
+// of a workflow are ordered by the time at which they were first seen.
 type VersionSighting struct {
 	Workflow, Version string
 	Queue             string    // one of the queues that the workers serve; empty: all queues

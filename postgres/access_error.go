@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// AccessReason is the reason why the server refuses a connection.
+// AccessReason is the reason why the PostgreSQL server refuses a connection.
 type AccessReason string
 
 // The reasons of an [AccessError].
@@ -18,10 +18,10 @@ const (
 	NoPrivilege     AccessReason = "permission" // 42501: the role lacks CONNECT on the database
 )
 
-// AccessError is returned when the server can be reached but refuses a connection. [Open] and [New]
-// return it together with [durable.ErrInvalidConfig]. Later, for example after a password was changed or
-// while the database is restored, calls return it together with [durable.ErrUnavailable]; the engine logs
-// it and tries again. The error contains no password.
+// AccessError is returned when the server can be reached but refuses a connection. [Open] and [New] return it together with
+// [durable.ErrInvalidConfig]. If the server begins to refuse connections later, for example after a password was changed or while the
+// database is restored, calls return an AccessError together with [durable.ErrUnavailable]; the engine logs the error and tries again. An
+// AccessError contains no password.
 type AccessError struct {
 	Reason   AccessReason
 	Role     string // the role that wanted to connect
@@ -29,7 +29,7 @@ type AccessError struct {
 	err      *pgconn.PgError
 }
 
-// Error returns what the server refuses and how to fix it.
+// Error returns a message that says what the server refuses and how to fix it.
 func (e *AccessError) Error() string {
 	var what, fix string
 	switch e.Reason {

@@ -9,16 +9,16 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// UntrustedOwnerError is returned by Open and New when a role that is not trusted owns the schema, or a table or
-// view in it; see [OwnedBy]. That role could execute code with the rights of the connecting role. Nothing
-// has been created or changed.
+// UntrustedOwnerError is returned by Open and New when a role that is not trusted owns the schema, or a table or view in it; see [OwnedBy].
+// A role that owns a table could execute code with the rights of the connecting role. If Open or New returns an UntrustedOwnerError, it has
+// created and changed nothing.
 type UntrustedOwnerError struct {
 	Schema string
 	Object string // the table or view; empty: the schema itself
 	Owner  string // the role
 }
 
-// Error returns which object the role owns, and how to fix it.
+// Error returns a message that says which object the role owns, and how to fix it.
 func (e *UntrustedOwnerError) Error() string {
 	what := fmt.Sprintf("schema %q", e.Schema)
 	if e.Object != "" {

@@ -190,15 +190,15 @@ func (s *database) checkHomeNode(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// WrongCitusNodeError is returned by a Tx step on a Citus if the pool that was given to New leads to another node than the home of the
-// schema. The run is not failed: it is executed again later. Give New a pool that leads to the home, or use Open, whose pool follows the
-// schema.
+// WrongCitusNodeError is returned by a Tx step on a Citus cluster if the pool that was given to New leads to another node than the schema's
+// home. A run whose step returns a WrongCitusNodeError does not fail, but is executed again later. To fix it, give New a pool that leads to
+// the schema's home, or use Open, whose pool follows the schema.
 type WrongCitusNodeError struct {
 	Schema string
 	Home   string // host and port, as Citus itself uses them
 }
 
-// Error names the schema and its home.
+// Error returns a message that names the schema and its home node.
 func (e *WrongCitusNodeError) Error() string {
 	return fmt.Sprintf("the schema %q lies on the node %s of the Citus, and the pool of Tx steps leads to another one: let it lead there, or use Open instead of New", e.Schema, e.Home)
 }

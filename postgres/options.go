@@ -13,7 +13,7 @@ import (
 // DefaultSchema is the schema of the tables unless the option Schema names another one.
 const DefaultSchema = "durable"
 
-// Option changes how a store is opened.
+// Option is an option of [Open], [New] and [Store.OpenSchema].
 type Option func(*openOptions) error
 
 type openOptions struct {
@@ -40,8 +40,8 @@ func (o *openOptions) rejectRepeatedOption(option string) error {
 // that are hard to type in psql.
 var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 
-// Schema puts the tables into the named schema instead of "durable", so that several installations can
-// share a database. The name has up to 48 letters, digits and underscores, and no digit first.
+// Schema puts the tables into the named schema instead of "durable", so that several installations can share a database. The name of the
+// schema has up to 48 letters, digits and underscores, and does not begin with a digit.
 func Schema(name string) Option {
 	return func(o *openOptions) error {
 		if !schemaName.MatchString(name) {
@@ -52,8 +52,8 @@ func Schema(name string) Option {
 	}
 }
 
-// WithoutMigrations opens a database whose schema is migrated by other means. Open and New then return an
-// error if the schema does not have the version that this code needs.
+// WithoutMigrations opens a database without migrating its schema, which is migrated by other means. With WithoutMigrations, Open and New
+// return an error if the schema does not have the version that this code needs.
 func WithoutMigrations() Option {
 	return func(o *openOptions) error {
 		o.migrate = false
@@ -61,11 +61,10 @@ func WithoutMigrations() Option {
 	}
 }
 
-// AllowAsyncCommit keeps the synchronous_commit that the role, the database or the connection string
-// sets, even if it is off. If it is off, a crash of the server loses the transactions of its last
-// moments, up to three times wal_writer_delay, although they were acknowledged: steps run again, and runs
-// and signals are lost. Without this option, the store changes synchronous_commit from off to on. It
-// keeps all stronger values in any case.
+// AllowAsyncCommit keeps the value of synchronous_commit that the role, the database or the connection string sets, even if it is off. If
+// synchronous_commit is off, a crash of the server loses acknowledged transactions of its last moments, up to three times wal_writer_delay:
+// steps run again, and runs and signals are lost. Without AllowAsyncCommit, the store changes synchronous_commit from off to on. The store
+// keeps all other values of synchronous_commit in any case.
 func AllowAsyncCommit() Option {
 	return func(o *openOptions) error {
 		o.allowAsyncCommit = true
@@ -73,9 +72,10 @@ func AllowAsyncCommit() Option {
 	}
 }
 
-// WithoutListen opens no connection on which a worker listens for notifications and holds its presence lock. Use it for databases
-// without LISTEN, or if connections are scarce. Workers then find due runs by polling (see durable.Config.Poll), and find requests
-// to pause or cancel a run when they renew its lease. The runs of a dead worker are taken over when their leases end.
+// WithoutListen makes the store open no connection on which a worker listens for notifications and holds its presence lock. Use
+// WithoutListen for databases without LISTEN, or if connections are scarce. With WithoutListen, workers find due runs by polling (see
+// durable.Config.Poll), and find requests to pause or cancel a run when they renew the run's lease. With WithoutListen, other workers take
+// over the runs of a dead worker only when the leases of these runs expire.
 func WithoutListen() Option {
 	return func(o *openOptions) error {
 		o.withoutListen = true
@@ -83,10 +83,10 @@ func WithoutListen() Option {
 	}
 }
 
-// OwnedBy names roles that may own the schema and its tables, in addition to the connecting role, the
-// owner of the database, and superusers. The owner of a table can execute code with the rights of the
-// roles that use it. So Open and New return an [*UntrustedOwnerError] if any other role owns the schema or a
-// table. Name only roles that you trust as much as the program's own role.
+// OwnedBy names roles that may own the schema and its tables, in addition to the connecting role, the owner of the database, and
+// superusers. The owner of a table can execute code with the rights of the roles that use it. Therefore Open and New return an
+// [*UntrustedOwnerError] if a role that is neither named in OwnedBy nor trusted anyway owns the schema or a table. In OwnedBy, name only
+// roles that you trust as much as the program's own role.
 func OwnedBy(roles ...string) Option {
 	return func(o *openOptions) error {
 		if len(roles) == 0 {

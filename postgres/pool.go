@@ -17,10 +17,10 @@ const (
 	heartbeatConns = 3
 )
 
-// MaxOwnConns is the largest number of connections that a store of a process with one worker opens, besides the pool for [Tx]:
-// those for statements and heartbeats, and one for notifications. If several engines of a process work on one store, the store
-// opens one more connection for notifications. The stores of [Store.OpenSchema] share the connections of their store. Compare
-// max_connections with MaxOwnConns times the number of processes.
+// MaxOwnConns is how many connections the store of a process with one worker opens at most, besides the pool for [Tx]. MaxOwnConns counts
+// the connections for statements and heartbeats, and one connection for notifications. If several engines of a process work on one store,
+// the store opens one more connection for notifications. Stores that [Store.OpenSchema] returns share the connections of the first store.
+// Compare the server's max_connections with MaxOwnConns times the number of processes.
 const MaxOwnConns = engineConns + heartbeatConns + 1
 
 // openPools creates the store's own pools with the configuration of the user's pool. It does not connect.

@@ -80,14 +80,14 @@ func (sv *sharedConns) reconnectAfterRewind(was, at logPosition) {
 	}
 }
 
-// OpenSchema returns a store of another schema of the same database. It shares the connections of s, so that a process can execute
-// the runs of many schemas, for example one for each tenant. A worker on a further schema opens no connection, and polls less
-// often while notifications arrive. OpenSchema applies the missing migrations. The stores may be closed in any order; the last one
-// closes the connections. On Citus, where schemas are on different nodes, each store has connections of its own. A pool that was
-// given to New cannot follow them, so Tx steps return an [*WrongCitusNodeError] there if their schema is on another node than the
-// one to which that pool leads.
+// OpenSchema returns a store of another schema of the same database. The returned store shares the connections of s, so that a process can
+// execute the runs of many schemas, for example one schema for each tenant. A worker on a further schema opens no connection, and polls
+// less often while notifications arrive. OpenSchema applies the missing migrations to the schema. The stores that share connections may be
+// closed in any order; the last one to be closed closes the connections. On Citus, where schemas are on different nodes, each store has
+// connections of its own. A pool that was given to New leads to one node only, so a Tx step of a schema on another node returns a
+// [*WrongCitusNodeError].
 //
-// Of the options, WithoutMigrations and OwnedBy are allowed. Errors are those of [Open].
+// OpenSchema accepts only the options WithoutMigrations and OwnedBy. OpenSchema returns the errors of [Open].
 func (s *Store) OpenSchema(ctx context.Context, name string, opts ...Option) (*Store, error) {
 	first, ok := s.storeForEngine.(*database)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Store keeps runs in one schema of a PostgreSQL database, for durable.New. [Open] and [New] return a Store. It
-// is safe for concurrent use.
+// Store keeps runs in one schema of a PostgreSQL database, for durable.New. [Open] and [New] return a Store. A Store is safe for concurrent
+// use.
 type Store struct {
 	storeForEngine
 }
@@ -22,8 +22,8 @@ type storeForEngine interface {
 	store.HeartbeatSharer
 }
 
-// Open connects to the database at url, which is a PostgreSQL URL or a key=value string, applies the
-// missing migrations, and returns the store. Close it after the engine's Run has returned.
+// Open connects to the database at url, which is a PostgreSQL URL or a key=value string, applies the missing migrations, and returns the
+// store. Close the store after the engine's Run has returned.
 //
 // Open returns
 //
@@ -40,9 +40,9 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	return &Store{db}, nil
 }
 
-// New returns a store of the database to which pool connects, and applies the missing migrations. The store
-// opens a few connections of its own with the configuration of the pool. It uses the pool itself for
-// transactional steps only. Close the store first, then the pool. Errors are those of [Open].
+// New returns a store of the database to which pool connects, and applies the missing migrations. The store opens a few connections of its
+// own with the configuration of the pool. The store uses the given pool for transactional steps only. Close the store first, then the pool.
+// New returns the errors of [Open].
 func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	db, err := newDatabase(pool, opts...)
 	if err != nil {
@@ -54,6 +54,5 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 // Name returns "postgres".
 func (s *Store) Name() string { return s.storeForEngine.Name() }
 
-// Close waits for calls in progress, and closes the connections that the store has opened. A second Close
-// has no effect.
+// Close waits for calls in progress, and closes the connections that the store has opened. A second call of Close has no effect.
 func (s *Store) Close() error { return s.storeForEngine.Close() }

@@ -17,20 +17,19 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Tx executes a step whose writes commit together with its checkpoint, exactly once. The statements of fn
-// on tx, and the record that the step is done, are one transaction in the engine's database. It uses a
-// connection of the pool that was given to New, or that Open created. fn must not commit or roll back
-// itself.
+// Tx executes a step whose writes commit together with the step's checkpoint, exactly once. One transaction in the engine's database
+// contains the statements that fn executes on tx, and the checkpoint of the step. Tx uses a connection of the pool that was given to New,
+// or of the pool that Open created. The function fn must not commit or roll back the transaction.
 //
-// If the database rolled the transaction back (serialization failure, deadlock, lost connection), or did
-// not reply to COMMIT, it is retried, together with fn, until the step's context ends. If a timeout, a
-// cancelled statement or a lock ended the transaction, it is retried at most nine times. All tries count
-// as one attempt. Any other error of fn rolls the transaction back and is the step's failure.
+// If the database rolled the transaction back (serialization failure, deadlock, lost connection), or did not reply to COMMIT, Tx retries
+// the transaction, together with fn, until the step's context ends. If a timeout, a cancelled statement or a lock ended the transaction, Tx
+// retries it at most nine times. All tries of the transaction count as one attempt of the step. If fn returns any other error, Tx rolls the
+// transaction back, and the error is the step's failure.
 //
-// If the step's context ends after COMMIT was sent, Tx still returns what the database recorded. If Tx cannot read that within
-// Config.Patience, the run is held. If the default isolation level of the database is REPEATABLE READ or above, fn may be called
-// once more with the run locked, so that its lease is not renewed during the transaction; signals to the run then wait until the
-// transaction ends.
+// If the step's context ends after Tx has sent COMMIT, Tx still returns the outcome that the database has recorded. If Tx cannot read the
+// recorded outcome within Config.Patience, the run is held. If the default isolation level of the database is REPEATABLE READ or above, Tx
+// may call fn once more in a transaction that has locked the run. While Tx has locked the run, the run's lease is not renewed, and signals
+// to the run wait until the transaction ends.
 //
 // Tx returns the errors of durable.Ctx.Step, and durable.ErrInvalidConfig if the engine does not use
 // PostgreSQL.
@@ -42,9 +41,8 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pg
 	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(executeTxStep).(durable.StepOption))...)
 }
 
-// StartTx starts a run in the caller's own transaction, which must belong to the engine's database. The
-// run exists if and when that transaction commits, and workers are notified then. StartTx returns
-// durable.ErrInvalidConfig if tx is nil or has ended.
+// StartTx starts a run in the caller's own transaction, which must belong to the engine's database. The new run exists if and when the
+// caller's transaction commits, and workers are notified then. StartTx returns durable.ErrInvalidConfig if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.StartWrite) error {
 		own, err := databaseForTx(s, tx)
@@ -62,10 +60,9 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
 
-// SignalTx sends a signal in the caller's own transaction, which must belong to the engine's database. The signal exists if and
-// when that transaction commits, and the run is woken then. Until the transaction commits, the run can neither end nor receive a
-// signal, so commit soon. SignalTx returns the errors of durable.Engine.Signal, and durable.ErrInvalidConfig if tx is nil or has
-// ended.
+// SignalTx sends a signal in the caller's own transaction, which must belong to the engine's database. The signal exists if and when the
+// caller's transaction commits, and the run is woken then. Until the caller's transaction commits, the run can neither end nor receive a
+// signal, so commit soon. SignalTx returns the errors of durable.Engine.Signal, and durable.ErrInvalidConfig if tx is nil or has ended.
 func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {
 		own, err := databaseForTx(s, tx)

@@ -15,8 +15,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// OpenError is returned by [Open] when a file cannot be used as a store. It says why, and what to do. If the schema of
-// the file does not fit this version of the code, Open returns an error that wraps durable.ErrSchema instead.
+// OpenError is returned by [Open] when a file cannot be used as a store. An OpenError says why the file cannot be used, and what to do. If
+// the schema of the file does not fit this version of the code, Open returns an error that wraps durable.ErrSchema instead.
 type OpenError struct {
 	Path    string // as passed to Open
 	Problem string
@@ -24,7 +24,7 @@ type OpenError struct {
 	Err     error // the error of the operating system or of SQLite; may be nil
 }
 
-// Error returns the path, the problem and the fix.
+// Error returns a message with the path, the problem and the fix.
 func (e *OpenError) Error() string {
 	text := fmt.Sprintf("sqlite: cannot open %q: %s", e.Path, e.Problem)
 	if e.Err != nil {
@@ -33,7 +33,7 @@ func (e *OpenError) Error() string {
 	return text + ": " + e.Fix
 }
 
-// Unwrap returns the field Err.
+// Unwrap returns the error in the field Err.
 func (e *OpenError) Unwrap() error { return e.Err }
 
 // resultCode returns the extended result code of the SQLite error in err, or 0.

@@ -11,15 +11,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// MovedError is returned when the database file, or one of the files that SQLite keeps beside it, was deleted, moved or replaced
-// while the store had it open. Further writes would be lost with the process, so the store writes and acknowledges nothing any
-// more; Engine.Run returns this error. errors.Is finds durable.ErrMoved in it, and durable.ErrClosed.
+// MovedError is returned when the database file, or one of the files that SQLite keeps beside it, was deleted, moved or replaced while the
+// store had it open. Further writes to a moved file would be lost with the process, so the store writes and acknowledges nothing any more,
+// and Engine.Run returns a MovedError. For a MovedError, errors.Is finds durable.ErrMoved and durable.ErrClosed.
 type MovedError struct {
 	Path    string // of the file, of its -wal or of its -shm
 	Problem string // "was deleted or moved away" or "was replaced by another file"
 }
 
-// Error returns which file was moved, and how.
+// Error returns a message that says which file was moved, and how.
 func (e *MovedError) Error() string {
 	return fmt.Sprintf("sqlite: %q %s while it was open: what is written now would be lost, so this store has stopped: "+
 		"stop every process that uses the database, put the file and its -wal back together, or restore a backup, and start them again", e.Path, e.Problem)

@@ -30,17 +30,16 @@ func defaultOptions() openOptions {
 	return openOptions{synchronous: Full, busyTimeout: 10 * time.Second, migrate: true, givenOptions: make(map[string]bool)}
 }
 
-// Durability is the level of durability that a commit waits for.
+// Durability says which crashes a committed transaction survives: [Full] or [Normal].
 type Durability uint8
 
 const (
-	// Full syncs the log to the disk in each commit. A committed transaction survives a
-	// crash of the process and of the operating system, and a power failure. It is the default.
+	// Full syncs the log to the disk in each commit. A committed transaction survives a crash of the process and of the operating system,
+	// and a power failure. Full is the default durability.
 	Full Durability = iota
 
-	// Normal syncs the log only at SQLite's checkpoints. A committed transaction survives a
-	// crash of any process. If the operating system crashes or the power fails, the last
-	// commits may be lost, each as a whole. Lost steps are executed again.
+	// Normal syncs the log only at SQLite's checkpoints. A committed transaction survives a crash of any process. With Normal, a crash of
+	// the operating system or a power failure may lose the last commits, each as a whole. Steps whose commits were lost are executed again.
 	Normal
 )
 
@@ -52,9 +51,9 @@ func Synchronous(d Durability) Option {
 	}
 }
 
-// BusyTimeout sets how long a call waits while another process holds a lock on the file. After that the call returns
-// durable.ErrUnavailable. A call also stops waiting when its context ends. The default is ten seconds. Zero means that
-// calls do not wait. [Open] refuses negative values.
+// BusyTimeout sets how long a call waits while another process holds a lock on the file. When the BusyTimeout has passed, the call returns
+// durable.ErrUnavailable. A call that waits for a lock also stops waiting when its context ends. The default BusyTimeout is ten seconds.
+// With a BusyTimeout of zero, calls do not wait for locks. [Open] refuses a negative BusyTimeout.
 func BusyTimeout(d time.Duration) Option {
 	return func(o *openOptions) {
 		o.rejectRepeatedOption("BusyTimeout")

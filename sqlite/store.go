@@ -6,7 +6,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Store is an SQLite file, for durable.New. Create it with [Open]. It is safe for concurrent use.
+// Store keeps runs in an SQLite file, for durable.New. Create a Store with [Open]. A Store is safe for concurrent use.
 type Store struct {
 	storeForEngine
 }
@@ -19,9 +19,9 @@ type storeForEngine interface {
 	Writer() *sql.DB
 }
 
-// Open opens the file at path and applies missing migrations. If the file does not exist, Open creates it; its folder must
-// exist. The path is used as it is: no character in it is special. A path that begins with postgres://, postgresql:// or
-// file: is refused. Close the store after the engine's Run has returned.
+// Open opens the file at path and applies missing migrations. If the file does not exist, Open creates it; its folder must exist. Open uses
+// the path as it is: no character in the path is special. Open refuses a path that begins with postgres://, postgresql:// or file:. Close
+// the store after the engine's Run has returned.
 //
 // Open returns an [*OpenError] if the file cannot be used, and durable.ErrSchema if its schema is newer than this code.
 func Open(path string, opts ...Option) (*Store, error) {
@@ -35,10 +35,11 @@ func Open(path string, opts ...Option) (*Store, error) {
 // Name returns "sqlite".
 func (s *Store) Name() string { return s.storeForEngine.Name() }
 
-// Close closes the file. Calls that are under way finish; later ones return durable.ErrClosed. A second Close has no effect.
+// Close closes the file. Calls that are under way when Close is called finish; later calls return durable.ErrClosed. A second call of Close
+// has no effect.
 func (s *Store) Close() error { return s.storeForEngine.Close() }
 
-// Writer returns the database handle with the single connection that writes to the file, for your own transactions. A
-// transaction that begins on it is IMMEDIATE, and excludes every other write of this store until it ends. Transactions and
-// single statements wait at most [BusyTimeout] for other processes that write.
+// Writer returns the database handle with the single connection that writes to the file, for your own transactions. A transaction that
+// begins on the Writer is IMMEDIATE, and excludes every other write of this store until it ends. Transactions and single statements on the
+// Writer wait at most [BusyTimeout] for other processes that write.
 func (s *Store) Writer() *sql.DB { return s.storeForEngine.Writer() }

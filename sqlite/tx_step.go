@@ -13,13 +13,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Tx executes a step whose writes commit together with its checkpoint, so that they take effect exactly once. The
-// statements that fn executes on tx, and the record of the step, are one transaction of the engine's file. fn must not
-// commit or roll back. No other write to the file can happen while fn runs, so fn should be short and use nothing but
-// tx. Engine calls in fn that write or wait for a result return durable.ErrInsideTx: use [StartTx] and [SignalTx] with
-// tx, or call the engine after the step.
+// Tx executes a step whose writes commit together with the step's checkpoint, so that they take effect exactly once. One transaction on the
+// engine's file contains the statements that fn executes on tx, and the checkpoint of the step. The function fn must not commit or roll
+// back the transaction. No other write to the file can happen while fn runs, so fn should be short and use nothing but tx. Engine calls in
+// fn that write or wait for a result return durable.ErrInsideTx: use [StartTx] and [SignalTx] with tx, or call the engine after the step.
 //
-// Tx returns what durable.Ctx.Step returns, and durable.ErrInvalidConfig if the engine does not work on SQLite.
+// Tx returns the errors of durable.Ctx.Step, and durable.ErrInvalidConfig if the engine does not use SQLite.
 func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *sql.Tx) (T, error), opts ...durable.StepOption) (T, error) {
 	var step func(context.Context) (T, error)
 	if fn != nil {
@@ -28,8 +27,9 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *s
 	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(executeTxStep).(durable.StepOption))...)
 }
 
-// StartTx starts a run in the caller's own transaction. The run exists when that transaction commits. tx must be of the engine's
-// own file, begun on the handle that Writer returns. durable.ErrInvalidConfig is returned if tx is nil or has ended.
+// StartTx starts a run in the caller's own transaction. The new run exists if and when the caller's transaction commits. The transaction tx
+// must be begun on the handle that Writer returns for the engine's own file. StartTx returns durable.ErrInvalidConfig if tx is nil or has
+// ended.
 func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.StartWrite) error {
 		own, err := databaseForTx(s, tx)
@@ -47,8 +47,8 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
 
-// SignalTx sends a signal in the caller's own transaction. The signal exists, and the run is woken, when that transaction
-// commits. tx must be of the engine's own file, begun on the handle that Writer returns. SignalTx returns the errors of
+// SignalTx sends a signal in the caller's own transaction. The signal exists, and the run is woken, if and when the caller's transaction
+// commits. The transaction tx must be begun on the handle that Writer returns for the engine's own file. SignalTx returns the errors of
 // [durable.Engine.Signal], and durable.ErrInvalidConfig if tx is nil or has ended.
 func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {

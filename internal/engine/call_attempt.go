@@ -41,16 +41,17 @@ func (c *attemptContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// ErrOutsideStep is returned, or carried by a panic, when a call that needs the context of a step got the
-// workflow's Ctx.
+// ErrOutsideStep is the error of a call that needs the context of a step but was given the workflow's Ctx. The call returns it, or
+// panics with an error that wraps it.
 var ErrOutsideStep = errors.New("durable: a step's context is needed")
 
 // ScopeContextKey is the key under which the context of a workflow function holds its Scope.
 type ScopeContextKey struct{}
 
-// IdempotencyKey returns the run's UUID and the step's name, and the number of a generation if a repair of the run
-// has renewed the step. The key is the same in every attempt and every process. It is empty outside a step. IdempotencyKey panics if it gets the workflow's own Ctx,
-// because the step function would otherwise continue with an empty key.
+// IdempotencyKey returns a key made of the run's UUID and the step's name. If a repair of the run has renewed the step, the key also
+// contains the number of a generation. A step has the same IdempotencyKey in every attempt and in every process. Outside a step,
+// IdempotencyKey returns an empty string. IdempotencyKey panics if it gets the workflow's own Ctx, because the step function would
+// otherwise continue with an empty key.
 func IdempotencyKey(ctx context.Context) string {
 	if t, ok := ctx.Value(attemptContextKey{}).(*stepTask); ok {
 		return t.r.row.UUID.String() + ":" + naming.Display(t.name) + t.r.keyRenewals.keySuffix(t.name)
@@ -62,7 +63,7 @@ func IdempotencyKey(ctx context.Context) string {
 	return ""
 }
 
-// AttemptNumber returns the number of the attempt, counted from 1. It returns zero outside a step.
+// AttemptNumber returns the number of the step's attempt that has this context, counted from 1. Outside a step, AttemptNumber returns zero.
 func AttemptNumber(ctx context.Context) int {
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
@@ -79,7 +80,7 @@ type RunningAttempt struct {
 	Attempt, MaxAttempts int
 }
 
-// AttemptInfo describes the attempt with this context, and reports whether it is the context of one.
+// AttemptInfo describes the step's attempt that has this context. AttemptInfo reports false if ctx is not the context of an attempt.
 func AttemptInfo(ctx context.Context) (RunningAttempt, bool) {
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {

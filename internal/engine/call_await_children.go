@@ -30,16 +30,17 @@ const (
 // While a run starts the children, and between both calls of awaitCount, no end wakes it. So it must not park then. If it is suspended
 // in another way, or its process dies, it is executed again anyway.
 
-// HoldInMemory prevents that the run is parked until the returned function is called. It is called before the children that
-// AwaitChildren waits for are started.
+// HoldInMemory keeps the run in memory until the returned function is called. A caller calls HoldInMemory before it starts the
+// children that AwaitChildren waits for.
 func (s *Scope) HoldInMemory() (release func()) {
 	s.r.idleTracker.beginBusy()
 	return sync.OnceFunc(s.r.idleTracker.endBusy)
 }
 
-// AwaitChildren waits until the children have ended, which are the items of the scope, and records their results. Child.Wait then
-// returns at once. If AwaitChildren cannot wait for all of them, it returns earlier, and Child.Wait waits, or returns the cause. The
-// caller has called HoldInMemory; while AwaitChildren only waits, the run may leave memory all the same.
+// AwaitChildren waits until the children that were started as items of the scope have ended, and records their results.
+// Child.Wait then returns at once. If AwaitChildren cannot wait for all children, it returns earlier; Child.Wait then waits
+// itself, or returns the cause. The caller must have called HoldInMemory. While AwaitChildren does nothing but wait, the run may
+// leave memory nevertheless.
 func (s *Scope) AwaitChildren(children []*Child) {
 	r := s.r
 	unrecorded := slices.DeleteFunc(slices.Clone(children), func(c *Child) bool { return c.row.Status.IsTerminal() })

@@ -17,8 +17,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Branch is a scope of its own that a choice can end before the run ends. After that, calls in the branch
-// that have no recorded result return ErrCancelled. So do such calls in the branches inside it.
+// Branch is a scope of its own that a recorded choice can end before the run ends. After a choice has ended a branch, calls in the
+// branch and in its nested branches return ErrCancelled if they have no recorded result.
 type Branch struct {
 	scope  Scope   // in which the branch makes its calls
 	parent *Branch // the branch in which this branch was started; nil: none
@@ -44,9 +44,9 @@ func (s *Scope) OpenBranch(name string, site uintptr) (*Branch, error) {
 	return s.openBranch(name, site, false)
 }
 
-// OpenGraphNodeBranch opens a branch that only the library opens, and whose calls only the library makes: each by the one goroutine that executes
-// the branch at that time, and none inside the function of another call. So the stack need not be walked to find that out. No branches are
-// started in it.
+// OpenGraphNodeBranch opens the branch of a graph's node, in which only the library makes calls. One goroutine makes all calls
+// of the branch, and makes none inside the function of another call, so that durable need not walk the stack to check this.
+// Code must not start further branches in a branch of a graph's node.
 func (s *Scope) OpenGraphNodeBranch(name string, site uintptr) (*Branch, error) {
 	return s.openBranch(name, site, true)
 }
@@ -81,7 +81,7 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 	return b, nil
 }
 
-// ReserveName reserves a name in the scope for a call that has no row. what is the kind of the call.
+// ReserveName reserves a name in the scope for a call that has no row. The argument what is the kind of the call.
 func (s *Scope) ReserveName(what, name string, site uintptr) error {
 	if err := naming.Check(what, name); err != nil {
 		return err
@@ -98,17 +98,17 @@ func (s *Scope) ReserveName(what, name string, site uintptr) error {
 // Scope returns the scope in which the branch makes its calls.
 func (b *Branch) Scope() *Scope { return &b.scope }
 
-// WasEndedByChoice reports whether a recorded choice ended the branch before the branch had returned. Then the result
-// of the branch is valid only if no call in it was refused.
+// WasEndedByChoice reports whether a recorded choice ended the branch before the branch had returned. The result of a branch that a choice
+// ended is valid only if no call in the branch was refused.
 func (b *Branch) WasEndedByChoice() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
 	return b.endByChoice != nil && !b.endByChoice.hadReturned
 }
 
-// HasCallRefusedAfterEnd reports whether a call in the branch was refused because a choice had ended the branch or a
-// branch around it. Then the branch did not come to its own end. Otherwise all its calls are recorded, and
-// it returns the same result in every replay.
+// HasCallRefusedAfterEnd reports whether a call in the branch was refused because a choice had ended the branch or a branch around it. A
+// branch with a refused call did not come to its own end. In a branch without a refused call, all calls are recorded, so the branch returns
+// the same result in every replay.
 func (b *Branch) HasCallRefusedAfterEnd() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
@@ -158,7 +158,8 @@ func (b *Branch) countReplayedCall() {
 	}
 }
 
-// NestedScope returns the scope with the given name inside this scope. It is no branch, and the name is not reserved.
+// NestedScope returns the scope with the given name inside this scope. A nested scope is not a branch, and NestedScope does not reserve the
+// name.
 func (s *Scope) NestedScope(name string) *Scope { return s.subScope(s.prefix + name) }
 
 // subScope returns the scope with the name full inside this scope.
@@ -168,9 +169,9 @@ func (s *Scope) subScope(full string) *Scope {
 	return &sub
 }
 
-// OpenMapScope opens a scope for a Map and records the number of its items, so that users can see its progress. The row is written in
-// the background; the caller calls the returned function at the end of the Map. In a scope that can begin no new calls, OpenMapScope
-// writes no row, and each item returns its own result or error.
+// OpenMapScope opens a scope for a Map and records the number of its items, so that users can see its progress. OpenMapScope writes the row
+// of the Map in the background; the caller calls the returned function at the end of the Map. In a scope that can begin no new calls, such
+// as that of an ended branch, OpenMapScope writes no row, and each item returns its own result or error.
 func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func(), error) {
 	if err := naming.Check("map", name); err != nil {
 		return nil, nil, err
@@ -206,8 +207,8 @@ func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func
 	return sub, func() { _, _ = s.r.e.journal.WithdrawOrAwaitMarker(entry) }, nil
 }
 
-// FindBegunCalls reports which of the names in this scope have a row in history, and whether any of these rows is a
-// failure. begun is nil if no name has a row.
+// FindBegunCalls reports which of the given names have a row of this scope in the run's history, and whether any of these rows is a
+// failure. The result begun is nil if none of the names has a row.
 func (s *Scope) FindBegunCalls(names []string) (begun []bool, failed bool) {
 	r := s.r
 	r.mu.Lock()
@@ -230,9 +231,9 @@ func (s *Scope) FindBegunCalls(names []string) (begun []bool, failed bool) {
 	return begun, failed
 }
 
-// Go executes fn in a goroutine that the run owns: the run's end is written after fn has returned. If fn
-// panics or calls runtime.Goexit, Go calls failed with the failure. Go returns ErrSuspended without
-// calling fn if the run no longer waits for its goroutines.
+// Go executes fn in a goroutine that the run owns: the engine writes the run's end only after fn has returned. If fn panics or calls
+// runtime.Goexit, Go calls the function failed with the failure. Go returns ErrSuspended without calling fn if the run no longer waits for
+// its goroutines.
 func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	r := s.r
 	if !r.beginGoroutine() {
@@ -249,7 +250,8 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	return nil
 }
 
-// CallWithRecover calls fn. If fn panics or calls runtime.Goexit, CallWithRecover calls failed with the failure. After a panic, CallWithRecover returns.
+// CallWithRecover calls fn. If fn panics or calls runtime.Goexit, CallWithRecover calls the function failed with the failure. After a panic
+// of fn, CallWithRecover returns normally.
 func (s *Scope) CallWithRecover(fn func(), failed func(*record.Failure)) {
 	returned := false
 	defer func() {
@@ -295,15 +297,15 @@ func (r *run) awaitGoroutines() {
 	}
 }
 
-// HasCallBegun reports whether history holds a row with the name in this scope: an earlier execution began the
-// call.
+// HasCallBegun reports whether the run's history has a row for the call with this name in this scope, because an earlier
+// execution of the run began the call.
 func (s *Scope) HasCallBegun(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	return s.r.history[s.fullName(name)] != nil
 }
 
-// HasBegunCallInScope reports whether history holds a row in the scope with the name in this scope.
+// HasBegunCallInScope reports whether the run's history has a row for any call in the nested scope with the given name.
 func (s *Scope) HasBegunCallInScope(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -316,7 +318,7 @@ func (s *Scope) HasBegunCallInScope(name string) bool {
 	return false
 }
 
-// HasCallOutcome reports whether history holds an outcome for the name in this scope.
+// HasCallOutcome reports whether the run's history has the outcome of the call with this name in this scope.
 func (s *Scope) HasCallOutcome(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()

@@ -9,16 +9,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/token"
 )
 
-// CallbackSignalName returns the name of the signal that completes the wait called name. Users can send this
-// signal only with a token.
+// CallbackSignalName returns the name of the signal that completes the wait called name. Users can send the signal of such a wait only with
+// a token.
 func (s *Scope) CallbackSignalName(name string) string { return naming.Separator + s.fullName(name) }
 
-// CallbackToken returns the token of the wait called name. A worker reads the key that signs tokens before it executes runs.
+// CallbackToken returns the token of the wait called name. The key that signs tokens is already in memory, because a worker reads the key
+// before it executes runs.
 func (s *Scope) CallbackToken(name string) string {
 	return token.Seal(*s.Engine().tokenKey.Load(), s.r.row.UUID, s.CallbackSignalName(name))
 }
 
-// DecodeCallbackToken returns the run and the signal that the token text stands for, or token.ErrInvalid.
+// DecodeCallbackToken returns the run and the signal to which the token text belongs. DecodeCallbackToken returns token.ErrInvalid for an
+// invalid text.
 func (e *Engine) DecodeCallbackToken(ctx context.Context, text string) (run, signal string, err error) {
 	key, err := e.readTokenKey(ctx, false)
 	if err != nil {

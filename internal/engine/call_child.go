@@ -16,7 +16,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Child is a handle to a child run, for the function of its parent.
+// Child is a handle to a child run, used by the workflow function of the parent.
 type Child struct {
 	s           *Scope
 	name        string // including the prefix of its scope
@@ -30,12 +30,12 @@ type Child struct {
 	err    error
 }
 
-// Name returns the name of the call with its scope, as users see it.
+// Name returns the name of the call that started the child, with its scope, as users see it.
 func (c *Child) Name() string { return naming.Display(c.name) }
 
-// StartChild starts a child of this run under the name of the call. The start and the row of this call are
-// committed in one transaction. The row is completed when the parent has waited for the child. The
-// database refuses the start while a pause or a cancel of the parent is requested.
+// StartChild starts a child of this run; the given call names the child. One transaction commits the start of the child and the
+// checkpoint of the call. The checkpoint of the call is completed once the parent has waited for the child's end. The database
+// refuses to start a child while a pause or a cancel of the parent is requested.
 func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	r := s.r
 	full := s.fullName(q.Name)
@@ -205,11 +205,11 @@ func (c *Child) commitStart(q StartRequest) error {
 	return nil
 }
 
-// UUID returns the child's UUID, which is the same in every execution.
+// UUID returns the child's UUID, which is the same in every execution of the parent.
 func (c *Child) UUID() uuid.UUID { return c.id }
 
-// Wait returns the result of the child when it has ended, wherever it is executed. The parent may be
-// unloaded from memory meanwhile; the end of the child wakes it.
+// Wait returns the result of the child when it has ended, wherever it is executed. During Wait the parent may be unloaded from memory; the
+// end of the child wakes the parent.
 func (c *Child) Wait() (CallResult, error) {
 	if c.s.isInsideCall() {
 		return CallResult{}, nestedCallError(c.s.r, c.name)

@@ -113,14 +113,14 @@ func (e branchEnds) endOfOutermostBranch(name string) *branchEnd {
 	return nil
 }
 
-// LoserBranch is a branch that a choice may end.
+// LoserBranch is a branch that a choice may end because the branch lost.
 type LoserBranch struct {
 	Branch *Branch
-	// WithholdResult withholds the result of the branch until DeliverResult is called, unless the branch has returned. It reports
-	// whether the branch has returned.
+	// WithholdResult withholds the result of the branch until DeliverResult is called. WithholdResult returns true, and withholds nothing,
+	// if the branch has already returned.
 	WithholdResult func() (returned bool)
-	// DeliverResult is called once after WithholdResult has reported false. err is ErrCancelled, or ErrSuspended if the choice
-	// was not recorded. See [Branch.HasCallRefusedAfterEnd].
+	// DeliverResult delivers the result of a branch for which WithholdResult has returned false, and is called once. The argument err is
+	// ErrCancelled, or ErrSuspended if the choice was not recorded. See [Branch.HasCallRefusedAfterEnd].
 	DeliverResult func(err error)
 }
 
@@ -134,7 +134,8 @@ type ChoiceSpec struct {
 	MinSuccesses int                           // how many branches have to succeed; 0: the first failure decides
 }
 
-// RecordChoiceAndEndLosers ends the losers, and returns the record of the choice, which [Scope.Deciders] decodes.
+// RecordChoiceAndEndLosers records the choice, ends the losing branches, and returns the record of the choice, which
+// [Scope.DecodeDecidingBranches] decodes.
 func (s *Scope) RecordChoiceAndEndLosers(spec *ChoiceSpec) (CallResult, error) {
 	r := s.r
 	full := s.fullName(spec.Name)

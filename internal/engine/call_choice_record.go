@@ -24,9 +24,8 @@ func (spec *ChoiceSpec) newRecordWithDeciders(deciders []int) record.Choice {
 	return c
 }
 
-// DecodeDecidingBranches returns the indexes of the branches that decided a recorded choice: the winners, or the branch
-// that failed. It returns ErrDiverged if the record is of another choice than the one in the code, or does
-// not decode.
+// DecodeDecidingBranches returns the indexes of the branches that decided a recorded choice: the winners, or the branch that failed.
+// DecodeDecidingBranches returns ErrDiverged if the record does not belong to the choice in the code, or cannot be decoded.
 func (s *Scope) DecodeDecidingBranches(spec *ChoiceSpec, recorded []byte) ([]int, error) {
 	diverges := func(err error) error {
 		return s.ReportDivergence(spec.Name, fmt.Errorf("%w: choice %q in run %q %w", ErrDiverged, s.DisplayName(spec.Name), s.RunNameOrUUID(), err))
@@ -43,8 +42,9 @@ func (s *Scope) DecodeDecidingBranches(spec *ChoiceSpec, recorded []byte) ([]int
 	return deciders, nil
 }
 
-// WasCallRepeatedSinceChoice reports whether a repair lets the run execute the call again after the choice was recorded, so that the code is not to blame
-// if a winner now fails with its error. call is the name as people see it.
+// WasCallRepeatedSinceChoice reports whether a repair has made the run execute the call again after the choice was recorded. A
+// winning branch that now fails with the error of such a call does not show a fault of the code. The argument call is the name
+// that users see.
 func (s *Scope) WasCallRepeatedSinceChoice(choice, call string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -52,8 +52,8 @@ func (s *Scope) WasCallRepeatedSinceChoice(choice, call string) bool {
 	return s.r.keyRenewals.HasRepair() && decided != nil && (row == nil || row.Seq > decided.Seq)
 }
 
-// Name returns the name of the branch with its scope, as users see it. It returns an empty name for a nil
-// branch, which stands for a branch that could not begin.
+// Name returns the name of the branch with its scope, as users see it. For a nil Branch, which stands for a branch that could not begin,
+// Name returns an empty string.
 func (b *Branch) Name() string {
 	if b == nil {
 		return ""

@@ -30,8 +30,8 @@ import (
 // These calls are steps whose function belongs to the engine. They leave a started marker if they take
 // long, for example because another transaction has locked the row of the other run.
 
-// ErrEffectInterrupted is returned by a call that affects another run, such as SendSignal, when its own run or branch was ended
-// or suspended meanwhile. The call then records nothing.
+// ErrEffectInterrupted is returned by a call that affects another run, such as SendSignal, if the calling run or its branch was
+// ended or suspended during the call. A call that returns ErrEffectInterrupted records nothing.
 var ErrEffectInterrupted = errors.New("durable: the run ended or was suspended during a call")
 
 // stepTaskFromContext returns the task of the attempt whose function has the context.
@@ -102,9 +102,9 @@ func (t *stepTask) effectWriteContext(ctx context.Context) (writes context.Conte
 	return context.WithoutCancel(ctx), writeOptions{stopRetrying: t.s.stepsCtx.Done(), wrapAttempt: t.s.writeOnlyInOpenBranch}
 }
 
-// SendSignal sends the signal in an attempt of a call of this scope. The caller sets Name, Key and
-// Payload. A signal without a key gets the key of the call. SendSignal returns ErrNotFound, *StateError,
-// ErrIDConflict, or ErrEffectInterrupted.
+// SendSignal sends a signal to the run ref, as one attempt of a durable call in this scope. The caller sets Name, Key and Payload
+// of the signal. If the signal has no key, SendSignal uses the unique key of the call. SendSignal returns ErrNotFound,
+// *StateError, ErrIDConflict, or ErrEffectInterrupted.
 func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalWrite) error {
 	t, err := stepTaskFromContext(ctx)
 	if err != nil {
@@ -137,8 +137,8 @@ func (r *run) noteSignalSent(at time.Time) time.Time {
 	return r.lastSignalAt
 }
 
-// StartRun starts a root run in an attempt of a call of this scope, and returns the ID of the run. It
-// returns ErrIDConflict, ErrInvalidConfig, ErrQueueFull, ErrQueueClosed or ErrEffectInterrupted.
+// StartRun starts a root run, as one attempt of a durable call in this scope, and returns the ID of the new run. StartRun returns
+// ErrIDConflict, ErrInvalidConfig, ErrQueueFull, ErrQueueClosed or ErrEffectInterrupted.
 func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err error) {
 	t, err := stepTaskFromContext(ctx)
 	if err != nil {
@@ -166,8 +166,8 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 	return q.Name, t.effectErrorOrSuspend("start run", err)
 }
 
-// CancelRun cancels a run in an attempt of a call of this scope. It returns nil if the run has ended
-// already. It returns ErrNotFound or ErrEffectInterrupted.
+// CancelRun cancels a run, as one attempt of a durable call in this scope. CancelRun returns nil if the run has already ended. CancelRun
+// returns ErrNotFound or ErrEffectInterrupted.
 func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.ControlRequest) error {
 	t, err := stepTaskFromContext(ctx)
 	if err != nil {
@@ -183,8 +183,8 @@ func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.ControlReq
 	return t.effectErrorOrSuspend("cancel child", err)
 }
 
-// SetTags sets tags of this run in an attempt of a call of this scope. It returns ErrEffectInterrupted if the run or
-// the branch ended or was suspended meanwhile.
+// SetTags sets tags of this run, as one attempt of a durable call in this scope. SetTags returns ErrEffectInterrupted if the run or the
+// branch was ended or suspended during the call.
 func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 	t, err := stepTaskFromContext(ctx)
 	if err != nil {
@@ -210,8 +210,8 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 // Time returns the database's time as this process estimates it.
 func (s *Scope) Time() time.Time { return s.r.e.clock.Now().Truncate(time.Microsecond) }
 
-// NewUUID returns a UUIDv7 with the database's time. Its last six bits, which hold the shard in the UUID
-// of a run, are random.
+// NewUUID returns a UUIDv7 with the database's time. The last six bits of the new UUID, which hold the shard in the UUID of a run, are
+// random.
 func (s *Scope) NewUUID() uuid.UUID {
 	random := uuid.New()
 	return store.NewUUIDAt(store.ShardOf(random), s.Time())

@@ -17,9 +17,8 @@ func panicFailure(value any, stack []byte) *record.Failure {
 	return f
 }
 
-// PanicText returns the text of a value that a panic carries. The value's Error or String method may panic
-// itself, for example an Error method of a nil pointer. fmt recovers from most of these panics, and PanicText
-// from the others.
+// PanicText returns the text of the value that was passed to panic. The Error or String method of this value may panic too, for example if
+// it is called on a nil pointer. Package fmt recovers from most panics of Error and String methods, and PanicText recovers from the others.
 func PanicText(value any) (text string) {
 	defer func() {
 		if v := recover(); v != nil {

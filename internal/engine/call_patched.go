@@ -20,8 +20,9 @@ type patchDecision struct {
 	err          error
 }
 
-// Patched reports whether the run takes the new path at the place with the given ID: it does unless an earlier execution has passed the
-// place. The first call in a scope decides this and records it.
+// Patched reports whether the run takes the new code path at the place with the given ID. A run takes the old path only if an earlier
+// execution of the run has already passed the place. The first call of Patched for an ID in a scope decides and records which path the run
+// takes.
 func (s *Scope) Patched(id string, site uintptr) (bool, error) {
 	if err := naming.Check("patch", id); err != nil {
 		return false, err

@@ -47,9 +47,8 @@ type receiveCall struct {
 	timeWasOver bool       // the time of the receive was over when its last check began
 }
 
-// Receive returns the payload of the oldest signal called spec.Signal that no receive has taken, and
-// waits if there is none. A check that finds no signal records, in one row, that the run waits, and until
-// when. The end of the wait completes this row.
+// Receive returns the payload of the oldest signal called spec.Signal that no receive has taken, and waits if there is none. If Receive
+// finds no signal, it writes one row, which records that the run waits, and until when. When the wait ends, Receive completes the row.
 func (s *Scope) Receive(spec *ReceiveSpec) (CallResult, error) {
 	r := s.r
 	full := s.fullName(spec.Name)

@@ -10,12 +10,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// An Escalation notifies somebody that a receive has waited for too long. The argument id identifies the receive. An Escalation
-// must be idempotent by id, because it is called again if the process dies before the escalation is recorded.
+// An EscalationFunc notifies somebody that a receive has waited for too long. The argument id identifies the receive. An EscalationFunc
+// must be idempotent by id: it is called again if the process dies before the escalation is recorded.
 type EscalationFunc func(to *EscalationWriter, id string) error
 
-// EscalationWriter sends the signal or starts the run of an escalation. A choice that ends the branch of the wait either comes after the
-// write or prevents it.
+// EscalationWriter sends the signal or starts the run of an escalation. If a choice ends the branch that waits, the choice is either
+// recorded after the escalation is written, or prevents the escalation.
 type EscalationWriter struct {
 	s   *Scope
 	ctx context.Context // it does not end with the run, so that the outcome of each write is known
@@ -31,7 +31,7 @@ func (x *EscalationWriter) Start(q StartRequest) error {
 	return started[0].Err
 }
 
-// Signal sends a signal to the run that ref names.
+// Signal sends a signal to the run that the argument ref names.
 func (x *EscalationWriter) Signal(ref string, s *store.SignalWrite) error {
 	return x.s.r.e.sendSignal(x.ctx, x.by, ref, s, x.s.r.noteSignalSent(s.CreatedAt))
 }

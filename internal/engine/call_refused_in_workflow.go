@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// CheckOutsideWorkflow returns ErrOutsideStep if a call that writes is made with the context of a workflow
-// function, outside of its steps. No checkpoint would record the call, so every replay would repeat it.
-// call describes the call in words. instead names the durable call to use, and is empty if there is none.
+// CheckOutsideWorkflow returns ErrOutsideStep if a call that writes is made with the context of a workflow function, outside of its steps.
+// No checkpoint records such a call, so every replay would repeat the call. The argument call describes the call in words. The argument
+// instead names the durable call to use, and is empty if there is none.
 func CheckOutsideWorkflow(ctx context.Context, call, instead string) error {
 	s, workflow := ctx.Value(ScopeContextKey{}).(*Scope)
 	if !workflow || s.isInsideCall() {

@@ -12,8 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// ErrInsideTx is returned by a call of an engine that would wait for the transaction from inside which it
-// is made.
+// ErrInsideTx is returned by an engine call that is made inside a transaction and would wait for that same transaction.
 var ErrInsideTx = errors.New("durable: an engine call inside a transaction")
 
 // A store with one writer lends the writer to a Tx step while the step's function runs. If the function

@@ -25,8 +25,8 @@ type Scope struct {
 	isInsideStep bool            // calls in the scope are made with the context of a step's function
 }
 
-// WithNestingFromContext returns the scope for a call that is made with ctx. The context of a step's function marks the
-// call as nested in that step, in whatever goroutine it is made.
+// WithNestingFromContext returns the scope for a call that is made with ctx. If ctx is the context of a step's function, the call counts as
+// nested in that step, whichever goroutine makes the call.
 func (s *Scope) WithNestingFromContext(ctx context.Context) *Scope {
 	if ctx == s.ctx || ctx == nil {
 		return s
@@ -45,7 +45,7 @@ func (s *Scope) isInsideCall() bool {
 	return s.isInsideStep || !(s.branch != nil && s.branch.isNode) && s.r.idleTracker.hasExecutingCall() && isInsideStep()
 }
 
-// Context returns the context of the workflow function or of the scope's branch. It ends when the run is
+// Context returns the context of the workflow function or of the scope's branch. The context of the workflow function ends when the run is
 // suspended or must end. The context of a branch also ends when the branch is cancelled.
 func (s *Scope) Context() context.Context { return s.ctx }
 
@@ -118,7 +118,7 @@ func (s *Scope) Engine() *Engine { return s.r.e }
 // RunUUID returns the run's UUID.
 func (s *Scope) RunUUID() uuid.UUID { return s.r.row.UUID }
 
-// RunNameOrUUID returns the text that addresses the run: the name of a root, the UUID of a child.
+// RunNameOrUUID returns the text with which users refer to the run: the name of a root, or the UUID of a child.
 func (s *Scope) RunNameOrUUID() string { return s.r.row.NameOrUUID() }
 
 // Workflow returns the name of the run's workflow.
@@ -130,8 +130,8 @@ func (s *Scope) IsReplaying() bool { return !s.r.pastReplay.Load() }
 // Logger returns the engine's logger with the attributes of the run.
 func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
 
-// DisplayName returns the name of a call with its scope, formatted for errors and logs. A call that was renamed has the name of its row, which
-// a repair looks for.
+// DisplayName returns the name of a call with its scope, formatted for errors and logs. If a renamed call is recorded under its previous
+// name, DisplayName returns the previous name, by which a repair finds the call.
 func (s *Scope) DisplayName(name string) string { return naming.Display(s.fullName(name)) }
 
 // beginCall marks the name as used in this execution, and returns its row in history, or nil. site is

@@ -8,9 +8,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Sleep waits until the time that due returns for the current time. This time is recorded before the wait
-// begins, so every process that continues the run waits for the same time. A sleep costs one row. During
-// a long wait the run leaves memory.
+// Sleep calls the function due with the current time, and waits until the time that due returns. Sleep records the end of the wait before
+// it waits, so every process that continues the run waits until the same time. A sleep writes one row. During a long sleep the run leaves
+// memory.
 func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Time) error {
 	r := s.r
 	full := s.fullName(name)

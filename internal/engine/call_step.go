@@ -19,15 +19,16 @@ import (
 type CallSpec struct {
 	Name string
 	Kind store.StepKind
-	// MaxAttempts is the maximum number of attempts that RetryDelay allows. MaxAttempts is zero if there is no bound or no RetryDelay.
+	// MaxAttempts is the maximum number of attempts that RetryDelay allows. MaxAttempts is zero if the number of attempts is unlimited, or
+	// if RetryDelay is nil.
 	MaxAttempts int32
-	// AtMostOnce commits the started marker before the function is called. If a process died after that, the
-	// next execution calls Verify to find out what happened. Without Verify the step fails with
+	// AtMostOnce makes the engine commit a started marker before it calls the step's function. If the process dies after the commit of the
+	// marker, the next execution of the run calls Verify to find out what happened. If Verify is nil, the step then fails with
 	// record.CodeOutcomeUnknown.
 	AtMostOnce bool
 	Verify     func(ctx context.Context) (out AttemptOutput, happened bool, failure *record.Failure)
 
-	// RetryDelay returns how long to wait after the given attempt has failed, or false if there is no further
+	// RetryDelay returns how long to wait before the next attempt after the given attempt has failed, or false if there is no further
 	// attempt. If RetryDelay is nil, the step is not retried.
 	RetryDelay func(attempt int32) (time.Duration, bool)
 
@@ -38,27 +39,26 @@ type CallSpec struct {
 	ItemNumber int    // of the item of a Map that the call executes, from 1; zero: none
 	ItemKey    string // the item's key; empty: it has none
 
-	// Undoes has the names of the steps that a compensation undoes, in its scope.
+	// Undoes has the names of the steps that this call, which is a compensation, undoes. The steps are in the scope of the call.
 	Undoes []string
 
-	// Permit is the limit that bounds the attempts over all workers; nil means none.
+	// Permit names the limit that bounds the attempts of the step over all workers; nil means that no limit does.
 	Permit *PermitSpec
 
 	// Attempt executes one attempt.
 	Attempt func(ctx context.Context) (AttemptOutput, *record.Failure)
 
-	// Transact, used instead of Attempt, executes one attempt that commits its own checkpoint. w is the row,
-	// into which the Transaction puts the output. Transact sets w.Outcome to the outcome of the commit. If
-	// it returns a failure, nothing was committed, unless the failure's Held is store.ErrInDoubt.
+	// Transact, used instead of Attempt, executes one attempt that commits its own checkpoint. The argument w is the row of the checkpoint,
+	// into which Transact puts the output of the attempt. Transact sets w.Outcome to the outcome of the commit. If Transact returns a
+	// failure, nothing was committed, unless the failure's Held is store.ErrInDoubt.
 	Transact func(ctx context.Context, w *store.StepWrite, t *TxAttempt) (value any, f *record.Failure)
 }
 
 // isExecutedInAttempts reports whether the call consists of attempts.
 func (s *CallSpec) isExecutedInAttempts() bool { return s.Attempt != nil || s.Transact != nil }
 
-// AttemptOutput is the result of an attempt: the bytes to record, and the value that they decode into, so that
-// the caller need not decode them again. The value belongs to its attempt, because an attempt that was
-// left behind may still return another value.
+// AttemptOutput is the result of an attempt: the bytes to record, and the value that they decode into, so that the caller need not decode
+// them again. Each attempt has a value of its own, because an attempt for which the engine no longer waits may still return another value.
 type AttemptOutput struct {
 	Bytes []byte
 	Value any
@@ -90,8 +90,8 @@ type stepTask struct {
 	failures       *record.Failures // the failures of earlier attempts; nil: none
 }
 
-// Step returns the step's recorded outcome. If there is none, it executes the step first. The error is
-// ErrSuspended, or says that the call itself was wrong. A failure of the step is in the Result.
+// Step returns the step's recorded outcome. If no outcome is recorded, Step first executes the step. The error that Step returns is
+// ErrSuspended, or says that the call itself was wrong. If the step fails, the failure is in the CallResult.
 func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 	r := s.r
 	name := s.fullName(spec.Name)

@@ -41,7 +41,7 @@ func (p *txPhase) tryEnter(next int32) bool {
 	}
 }
 
-// TxAttempt is one attempt that commits its own checkpoint.
+// TxAttempt is one attempt of a step that commits its own checkpoint.
 type TxAttempt struct {
 	t           *stepTask
 	w           *store.StepWrite
@@ -49,11 +49,12 @@ type TxAttempt struct {
 	plainOutput []byte // the output before a codec has encoded it
 }
 
-// MarkFunctionBegun must be called right before each call of the function, which may be called more than once.
+// MarkFunctionBegun marks that the step's function begins. MarkFunctionBegun must be called right before each call of the function, because
+// the function may be called more than once.
 func (x *TxAttempt) MarkFunctionBegun() { x.t.txPhase.tryEnter(phaseInFunction) }
 
-// SetOutput puts the output into the checkpoint. If it returns an error, the engine no longer waits for the attempt, and nothing
-// may be committed.
+// SetOutput puts the output of the attempt into the checkpoint. If SetOutput returns an error, the engine no longer waits for the attempt,
+// and the caller must not commit anything.
 func (x *TxAttempt) SetOutput(output []byte) error {
 	if !x.t.txPhase.tryEnter(phaseFunctionReturned) {
 		return errAttemptTimeout
@@ -70,8 +71,8 @@ func (x *TxAttempt) SetOutput(output []byte) error {
 	return nil
 }
 
-// ContextExtendedByPatience returns a context that ends Config.Patience after ctx, which must be the context of an attempt.
-// The returned context ends at once when this process must no longer execute the run.
+// ContextExtendedByPatience returns a context that ends when Config.Patience has passed since the end of ctx, which must be the context of
+// an attempt. The extended context ends at once when this process must no longer execute the run.
 func ContextExtendedByPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)

@@ -6,8 +6,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// DescribeStatus returns the status of the run for a sentence such as "the run is ...". If the run is paused or held, DescribeStatus
-// also returns who paused it, and why: `paused by "ann" (stock is counted)`.
+// DescribeStatus returns the status of the run as words that complete a sentence such as "the run is ...". If the run is paused or held,
+// DescribeStatus also returns who paused the run, and why: `paused by "ann" (stock is counted)`.
 func DescribeStatus(r *store.Run) string {
 	text := r.Status.String()
 	switch {
@@ -26,7 +26,7 @@ func DescribeStatus(r *store.Run) string {
 	return text
 }
 
-// IsHeldForDrift reports whether the run is paused only because the code does not fit its history.
+// IsHeldForDrift reports whether the run is paused for no other reason than that the code does not match the run's history.
 func IsHeldForDrift(r *store.Run) bool {
 	return r.Status == store.Paused && r.Control&store.HeldForDrift != 0 && r.Control&store.PausedMask == 0
 }

@@ -85,7 +85,7 @@ type Config struct {
 	MarkAfter        time.Duration // an attempt that takes longer than this writes a started marker
 	Patience         time.Duration // how long a flush is retried while the database is unavailable
 	Schedules        []DeclaredSchedule
-	// DeclaredQueues are recorded when the worker begins.
+	// DeclaredQueues are the queues that the code declares. The worker records them in the database when it begins.
 	DeclaredQueues []DeclaredQueue
 	Retention      Retention
 	Codec          payload.Codec // encodes the payloads of users; nil: none
@@ -95,26 +95,28 @@ type Config struct {
 // WorkflowDefinition is a workflow whose inputs and outputs are bytes.
 type WorkflowDefinition struct {
 	Name string
-	// Pinned says that only workers of the version that started a run execute it, while one lives and for PinnedGrace after.
+	// Pinned says that only workers of the version that started a run execute the run, as long as such a worker lives, and for
+	// PinnedGrace after that.
 	Pinned            bool
 	PinnedGrace       time.Duration
 	OnDrift           DriftPolicy
 	PreviousCallNames map[string]string // the calls that were renamed: their previous names by the present ones
-	// RunRetryDelay returns the wait before the next generation of a run that has failed the given number of times in a row, or
-	// false if the run ends. If RunRetryDelay is nil, the run ends at its first failure.
+	// RunRetryDelay returns how long a run that has failed the given number of times in a row waits before its next generation, or false if
+	// the run ends. If RunRetryDelay is nil, the run ends at its first failure.
 	RunRetryDelay func(failures int32) (time.Duration, bool)
 	Retired       map[string]bool // recorded calls that the code does not make any more
-	// UserFunction is the function that the user defined; see Scope.isOnOwnGoroutine. UserFunction is nil if it is unknown.
+	// UserFunction is the workflow function that the user defined, or nil if the function is unknown; see Scope.isOnOwnGoroutine.
 	UserFunction any
-	// FirstRecord is nil if the workflow has none.
+	// FirstRecord is the first checkpoint that every run of the workflow writes. FirstRecord is nil if there is no such checkpoint.
 	FirstRecord *FirstCheckpoint
-	// UsedNames is how many names a run uses if that is known before the run is executed, else zero.
+	// UsedNames is how many names of calls each run of the workflow uses, if this number is known before a run is executed. Otherwise
+	// UsedNames is zero.
 	UsedNames int
-	// CallFunction executes the workflow and returns either its output or its failure. The engine ignores both once
-	// the run of the scope is suspended.
+	// CallFunction calls the workflow function and returns its output or its failure. The engine ignores the result of CallFunction once
+	// the run is suspended.
 	CallFunction func(s *Scope, input []byte) (output []byte, failure *record.Failure)
-	// EncodeInput encodes the input with which a run of the workflow continues as new. It returns an error for a value of another
-	// type than that of the workflow's input.
+	// EncodeInput encodes the input with which a run of the workflow continues as new. EncodeInput returns an error if the value does not
+	// have the type of the workflow's input.
 	EncodeInput func(input any) ([]byte, error)
 }
 
@@ -152,7 +154,7 @@ type Engine struct {
 	runWasStopped bool            // Run is stopping or has returned, and was not called again
 }
 
-// New returns an engine. It does not connect to the database.
+// New returns an engine. New does not connect to the database.
 func New(s store.Store, cfg Config) *Engine {
 	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, defaultClaimLimit)
 	e := &Engine{cfg: cfg, store: s, rawStore: s, clock: new(clock.Estimate), telemetry: cfg.Telemetry, stepSlots: slots.NewStepPool(cfg.StepConcurrency), workflows: make(map[string]*WorkflowDefinition, len(cfg.Definitions)), pinnedWorkflows: make(store.PinnedWorkflows)}
@@ -174,7 +176,7 @@ func New(s store.Store, cfg Config) *Engine {
 	return e
 }
 
-// Store returns the engine's store, without the wrapper of a probe. Payloads are encoded and decoded by the codec.
+// Store returns the engine's store without the wrapper of a test probe. The returned store encodes and decodes payloads with the codec.
 func (e *Engine) Store() store.Store {
 	if e.codecStore != nil {
 		return e.codecStore
@@ -182,8 +184,8 @@ func (e *Engine) Store() store.Store {
 	return e.rawStore
 }
 
-// RawStore returns the store that was passed to New, without the wrapper of a probe and without the codec: payloads are as they are
-// stored.
+// RawStore returns the store that was passed to New, without the wrapper of a test probe and without the codec. The returned store
+// reads and writes payloads in their stored form.
 func (e *Engine) RawStore() store.Store { return e.rawStore }
 
 // HasWorkflow reports whether this engine has a definition of the workflow.
@@ -196,9 +198,8 @@ type StartResult struct {
 	Err     error // ErrIDConflict, or nil
 }
 
-// Start creates the runs in one transaction, or finds the runs that exist. If this engine executes the
-// workflow of a run and has a free slot, the run begins at once without a claim. The results are in the
-// order of the requests.
+// Start creates the runs in one transaction, or finds the runs that exist. If this engine executes the workflow of a new run and has a free
+// slot, it begins the run at once, without a claim. Start returns its results in the order of the requests.
 func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]StartResult, error) {
 	if err := e.CheckOutsideTx(ctx, "a start"); err != nil {
 		return nil, err
@@ -285,9 +286,9 @@ func (e *Engine) createRuns(ctx context.Context, by writeOptions, requests []Sta
 	return e.FinishCommittedStarts(ctx, starts, &spans), nil
 }
 
-// PrepareStarts returns the rows to insert for the requests. The runs become claimable now, after their delay, or when an
-// admission has admitted them. The caller has called Enqueue with the requests before. The caller passes the spans to
-// FinishCommittedStarts, or ends them.
+// PrepareStarts returns the rows to insert for the requests. The new runs become claimable now, after their delay, or when an admission has
+// admitted them. The caller calls PlaceStartsInQueues with the requests before PrepareStarts. Afterwards the caller passes the returned
+// spans to FinishCommittedStarts, or ends the spans itself.
 func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]*store.StartWrite, StartSpans) {
 	var spans StartSpans
 	now := e.clock.Now()
@@ -313,12 +314,13 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 	return starts, spans
 }
 
-// EnsureDatabaseClockRead reads the database's clock if it is not known yet. Call EnsureDatabaseClockRead before PrepareStarts.
+// EnsureDatabaseClockRead reads the database's clock if this engine has not read the clock yet. Call EnsureDatabaseClockRead before
+// PrepareStarts.
 func (e *Engine) EnsureDatabaseClockRead(ctx context.Context) error {
 	return e.clock.EnsureReading(ctx, e.store)
 }
 
-// FinishCommittedStarts returns the results of the committed starts, and ends their spans.
+// FinishCommittedStarts returns the results of the committed starts, and ends the trace spans of these starts.
 func (e *Engine) FinishCommittedStarts(ctx context.Context, starts []*store.StartWrite, spans *StartSpans) []StartResult {
 	startResults := make([]StartResult, len(starts))
 	for i, s := range starts {

@@ -10,9 +10,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Await waits until the run has ended, and returns the run. It returns ErrNotFound if the run does not
-// exist or was deleted. While the database is unavailable it keeps waiting. It returns ErrPermission at
-// once, and returns ErrRejected and ErrSchema after Config.Patience.
+// Await waits until the run has ended, and returns the run. Await returns ErrNotFound if the run does not exist or was deleted. While the
+// database is unavailable, Await keeps waiting. Await returns the error ErrPermission at once, and the errors ErrRejected and ErrSchema
+// after Config.Patience.
 func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	if err := e.CheckOutsideTx(ctx, "a wait for a result"); err != nil {
 		return nil, err

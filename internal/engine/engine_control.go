@@ -17,15 +17,15 @@ type StateError struct {
 	Verb    string
 	Status  store.Status
 	Control store.ControlBits
-	// Expiring says that the deadline of the run has come, unless the run has ended or is being cancelled.
+	// Expiring says that the run's deadline has passed, and that the run neither has ended nor is being cancelled.
 	Expiring bool
-	// Begun says that the operation needs a run that has not begun, and that this one has.
+	// Begun says that the operation is allowed only for a run that has not begun, but that this run has begun.
 	Begun bool
-	// Detail has the state in words, if the fields above do not say why the operation is refused.
+	// Detail describes the run's state in words if the other fields do not say why the operation is refused.
 	Detail string
 }
 
-// Error returns a message with the operation, the run and its state.
+// Error returns a message that names the operation, the run and the run's state.
 func (e *StateError) Error() string {
 	return fmt.Sprintf("durable: cannot %s run %q: it is %s", e.Verb, e.Ref, e.State())
 }
@@ -52,8 +52,8 @@ func (e *StateError) State() string {
 	}
 }
 
-// Control pauses, resumes, cancels or terminates the runs of the operation o, which names them by their UUIDs. It sets o.Now and,
-// for a cancel or a termination, o.Error.
+// Control pauses, resumes, cancels or terminates the runs whose UUIDs the operation o contains. Control sets o.Now and, for a
+// cancel or a termination, o.Error.
 func (e *Engine) Control(ctx context.Context, o *store.ControlRequest) error {
 	if err := e.CheckOutsideTx(ctx, "a pause, resume or cancel"); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (e *Engine) controlRuns(ctx context.Context, by writeOptions, o *store.Cont
 	return nil
 }
 
-// CheckRunID returns ErrNotFound for a text that cannot be the ID of a run, because a database would reject it.
+// CheckRunID returns ErrNotFound for a text that the database would reject, because no run can have such an ID.
 func CheckRunID(ref string) error {
 	if naming.CheckText("ID", ref) != nil {
 		return notFoundError(ref)

@@ -27,15 +27,15 @@ const (
 	placeNotGivenBack = "a worker has not yet taken back its place in its queue: try again"
 )
 
-// DeleteTreeResult is the result of the deletion of one tree.
+// DeleteTreeResult tells what the deletion of one tree of runs did.
 type DeleteTreeResult struct {
 	Run     *store.Run
 	Deleted int   // the number of runs that were deleted, or, with DryRun, that would be
 	Err     error // why the tree was not deleted
 }
 
-// Delete deletes the tree of a run, and returns the number of its runs. It returns a *StateError unless the run and all
-// its attached descendants have ended, and for a child whose parent exists.
+// Delete deletes the tree of a run, and returns the number of deleted runs. Delete returns a *StateError if the run or one of its attached
+// descendants has not ended, or if the run is a child whose parent exists.
 func (e *Engine) Delete(ctx context.Context, ref string, q DeleteRequest) (int, error) {
 	if err := e.CheckOutsideTx(ctx, "a deletion"); err != nil {
 		return 0, err
@@ -51,7 +51,7 @@ func (e *Engine) Delete(ctx context.Context, ref string, q DeleteRequest) (int, 
 	return results[0].Deleted, results[0].Err
 }
 
-// DeleteTrees deletes the trees of the given runs in one transaction, except those whose state does not allow it.
+// DeleteTrees deletes the trees of the given runs in one transaction, except the trees whose state does not allow a deletion.
 func (e *Engine) DeleteTrees(ctx context.Context, rows []*store.Run, q DeleteRequest) ([]DeleteTreeResult, error) {
 	results := make([]DeleteTreeResult, len(rows))
 	todo := make([]int, len(rows))

@@ -21,7 +21,8 @@ var (
 	ErrRunning       = errors.New("durable: the engine is already running: call Run once, or make a second engine")
 )
 
-// ConflictError is an ErrIDConflict of a call that is not a start, such as a signal. Its text says what conflicts.
+// ConflictError is an ErrIDConflict of a call that does not start a run but, for example, sends a signal. The text of a ConflictError says
+// what conflicts.
 type ConflictError struct{ Text string }
 
 // Error returns the text.

@@ -21,8 +21,8 @@ func (q *RepairRequest) valuesByStoredName() map[string][]byte {
 	return values
 }
 
-// Fork starts a root run that begins with a copy of the history of the run ref. The other run does not change, and may be
-// live. What is copied are outcomes, which do not change either, so the copy needs no lock.
+// Fork starts a root run whose history begins with a copy of the history of the run ref. The run ref does not change, and may be
+// live. Fork copies only recorded outcomes, which never change, so the copy needs no lock.
 func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*PlannedRunRepair, error) {
 	if err := e.checkNoWorkersBelowSchema(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
 		return nil, err

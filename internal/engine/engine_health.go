@@ -2,7 +2,7 @@ package engine
 
 import "time"
 
-// WorkerHealth is what the worker of an engine knows of itself. It is read without the database.
+// WorkerHealth describes the state of an engine's worker, as this process knows it without a query of the database.
 type WorkerHealth struct {
 	HasWorkflows  bool      // this engine has workflows
 	IsRunning     bool      // Run has been called, and its context has not ended

@@ -5,7 +5,8 @@ import "github.com/seed8ec063be/durable/internal/store"
 // What is written in a transaction of the user does not pass through the engine's store. The methods of this file encode it, if the
 // engine has a codec.
 
-// StartInTx calls insert with the starts as they are stored. The function writes them in the caller's transaction, and sets their outcomes.
+// StartInTx calls the function insert with the rows of the new runs. The function insert writes the rows in the caller's
+// transaction, and sets the outcomes of the starts.
 func (e *Engine) StartInTx(starts []*store.StartWrite, insert func([]*store.StartWrite) error) error {
 	if e.codecStore == nil {
 		return insert(starts)
@@ -13,7 +14,8 @@ func (e *Engine) StartInTx(starts []*store.StartWrite, insert func([]*store.Star
 	return e.codecStore.CommitStartsWith(starts, insert)
 }
 
-// SignalInTx calls insert with the signal as it is stored. The function writes it in the caller's transaction, and sets its outcome.
+// SignalInTx calls the function insert with the row of the signal. The function insert writes the row in the caller's transaction,
+// and sets the outcome of the signal.
 func (e *Engine) SignalInTx(signal *store.SignalWrite, insert func(*store.SignalWrite) error) error {
 	if e.codecStore == nil {
 		return insert(signal)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// SetLimit sets the bounds of a limit, whatever code declares.
+// SetLimit sets the bounds of a limit for an operator. The bounds of an operator apply instead of the bounds that code declares.
 func (e *Engine) SetLimit(ctx context.Context, c store.LimitChangeRequest) error {
 	err := e.checkNoOlderWorkers(ctx, "limits")
 	if err == nil {
@@ -26,12 +26,13 @@ func (e *Engine) SetLimit(ctx context.Context, c store.LimitChangeRequest) error
 	return nil
 }
 
-// DeleteLimit removes the row of a limit. It returns ErrNotFound if there is none.
+// DeleteLimit deletes the row of a limit. DeleteLimit returns ErrNotFound if the limit has no row.
 func (e *Engine) DeleteLimit(ctx context.Context, c store.DeleteOrResetRequest) error {
 	return e.changeLimit(ctx, &c, store.OperatorDelete, func() (bool, error) { return e.store.DeleteLimit(ctx, c) })
 }
 
-// ResetLimit removes the bounds of an operator. It returns ErrNotFound if there is no such limit, and ErrNotDeclared.
+// ResetLimit removes the bounds that an operator has set for a limit. ResetLimit returns ErrNotFound if the limit does not exist, and
+// ErrNotDeclared if no code declares the limit.
 func (e *Engine) ResetLimit(ctx context.Context, c store.DeleteOrResetRequest) error {
 	err := e.changeLimit(ctx, &c, store.OperatorReset, func() (bool, error) { return e.store.ResetLimitSettings(ctx, c) })
 	if !errors.Is(err, ErrNotFound) {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// OlderWorkerError is returned by a call that sets a limit, a queue or a schedule while a worker lives whose version of durable
-// does not know them. It unwraps to store.ErrSchema.
+// OlderWorkerError is returned by a call that sets a limit, a queue or a schedule while a live worker has a version of durable that
+// does not support limits, queues or schedules. OlderWorkerError unwraps to store.ErrSchema.
 type OlderWorkerError struct {
 	Worker  store.Worker
 	Ignores string // what that worker does not know: limits, queues, schedules or repairs

@@ -17,7 +17,7 @@ type DeclaredQueue struct {
 	Settings store.QueueSettings
 }
 
-// SetQueue sets the settings of a queue, whatever code declares.
+// SetQueue sets the settings of a queue for an operator. The settings of an operator apply instead of the settings that code declares.
 func (e *Engine) SetQueue(ctx context.Context, c store.QueueChangeRequest) error {
 	err := e.checkNoOlderWorkers(ctx, "queues")
 	if err == nil {
@@ -41,7 +41,7 @@ func (e *Engine) reportOperatorChange(key, name string, c store.OperatorChange) 
 	e.telemetry.Log.Info("an operator's call for a "+key+" took effect", key, name, telemetry.KeyVerb, c.Verb, telemetry.KeyActor, c.By, telemetry.KeyReason, c.Reason)
 }
 
-// PauseQueue pauses a queue, or resumes it if p.Resume is set. It returns ErrNotFound if there is none.
+// PauseQueue pauses a queue, or resumes it if p.Resume is set. PauseQueue returns ErrNotFound if the queue does not exist.
 func (e *Engine) PauseQueue(ctx context.Context, p store.QueuePauseRequest) error {
 	now, err := e.Now(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (e *Engine) PauseQueue(ctx context.Context, p store.QueuePauseRequest) erro
 	return e.changeQueue(ctx, p.Name, p.OperatorChange(), func() (bool, error) { return e.store.PauseQueue(ctx, p) })
 }
 
-// DeleteQueue marks a queue as deleted. It returns ErrNotFound if there is none.
+// DeleteQueue marks a queue as deleted. DeleteQueue returns ErrNotFound if the queue does not exist.
 func (e *Engine) DeleteQueue(ctx context.Context, c store.DeleteOrResetRequest) (err error) {
 	if c.Now, err = e.Now(ctx); err != nil {
 		return err
@@ -59,11 +59,11 @@ func (e *Engine) DeleteQueue(ctx context.Context, c store.DeleteOrResetRequest) 
 	return e.changeQueue(ctx, c.Name, c.OperatorChange(store.OperatorDelete), func() (bool, error) { return e.store.DeleteQueue(ctx, c) })
 }
 
-// ErrNotDeclared is returned by ResetQueueSettings and ResetLimitSettings if no code declares the queue or the limit.
+// ErrNotDeclared is returned by ResetQueue and ResetLimit if no code declares the queue or the limit.
 var ErrNotDeclared = errors.New("no code declares it")
 
-// ResetQueue removes the settings that an operator has given the queue, so that the declared ones apply again. It returns ErrNotFound if there is no such queue, and ErrNotDeclared if no code
-// declares it.
+// ResetQueue removes the settings that an operator has given the queue, so that the settings that code declares apply again. ResetQueue
+// returns ErrNotFound if the queue does not exist, and ErrNotDeclared if no code declares the queue.
 func (e *Engine) ResetQueue(ctx context.Context, c store.DeleteOrResetRequest) (err error) {
 	if err := e.checkNoOlderWorkers(ctx, "queues"); err != nil {
 		return fmt.Errorf("reset queue %q: %w", c.Name, err)

@@ -18,13 +18,14 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	return e.clock.Now(), nil
 }
 
-// Get returns the run with the UUID or, for a root, the name ref, including its payloads. It returns ErrNotFound if there is
-// no such run.
+// Get returns the run whose UUID is ref, or the root run whose name is ref, with the run's payloads. Get returns ErrNotFound if there is no
+// such run.
 func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
 	return e.getRun(ctx, ref, store.AllPayloads)
 }
 
-// GetWithoutPayloads returns the same as Get, without the payloads. It is for callers that only need to know which run the reference names.
+// GetWithoutPayloads returns the same run as Get, but without its payloads. Callers use GetWithoutPayloads if they only need to know which
+// run ref names.
 func (e *Engine) GetWithoutPayloads(ctx context.Context, ref string) (*store.Run, error) {
 	return e.getRun(ctx, ref, store.NoPayloads)
 }
@@ -43,8 +44,8 @@ func (e *Engine) getRun(ctx context.Context, ref string, with store.PayloadSelec
 	return found[0], nil
 }
 
-// GenerationHistory returns the checkpoints with the run ID archive, which are those of a superseded generation of the run, or, if both are
-// equal, of the run.
+// GenerationHistory returns the checkpoints of a superseded generation of the run, whose ID is archive. If archive is the run's own
+// ID, GenerationHistory returns the checkpoints of the run.
 func (e *Engine) GenerationHistory(ctx context.Context, archive, run uuid.UUID) ([]store.Step, error) {
 	if e.codecStore != nil {
 		return e.codecStore.HistoryOf(ctx, archive, run)
@@ -52,7 +53,7 @@ func (e *Engine) GenerationHistory(ctx context.Context, archive, run uuid.UUID) 
 	return e.rawStore.History(ctx, archive)
 }
 
-// GenerationHistoryOutline returns the same as HistoryOf, without payloads; see store.Store.
+// GenerationHistoryOutline returns the same checkpoints as GenerationHistory, without payloads; see store.Store.HistoryOutline.
 func (e *Engine) GenerationHistoryOutline(ctx context.Context, archive, run uuid.UUID) ([]store.Step, error) {
 	if e.codecStore != nil {
 		return e.codecStore.HistoryOutlineOf(ctx, archive, run)
@@ -60,7 +61,8 @@ func (e *Engine) GenerationHistoryOutline(ctx context.Context, archive, run uuid
 	return e.rawStore.HistoryOutline(ctx, archive)
 }
 
-// GenerationCheckpoints returns those of the checkpoints of HistoryOf that have the given names. It leaves out an Output of more than maxOutput bytes.
+// GenerationCheckpoints returns the checkpoints of GenerationHistory that have the given names. GenerationCheckpoints omits each Output
+// that is longer than maxOutput bytes.
 func (e *Engine) GenerationCheckpoints(ctx context.Context, archive, run uuid.UUID, names []string, maxOutput int) ([]store.SizedStep, error) {
 	if e.codecStore != nil {
 		return e.codecStore.CheckpointsOf(ctx, archive, run, names, maxOutput)

@@ -60,9 +60,9 @@ const (
 	supersededReason = "a repair has dropped the call that started it"
 )
 
-// Repair makes the next generation of a run, and in a retry of the failed children that its failure names. It returns the repaired
-// runs, parents first. It returns a *StateError for a run whose state does not allow it, and an error of package repair for a
-// request that does not fit the history of the run.
+// Repair makes the next generation of a run. If the failure of a retried run names failed children, Repair makes the next
+// generations of these children too. Repair returns the repaired runs, parents first. Repair returns a *StateError for a run whose
+// state does not allow the repair, and an error of package repair for a request that does not fit the run's history.
 func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]PlannedRunRepair, error) {
 	if err := e.checkNoWorkersBelowSchema(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
 		return nil, err
@@ -358,7 +358,7 @@ func (e *Engine) reportRepair(p *repairPlanner) {
 	}
 }
 
-// Generations returns a run with its payloads, and its superseded generations that the query selects, the oldest first.
+// Generations returns a run with its payloads, and those of its superseded generations that the query selects, oldest first.
 func (e *Engine) Generations(ctx context.Context, ref string, q store.GenerationsQuery) (*store.Run, []store.Generation, error) {
 	for {
 		row, err := e.Get(ctx, ref)

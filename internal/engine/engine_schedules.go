@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// SetSchedule records the settings of an operator.
+// SetSchedule records the settings that an operator gives a schedule.
 func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Settings, by, reason string) error {
 	if err := e.checkNoOlderWorkers(ctx, "schedules"); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (e *Engine) newScheduleSettingsCheck(ctx context.Context) func(name string,
 	return e.newScheduleSettingsCheckFromCache(now)
 }
 
-// ResetSchedule removes the settings of an operator.
+// ResetSchedule removes the settings that an operator has given a schedule.
 func (e *Engine) ResetSchedule(ctx context.Context, name, by, reason string) error {
 	if err := e.checkNoOlderWorkers(ctx, "schedules"); err != nil {
 		return err
@@ -54,14 +54,14 @@ func (e *Engine) ResumeSchedule(ctx context.Context, name, by, reason string) er
 	})
 }
 
-// DeleteSchedule deletes a schedule and its fires.
+// DeleteSchedule deletes a schedule and the record of its fires.
 func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) error {
 	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorDelete, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.PlanDelete(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
 
-// TriggerSchedule starts a run of the schedule now, and returns its ID.
+// TriggerSchedule starts a run of the schedule now, and returns the run's ID.
 func (e *Engine) TriggerSchedule(ctx context.Context, name string, act store.ActorAndReason) (id string, err error) {
 	call, check := uuid.NewString(), e.newScheduleSettingsCheck(ctx)
 	err = e.changeSchedule(ctx, name, act, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
@@ -71,14 +71,14 @@ func (e *Engine) TriggerSchedule(ctx context.Context, name string, act store.Act
 	return id, err
 }
 
-// BackfillResult counts what a backfill did.
+// BackfillResult counts what happened at the scheduled times of a backfill.
 type BackfillResult struct {
 	Started      int
 	AlreadyFired int // times that had been fired before
 	IDTaken      int // times whose ID was taken
 }
 
-// Backfill starts the runs of past times that were not fired, in several transactions.
+// Backfill starts runs for past times of a schedule that were not fired, in several transactions.
 func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, act store.ActorAndReason) (done BackfillResult, err error) {
 	for !from.IsZero() {
 		if err := e.EnsureDatabaseClockRead(ctx); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Signal sends s to the run that ref addresses. The caller sets Name, Key and Payload of s.
+// Signal sends the signal s to the run that ref names. The caller sets Name, Key and Payload of the signal.
 func (e *Engine) Signal(ctx context.Context, ref string, s *store.SignalWrite) error {
 	if err := e.CheckOutsideTx(ctx, "a signal"); err != nil {
 		return err
@@ -63,9 +63,8 @@ func (e *Engine) sendSignal(ctx context.Context, by writeOptions, ref string, s 
 	return nil
 }
 
-// StampSignal sets the ID and the time of a signal. The time is later than that of the previous signal, even if
-// the estimate of the database's clock was corrected in between, so the signals of one sender keep their
-// order.
+// StampSignal sets the ID and the time of a signal. The time is later than that of the previous signal of this engine, even if the engine
+// has corrected its estimate of the database's clock in between. Because of StampSignal, the signals of one sender keep their order.
 func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalTime(s, time.Time{}) }
 
 // setSignalTime does the same as StampSignal, with a time that is also later than the time after. So the signals of a run keep
@@ -96,7 +95,7 @@ func (s *increasingTimeGenerator) nextTime(now, after time.Time) time.Time {
 	return now
 }
 
-// SignalOutcomeError returns the error for the outcome of a committed signal, or nil.
+// SignalOutcomeError returns the error that corresponds to the outcome of a committed signal, or nil.
 func (e *Engine) SignalOutcomeError(ref string, s *store.SignalWrite) error {
 	switch {
 	case s.Outcome == store.Written:

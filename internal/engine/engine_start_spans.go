@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// StartSpans holds the trace spans of prepared starts. Each span ends with the outcome of its start, so
-// no span names a run that was not created. The zero value is for starts that are not traced.
+// StartSpans holds the trace spans of prepared starts. Each span ends with the outcome of its start, so no span names a run that was not
+// created. The zero value of StartSpans stands for starts that are not traced.
 type StartSpans struct {
 	spans []trace.Span // one for each start, nil if the span does not record; empty: no start is traced
 	// Uncommitted says that the caller's transaction, which creates the runs, has not committed yet.
@@ -28,7 +28,7 @@ func (s *StartSpans) addSpan(i, n int, span trace.Span) {
 	s.spans[i] = span
 }
 
-// EndFailed ends the spans of starts that were not committed.
+// EndFailed ends the trace spans of starts that were not committed.
 func (s *StartSpans) EndFailed(err error) {
 	for _, span := range s.spans {
 		if span == nil {

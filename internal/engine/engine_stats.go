@@ -7,7 +7,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Stats holds counters of what an engine has done since New, and its present state.
+// Stats counts what an engine has done since New, and describes the engine's present state.
 type Stats struct {
 	Journal             journal.Stats
 	RunsInMemory        int // runs in memory
@@ -54,7 +54,7 @@ func (c *engineCounters) countExecution(outcome string) {
 	}
 }
 
-// Stats returns the current values.
+// Stats returns the current values of the engine's counters.
 func (e *Engine) Stats() Stats {
 	c := &e.counters
 	s := Stats{

@@ -28,13 +28,13 @@ const (
 	maxReason            = 1 << 10
 )
 
-// WriteError is described in package journal.
+// WriteError is the error of a failed write; see package journal.
 type WriteError = journal.WriteError
 
 // errRowLocked is the error for the outcome store.Locked.
 var errRowLocked = &WriteError{Err: store.ErrLocked}
 
-// MaySucceedOnRetry reports whether err means that nothing was written and that the same write may succeed later.
+// MaySucceedOnRetry reports whether err means that nothing was written, and that the same write may succeed if it is repeated.
 func MaySucceedOnRetry(err error) bool {
 	if err == nil || isStoreUnusable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -193,7 +193,7 @@ func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeOptions, tr
 	}
 }
 
-// Patience returns how long writes that the database rejects are retried.
+// Patience returns how long the engine retries writes that the database rejects.
 func (e *Engine) Patience() time.Duration {
 	if e.cfg.Patience > 0 {
 		return e.cfg.Patience

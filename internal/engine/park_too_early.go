@@ -55,7 +55,7 @@ func (r *run) noteCallWhileParked() {
 	r.mu.Unlock()
 }
 
-// NoteSuspendedBranch records that the calling goroutine got ErrSuspended as the result of a branch.
+// NoteSuspendedBranch records that the goroutine which calls it has received ErrSuspended as the result of a branch.
 func (s *Scope) NoteSuspendedBranch() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -66,8 +66,8 @@ func (s *Scope) NoteSuspendedBranch() {
 	n.sawSuspendedBranch[stack.GoroutineID()] = true
 }
 
-// NoteFunctionReturned records that the function of the run has returned with the error, or has panicked with it. If the run was parked meanwhile,
-// and the function ends because of something else, its result is lost: it was about to end the run.
+// NoteFunctionReturned records that the workflow function has returned with the error, or has panicked with it. If the run was
+// parked although its function was about to end the run, the result of the function is lost.
 func (s *Scope) NoteFunctionReturned(err error) {
 	if errors.Is(err, ErrSuspended) || errors.Is(err, context.Canceled) {
 		return

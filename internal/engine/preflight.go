@@ -23,7 +23,7 @@ import (
 // maxPreflightTime bounds how long a function may take to replay its history.
 const maxPreflightTime = 10 * time.Second
 
-// Preflight replays runs. It is safe for concurrent use.
+// Preflight replays the histories of runs with the code of this process. Preflight is safe for concurrent use.
 type Preflight struct{ w *worker }
 
 // PreflightResult is the result of one replay.
@@ -38,7 +38,7 @@ type PreflightResult struct {
 	Failure       *record.Failure
 }
 
-// NextCall is a call, with its name as people see it.
+// NextCall is a call that a replayed run would make next, with the name that users see.
 type NextCall struct {
 	Name string
 	Kind store.StepKind

@@ -9,17 +9,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Retention tells how long a worker keeps what has ended. The zero value keeps everything.
+// Retention tells how long a worker keeps ended runs and superseded generations. The zero value of Retention keeps everything.
 type Retention struct {
-	// Keep has, for each workflow whose runs are deleted, how long a root run that ended with each status is kept. Runs with a
-	// status that the map lacks are kept forever.
+	// Keep has, for each workflow whose runs are deleted and each final status, how long root runs that ended with that status are
+	// kept. Runs with a status that the map lacks are kept forever.
 	Keep map[string]map[store.Status]time.Duration
-	// Generations is how long superseded generations of these workflows' runs are kept; zero means as long as their runs.
+	// Generations is how long the superseded generations of these workflows' runs are kept. Zero means that generations are kept as
+	// long as their runs.
 	Generations time.Duration
 	Events      time.Duration // zero: for ever
-	// Archive is called before a run is deleted: once for the run, with generation zero, and once for each superseded generation,
-	// with the number of the generation. If Archive returns an error, the tree of the run is kept, and Archive is called again later.
-	// If Archive is nil, runs are deleted without an archive.
+	// Archive is called before the worker deletes a run: once for the run, with generation zero, and once for each superseded generation,
+	// with the number of the generation. If Archive returns an error, the worker keeps the tree of the run, and calls Archive again later.
+	// If Archive is nil, the worker deletes runs without a call of Archive.
 	Archive func(ctx context.Context, run uuid.UUID, generation int32) error
 }
 

@@ -60,8 +60,8 @@ func (c *compensations) addFailuresTo(failure *record.Failure) *record.Failure {
 	return &f
 }
 
-// RegisterCompensation registers the compensation that spec describes. Compensate also works when the run must already end, because the
-// effect to undo has happened.
+// RegisterCompensation registers the compensation that spec describes. RegisterCompensation also works when the run must already end,
+// because the effect to undo has already happened.
 func (s *Scope) RegisterCompensation(spec *CallSpec) error {
 	if err := naming.Check("compensation", spec.Name); err != nil {
 		return err

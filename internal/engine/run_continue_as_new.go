@@ -46,8 +46,9 @@ func (r *run) noteDetachedChild(call string) {
 	r.next.detached[call] = true
 }
 
-// CheckContinueAsNew returns why the run cannot continue as new, or nil if it can: ErrNestedStep inside of another call or a
-// branch, and a *StateError for a run with compensations or with attached children whose ends it has not recorded.
+// CheckContinueAsNew returns the reason why the run cannot continue as new, or nil if it can. CheckContinueAsNew returns ErrNestedStep
+// inside another call or a branch. CheckContinueAsNew returns a *StateError for a run with compensations, or with attached children whose
+// ends the run has not recorded.
 func (s *Scope) CheckContinueAsNew() error {
 	switch {
 	case s.isInsideCall():
@@ -97,7 +98,7 @@ func (s *Scope) EncodeInput(input any) ([]byte, error) {
 // IsSameExecution reports whether both scopes belong to the same execution of a run.
 func (s *Scope) IsSameExecution(other *Scope) bool { return s.r == other.r }
 
-// SetContinueAsNewInput makes the run continue as new with the input, once its function has returned.
+// SetContinueAsNewInput makes the run continue as new with the given input once the workflow function has returned.
 func (s *Scope) SetContinueAsNewInput(input []byte) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()

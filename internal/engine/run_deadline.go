@@ -120,7 +120,8 @@ func (d *runDeadline) expireIfDue() {
 	}})
 }
 
-// Deadline returns when the run expires, on this process's clock, for the context of its function.
+// Deadline returns the time, on this process's clock, at which the run expires. The context of the workflow function has this
+// deadline.
 func (s *Scope) Deadline() (time.Time, bool) { return s.r.deadline.earlierDeadline(s.ctx.Deadline()) }
 
 // Deadline returns the earlier of the attempt's deadline and the run's. The run's deadline does not limit
@@ -133,8 +134,8 @@ func (c *attemptContext) Deadline() (time.Time, bool) {
 	return c.t.r.deadline.earlierDeadline(at, ok)
 }
 
-// SetRunTimeout makes a run expire d from now. Zero removes its deadline. SetRunTimeout returns a *StateError
-// for a run that has ended, is being cancelled, or is expiring.
+// SetRunTimeout makes a run expire when the duration d has passed from now. If d is zero, SetRunTimeout removes the run's deadline.
+// SetRunTimeout returns a *StateError for a run that has ended, is being cancelled, or is expiring.
 func (e *Engine) SetRunTimeout(ctx context.Context, ref string, d time.Duration, act store.ActorAndReason) error {
 	if err := e.CheckOutsideTx(ctx, "a change of a timeout"); err != nil {
 		return err

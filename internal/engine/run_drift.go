@@ -14,7 +14,7 @@ import (
 // and paused with the reason. An operator resumes it, or a worker of a version that has not diverged on it claims
 // it; see worker_held_runs.go.
 
-// DriftPolicy is what a worker does with a run whose code does not fit its history.
+// DriftPolicy says what a worker does with a run whose recorded history does not match the code.
 type DriftPolicy int8
 
 // The policies.
@@ -24,8 +24,8 @@ const (
 	DriftFails     DriftPolicy = 2 // as DriftContinues, but a call that is not recorded also returns ErrDiverged while recorded calls are missing
 )
 
-// ReportDivergence is called with the error of a call that does not fit its record, which wraps ErrDiverged. It holds the run if
-// that is the policy, and returns the error. An empty name stands for the input of the run.
+// ReportDivergence reports a call that does not match its record. The argument err wraps ErrDiverged. ReportDivergence holds the run if the
+// engine's DriftPolicy says so, and returns the error. An empty name of a call stands for the input of the run.
 func (s *Scope) ReportDivergence(name string, err error) error {
 	if name != "" {
 		name = s.fullName(name)

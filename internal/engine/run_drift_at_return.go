@@ -49,8 +49,9 @@ func (r *run) checkMissingCallsAtEnd(verb string, failure *record.Failure) *reco
 	return &record.Failure{Message: err.Error(), Codes: []string{record.CodeDiverged}, Permanent: true}
 }
 
-// CheckMissingCallsAtReturn is called when the function of the branch has returned. It returns ErrDiverged, and holds the run if that is the policy, if
-// the code of the branch did not make recorded calls.
+// CheckMissingCallsAtReturn returns ErrDiverged if the code of the branch did not make all recorded calls of the branch.
+// CheckMissingCallsAtReturn then also holds the run if the engine's DriftPolicy says so. Call CheckMissingCallsAtReturn when the function
+// of the branch has returned.
 func (b *Branch) CheckMissingCallsAtReturn() error {
 	s := &b.scope
 	r := s.r

@@ -34,5 +34,6 @@ func (r *run) hasRecordedCalls() bool {
 	return calls > 0
 }
 
-// HasRecordedCalls reports whether the history of the run holds the record of a call. It may be used before the first call is made.
+// HasRecordedCalls reports whether the history of the run holds the record of a call. HasRecordedCalls may be called before the run makes
+// its first call.
 func (s *Scope) HasRecordedCalls() bool { return s.r.hasRecordedCalls() }

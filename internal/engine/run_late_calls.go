@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// ErrReturned is wrapped by the error of a durable call whose workflow function has returned. Such an
-// error matches ErrSuspended as well.
+// ErrReturned is wrapped by the error of a durable call that is made after the workflow function has returned. The error of such a late
+// call also matches ErrSuspended.
 var ErrReturned = errors.New("durable: the workflow function has returned")
 
 // lateCallError names the call that began or ended after the workflow function had returned.

@@ -135,7 +135,7 @@ func (e *Engine) logCancelledRuns(o *store.ControlRequest) {
 	}
 }
 
-// WarnCallWithoutLocalWorker logs that a Call waits for a run that this process does not execute.
+// WarnCallWithoutLocalWorker logs a warning that a Call waits for a run which this process does not execute.
 func (e *Engine) WarnCallWithoutLocalWorker(workflow string) {
 	e.telemetry.Log.Warn("Call waits for another process to execute its run, since the context of Engine.Run has ended here", telemetry.KeyWorkflow, workflow)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// FirstCheckpoint is a checkpoint that a workflow makes before all others, whose output follows from the definition alone. A start that
-// this process executes at once writes it in its own transaction, which saves a commit. In all other runs the first execution writes
-// it, as any call.
+// FirstCheckpoint is a checkpoint that each run of a workflow writes before all others, and whose output depends only on the definition of
+// the workflow. If this process executes a new run at once, the transaction that starts the run also writes the FirstCheckpoint, which
+// saves a commit. In every other run, the first execution writes the FirstCheckpoint like that of any other call.
 type FirstCheckpoint struct {
 	Name   string // its full name
 	Kind   store.StepKind

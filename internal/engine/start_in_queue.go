@@ -16,10 +16,10 @@ var (
 	ErrQueueClosed   = errors.New("durable: the queue takes no starts")
 )
 
-// PlaceStartsInQueues finds out which of the requests are for a queue that has settings, and so a row. They get a place, and this process
-// does not execute them at once. It returns ErrInvalidConfig if a request needs a row and its queue has
-// none, and ErrQueueFull or ErrQueueClosed if a queue refuses a root run. A run that exists already is not
-// refused, so that a start whose result was lost can be repeated, and neither is a start with a start key.
+// PlaceStartsInQueues gives a place to each request whose queue has settings, and therefore a row. This process does not execute runs with
+// a place at once. PlaceStartsInQueues returns ErrInvalidConfig if a request needs the row of a queue and the queue has none.
+// PlaceStartsInQueues returns ErrQueueFull or ErrQueueClosed if a queue refuses a root run. A queue does not refuse a run that already
+// exists, so that a start whose result was lost can be repeated. A queue does not refuse a start with a start key either.
 func (e *Engine) PlaceStartsInQueues(ctx context.Context, requests []StartRequest) error {
 	began := time.Now()
 	rows, _ := e.queueRows.recentRows(ctx)

@@ -51,7 +51,7 @@ func (e *Engine) setStartCallID(ctx context.Context, q *StartRequest, p *startke
 	}
 }
 
-// StartWithStartKey makes one start with a start key, in a transaction of its own.
+// StartWithStartKey starts one run with a start key, in a transaction of its own.
 func (e *Engine) StartWithStartKey(ctx context.Context, q *StartRequest) (StartResult, error) {
 	if err := e.CheckOutsideTx(ctx, "a start"); err != nil {
 		return StartResult{}, err
@@ -85,7 +85,7 @@ func (e *Engine) checkNameAndStartWithStartKey(ctx context.Context, by writeOpti
 	return started, nil
 }
 
-// StartWithStartKeyInTx makes one start with a start key with insert, which writes in the caller's transaction.
+// StartWithStartKeyInTx starts one run with a start key in the caller's transaction, in which the function insert writes.
 func (e *Engine) StartWithStartKeyInTx(ctx context.Context, q *StartRequest, insert func(*store.StartKeyChangeRequest) error) (StartResult, error) {
 	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return StartResult{}, err

@@ -12,35 +12,36 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestProbe lets a test observe and control an engine. Only package durabletest implements it. An engine uses the probe of its
-// store, if the store is a ProbedStore.
+// TestProbe lets a test observe and control an engine. Only package durabletest implements it. An engine whose store is a ProbedStore uses
+// the TestProbe of that store.
 type TestProbe interface {
-	// AttachEngine is called once, by New.
+	// AttachEngine tells the probe which engine uses it. New calls AttachEngine once.
 	AttachEngine(e *Engine)
-	// Clock is called once, by New. If it returns nil, the engine uses the database's time.
+	// Clock returns the clock of the engine. New calls Clock once. If Clock returns nil, the engine uses the database's time.
 	Clock() ManualClock
-	// OnCall is called for every durable call of an execution, including calls whose result is in history.
-	// It must not block or call the engine.
+	// OnCall is called for every durable call of an execution, including calls whose result is in history. OnCall must not block or call
+	// the engine.
 	OnCall(c ProbedCall)
-	// ExecuteAttempt executes one attempt by calling next, or returns another result instead.
+	// ExecuteAttempt executes one attempt of a step by calling the function next, or returns another result without calling it.
 	ExecuteAttempt(ctx context.Context, c ProbedCall, next func() (AttemptOutput, *record.Failure)) (AttemptOutput, *record.Failure)
-	// OutputToCommit returns the output that is recorded by an attempt which commits its own checkpoint. output is
-	// what the attempt's function returned.
+	// OutputToCommit returns the output that an attempt which commits its own checkpoint records. The argument output is what the attempt's
+	// function returned.
 	OutputToCommit(c ProbedCall, output []byte) []byte
 }
 
-// ProbedStore is a store with a probe. WrappedStore returns the store that it wraps, which is what Engine.Store returns.
+// ProbedStore is a store that gives each of its engines a TestProbe. The method WrappedStore returns the store that the ProbedStore wraps,
+// which Engine.Store returns too.
 type ProbedStore interface {
 	store.Store
 	Probe() TestProbe
 	WrappedStore() store.Store
 }
 
-// ManualClock replaces the database's time. It does not change how long steps, the timeouts of their attempts,
-// and the engine's own pauses take.
+// ManualClock replaces the database's time in tests. A ManualClock does not change how long steps, the timeouts of their attempts, and the
+// engine's own pauses take.
 type ManualClock = clock.ManualClock
 
-// Timer is a scheduled call of a function.
+// Timer is a function call that a ManualClock has scheduled.
 type Timer = clock.Timer
 
 // ProbedCall describes one durable call of an execution.

@@ -11,13 +11,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// AwaitCaller describes one caller of Await on an engine with a probe.
+// AwaitCaller describes one caller that waits in Await on an engine with a test probe.
 type AwaitCaller struct {
 	Run       uuid.UUID
 	Goroutine string    // the number of the goroutine
 	Began     time.Time // real time
 	Deadline  time.Time // of the caller's context; zero: none
-	// End makes the caller return with the error.
+	// End makes the waiting caller of Await return with the given error.
 	End context.CancelCauseFunc
 }
 
@@ -47,7 +47,7 @@ func (e *Engine) awaitAndListCaller(ctx context.Context, id uuid.UUID) (*store.R
 	return e.awaitRun(ctx, id, true)
 }
 
-// ListAwaitCallers returns the callers that wait for results, without the waits of runs.
+// ListAwaitCallers returns the callers of Await that wait for the results of runs. ListAwaitCallers omits runs that wait for other runs.
 func (e *Engine) ListAwaitCallers() []AwaitCaller {
 	e.awaitCallers.mu.Lock()
 	defer e.awaitCallers.mu.Unlock()

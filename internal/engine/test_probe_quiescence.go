@@ -6,14 +6,14 @@ import (
 
 // A test's probe calls these methods to find out whether anything can happen before a given time.
 
-// LoadedRunsActivity describes the activity of the runs in memory.
+// LoadedRunsActivity describes what the runs in the memory of a worker are doing.
 type LoadedRunsActivity struct {
 	BusyRun string        // a run that does more than wait for a future time or for an event; empty: none
 	Active  int           // durable calls that execute or write
 	Settle  time.Duration // how long there must be no activity until the runs count as idle
 }
 
-// DescribeRunsInMemory returns the activity of the runs in memory.
+// DescribeRunsInMemory returns what the runs in the memory of this worker are doing.
 func (e *Engine) DescribeRunsInMemory() LoadedRunsActivity {
 	rest := LoadedRunsActivity{Settle: sequentialSettleTime}
 	w := e.worker()
@@ -56,8 +56,8 @@ func (r *run) isOnlyWaiting() bool {
 	return i.activeCalls == 0 && len(i.waits) > 0 && !i.stopped
 }
 
-// ParkWaitingRuns parks every run in memory that only waits, if its wait lasts longer than Config.ParkAfter. It does not wait for
-// the settling time of the runs. ParkWaitingRuns reports whether any run in memory is now suspended.
+// ParkWaitingRuns parks every run in memory that only waits, if its wait lasts longer than Config.ParkAfter. ParkWaitingRuns does not first
+// wait until the runs have been idle for some time. ParkWaitingRuns reports whether any run in memory is now suspended.
 func (e *Engine) ParkWaitingRuns() (left bool) {
 	w := e.worker()
 	if w == nil {
@@ -70,8 +70,8 @@ func (e *Engine) ParkWaitingRuns() (left bool) {
 	return left
 }
 
-// WakeAllLoops makes the worker query for due runs and schedules at once, and admit runs to their queues. Callers that wait for results
-// query for them at once, too.
+// WakeAllLoops makes the worker query for due runs and due schedules at once, and admit runs to their queues at once. Callers that wait for
+// results of runs also query for these results at once.
 func (e *Engine) WakeAllLoops() {
 	if w := e.worker(); w != nil {
 		w.wakeLoops()
@@ -83,7 +83,7 @@ func (e *Engine) WakeAllLoops() {
 	e.resultWaiters.QueryNow()
 }
 
-// IsClaiming reports whether the worker claims runs: it is not stopping or quiet, and has free slots.
+// IsClaiming reports whether the worker claims runs now. A worker claims runs if it is not stopping, is not quiet, and has free slots.
 func (e *Engine) IsClaiming() bool {
 	w := e.worker()
 	if w == nil {
@@ -92,13 +92,14 @@ func (e *Engine) IsClaiming() bool {
 	return w.slots.IsOpen() && !w.slots.IsQuiet() && len(w.workflows) > 0 && w.loadedRuns.count() < e.cfg.Concurrency
 }
 
-// IsFiringSchedules reports whether the worker looks for due schedules.
+// IsFiringSchedules reports whether the worker queries for due schedules and fires them.
 func (e *Engine) IsFiringSchedules() bool {
 	w := e.worker()
 	return w != nil && w.slots.IsOpen() && len(w.workflows) > 0
 }
 
-// CountQueueChecks returns the numbers of the worker's latest check of all queues that has begun, and of the latest that has ended.
+// CountQueueChecks returns two numbers: that of the latest check of all queues that this worker has begun, and that of the latest
+// check that has ended.
 func (e *Engine) CountQueueChecks() (begun, ended uint64) {
 	w := e.worker()
 	if w == nil {
@@ -107,11 +108,11 @@ func (e *Engine) CountQueueChecks() (begun, ended uint64) {
 	return w.queueAdmitter.checksBegun.Load(), w.queueAdmitter.checksEnded.Load()
 }
 
-// CountResultChecks returns how often the waiters have checked for results. waiting is false if nobody waits for a
-// result.
+// CountResultChecks returns how often the callers that wait for results of runs have checked for these results. The result waiting is false
+// if no caller waits.
 func (e *Engine) CountResultChecks() (looks uint64, waiting bool) {
 	return e.resultWaiters.QueryCount()
 }
 
-// CountAwaitCallers returns how many callers other than runs wait for results.
+// CountAwaitCallers returns how many callers wait for results of runs. CountAwaitCallers does not count runs that wait for other runs.
 func (e *Engine) CountAwaitCallers() int { return int(e.awaitCallerCount.Load()) }

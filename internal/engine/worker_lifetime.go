@@ -15,9 +15,9 @@ type workerLifetime struct {
 	usedByRun    bool // Run is among the users
 }
 
-// Run executes runs until ctx ends, then drains and returns. It returns an error only if the worker could
-// not begin, or if the database is permanently lost. Callers that wait for runs (see KeepWorkerActive) keep
-// waiting, for results from other processes.
+// Run executes runs until ctx ends; it then waits until the worker has drained, and returns. Run returns an error only if the worker could
+// not begin, or if the database is permanently lost. Callers that wait for runs (see KeepWorkerActive) keep waiting after Run has returned,
+// because other processes may still record the results.
 func (e *Engine) Run(ctx context.Context) error {
 	s := e.joinWorkerLifetime(true)
 	if s == nil {
@@ -33,9 +33,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	return s.err
 }
 
-// KeepWorkerActive keeps a worker active until detach is called. If Run was stopped, executed is false, and this
-// process executes nothing until Run is called again. The last caller of detach waits for the drain. The
-// channel failed is closed if the worker could not begin, or had to stop; detach then returns the reason.
+// KeepWorkerActive keeps a worker active until detach is called. If Run was stopped, the result executed is false, and this process
+// executes no runs until Run is called again. The last caller of the function detach waits until the worker has drained. The channel failed
+// is closed if the worker could not begin, or had to stop; the function detach then returns the reason.
 //
 // In a step of this engine, KeepWorkerActive does nothing, because the worker that executes the step waits for its
 // end.

@@ -49,7 +49,8 @@ func (w *worker) setQuiet(r *store.RenewResult) {
 	w.log.Info(text, telemetry.KeyActor, c.By, telemetry.KeyReason, c.Reason, telemetry.KeyCount, w.loadedRuns.count())
 }
 
-// QuietWorker makes a worker quiet, or resumes it if c.Resume is set. It returns ErrNotFound if there is none.
+// QuietWorker makes a worker quiet, so that it claims no runs, or resumes the worker if c.Resume is set. QuietWorker returns ErrNotFound if
+// the worker does not exist.
 func (e *Engine) QuietWorker(ctx context.Context, id string, c store.SetWorkerQuietRequest) (err error) {
 	known := false
 	if c.Worker, known = store.ParseCanonicalUUID(id); known {

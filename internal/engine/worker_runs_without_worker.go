@@ -124,8 +124,8 @@ func (w *worker) logDueRunsWithoutWorker(seen map[store.QueueWorkflow]*queueWork
 	}
 }
 
-// IsRunWithoutWorker reports whether the run is due at now, and no live worker that takes new runs executes its
-// workflow in its queue.
+// IsRunWithoutWorker reports whether the run is due at the time now, but no live worker that claims runs executes the run's
+// workflow in the run's queue.
 func (e *Engine) IsRunWithoutWorker(ctx context.Context, r *store.Run, now time.Time) (bool, error) {
 	if r.Status.IsTerminal() || r.WakeAt.IsZero() || r.WakeAt.After(now) {
 		return false, nil
@@ -134,8 +134,8 @@ func (e *Engine) IsRunWithoutWorker(ctx context.Context, r *store.Run, now time.
 	return err == nil && !executed[0], err
 }
 
-// DescribeRunState describes the run's state for the error of a caller whose context has ended. It returns an
-// empty string if the database does not return the state within describeStateTimeout.
+// DescribeRunState describes the run's state in words, for the error that a caller gets when its context has ended. DescribeRunState
+// returns an empty string if the database does not return the state within describeStateTimeout.
 func (e *Engine) DescribeRunState(ctx context.Context, id uuid.UUID) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), describeStateTimeout)
 	defer cancel()

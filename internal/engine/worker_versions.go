@@ -140,13 +140,15 @@ func (w *worker) versionClaimRules(ctx context.Context, now time.Time) (*store.V
 	return w.versions.rules.Load(), nil
 }
 
-// VersionWaitReason is why no worker claims a due run: workers of its version, or of a later one, live or lived a short time ago.
+// VersionWaitReason explains why no worker claims a due run: workers of the run's version, or of a later version, are live or were
+// live a short time ago.
 type VersionWaitReason struct {
 	Version string
 	Until   time.Time // when other workers may claim the run, unless a worker of such a version reports again
 }
 
-// VersionWaitReason returns why no live worker claims a due run, if its version is the reason; otherwise nil.
+// VersionWaitReason returns the reason why no live worker claims a due run if the run's version is the reason. Otherwise it
+// returns nil.
 func (e *Engine) VersionWaitReason(ctx context.Context, r *store.Run, now time.Time) (*VersionWaitReason, error) {
 	if r.Status.IsTerminal() || r.Status == store.Running || r.WakeAt.IsZero() || r.WakeAt.After(now) || !store.IsOrderedVersion(r.Version) {
 		return nil, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Entry holds the writes of one call of the journal. They are committed in one transaction. The journal owns the entry from
-// append until it has sent the result.
+// Entry holds the writes of one call of the journal. One transaction commits all writes of an Entry. The journal owns the Entry from the
+// time a caller appends it until the journal has sent the result.
 type Entry struct {
 	starts       []*store.StartWrite
 	step         *store.StepWrite
@@ -81,36 +81,37 @@ func (e *Entry) historyRun() (run uuid.UUID, ok bool) {
 	return uuid.UUID{}, false
 }
 
-// Writer commits the writes of one caller. Each method commits its arguments in one transaction,
-// waits until the transaction has ended, and stores an outcome in each item. If ctx ends before the
-// transaction, the items may or may not become durable, and the caller must not access them again.
-// Every error except ErrClosed is a *WriteError.
+// Writer commits the writes of one caller. Each method of Writer commits its arguments in one transaction, waits until the transaction has
+// ended, and stores an outcome in each item. If ctx ends before the transaction ends, the items may or may not become durable, and the
+// caller must not access the items again. Every error that a Writer returns is a *WriteError or ErrClosed.
 type Writer interface {
 	// WriteStarts commits new runs.
 	WriteStarts(ctx context.Context, starts []*store.StartWrite) error
-	// WriteStep commits one state of a step.
+	// WriteStep commits a new state of a step's checkpoint.
 	WriteStep(ctx context.Context, w *store.StepWrite) error
-	// WriteStartWithStep commits the start of a run together with a step: the first one of the run, or that of its parent.
+	// WriteStartWithStep commits, in one transaction, the start of a run and a step. The step belongs to the started run, or to the parent
+	// that starts it.
 	WriteStartWithStep(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error
 	// WriteReceive commits one attempt to receive a signal.
 	WriteReceive(ctx context.Context, r *store.ReceiveWrite) error
 	// WriteSignal commits a signal.
 	WriteSignal(ctx context.Context, s *store.SignalWrite) error
-	// WriteOwnershipEnd commits the end of one ownership of a run.
+	// WriteOwnershipEnd commits the end of a worker's ownership of a run.
 	WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error
 }
 
-// WriteStarts commits new runs; see [Writer]. As the following methods do, it shares its transaction with the writes of other callers.
+// WriteStarts commits new runs; see [Writer]. Like the other methods of Journal, WriteStarts shares its transaction with the writes of
+// other callers.
 func (j *Journal) WriteStarts(ctx context.Context, starts []*store.StartWrite) error {
 	return j.awaitEntry(ctx, j.newStartEntry(starts))
 }
 
-// WriteStep commits one state of a step; see [Writer].
+// WriteStep commits a new state of a step's checkpoint; see [Writer].
 func (j *Journal) WriteStep(ctx context.Context, w *store.StepWrite) error {
 	return j.awaitEntry(ctx, j.newStepEntry(w))
 }
 
-// WriteStartWithStep commits the start of a run together with a step: the first one of the run, or that of its parent; see [Writer].
+// WriteStartWithStep commits, in one transaction, the start of a run and a step of that run or of its parent; see [Writer].
 func (j *Journal) WriteStartWithStep(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
 	return j.awaitEntry(ctx, j.newStartWithStepEntry(s, w))
 }
@@ -125,21 +126,22 @@ func (j *Journal) WriteSignal(ctx context.Context, s *store.SignalWrite) error {
 	return j.awaitEntry(ctx, j.newSignalEntry(s))
 }
 
-// WriteOwnershipEnd commits the end of one ownership of a run; see [Writer].
+// WriteOwnershipEnd commits the end of a worker's ownership of a run; see [Writer].
 func (j *Journal) WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error {
 	return j.awaitEntry(ctx, j.newOwnershipEndEntry(w))
 }
 
-// AppendMarker appends a started marker without waiting for its commit. The caller must call WithdrawOrAwaitMarker
-// before it writes the step again.
+// AppendMarker appends the started marker of a step, and does not wait until the marker is committed. The caller must call
+// WithdrawOrAwaitMarker before it writes the same step again.
 func (j *Journal) AppendMarker(w *store.StepWrite) (*Entry, error) {
 	e := j.newStepEntry(w)
 	_, err := j.appendEntry(e, false)
 	return e, err
 }
 
-// WithdrawOrAwaitMarker withdraws a marker if no flush contains it yet; otherwise WithdrawOrAwaitMarker waits for that flush. It
-// reports whether the marker was committed. If so, the item holds its outcome.
+// WithdrawOrAwaitMarker withdraws a started marker if no flush contains the marker yet. If a flush contains the marker,
+// WithdrawOrAwaitMarker waits for the end of that flush. WithdrawOrAwaitMarker reports whether the marker was committed. If the marker was
+// committed, the item holds the marker's outcome.
 func (j *Journal) WithdrawOrAwaitMarker(e *Entry) (committed bool, err error) {
 	select {
 	case err := <-e.result:

@@ -56,10 +56,10 @@ const (
 	maxRetryDelay             = time.Second
 )
 
-// DefaultPatience is how long a batch is retried while the database is unavailable.
+// DefaultPatience is how long the journal retries a batch while the database is unavailable.
 const DefaultPatience = time.Minute
 
-// ErrClosed is returned for writes after Close.
+// ErrClosed is returned for writes after the journal was closed.
 var ErrClosed = errors.New("the journal is closed")
 
 // CommitFunc is the type of Store.Commit, the only method of a store that the journal calls.
@@ -73,7 +73,7 @@ type FlushStats struct {
 	Retries  int
 }
 
-// Journal collects entries and commits them in groups. Create it with New.
+// Journal collects entries and commits them in groups. Create a Journal with New.
 type Journal struct {
 	commit   CommitFunc
 	onFlush  func(FlushStats)
@@ -98,8 +98,8 @@ type Journal struct {
 	callerReturnRate     float64       // moving average: the fraction of a flush's callers that append to the next flush in time
 }
 
-// New returns a journal that commits with the given function. It calls observe, if that is not nil,
-// after each flush; observe must not block. A patience of zero means DefaultPatience.
+// New returns a journal that commits batches with the given function. If observe is not nil, the journal calls observe after each flush;
+// observe must not block. A patience of zero means DefaultPatience.
 func New(commit CommitFunc, observe func(FlushStats), patience time.Duration) *Journal {
 	if observe == nil {
 		observe = func(FlushStats) {}
@@ -115,8 +115,8 @@ func New(commit CommitFunc, observe func(FlushStats), patience time.Duration) *J
 	}
 }
 
-// UseSingleWriter prevents the start of a second writer. Where the store serializes commits, a single
-// writer needs fewer and larger commits. Call UseSingleWriter before the first write.
+// UseSingleWriter prevents that the journal starts a second writer. Where the store serializes commits, a single writer needs fewer and
+// larger commits. Call UseSingleWriter before the first write.
 func (j *Journal) UseSingleWriter() { j.hasSingleWriter = true }
 
 // PendingEntries returns the number of entries that wait for a flush to begin.

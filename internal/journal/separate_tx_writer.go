@@ -25,14 +25,14 @@ var errLockAwaited = errors.Join(store.ErrLocked, errors.New("another transactio
 
 // WriteError is returned when a write has failed and is not retried.
 type WriteError struct {
-	// MayHaveCommitted reports whether the write may be durable nevertheless, because the
-	// connection was lost during the commit, or because the caller did not wait for its end. To
-	// find out whether the write is durable, repeat the same call. If MayHaveCommitted is false, nothing was written.
+	// MayHaveCommitted reports whether the write may be durable nevertheless, because the connection was lost during the commit, or because
+	// the caller did not wait for its end. To find out whether the write is durable, repeat the same call of the journal. If
+	// MayHaveCommitted is false, nothing was written.
 	MayHaveCommitted bool
 	Err              error // the cause; errors.Is and errors.As inspect it
 }
 
-// Error returns the text of Err, and whether anything may have been written.
+// Error returns the text of Err, and says whether the database may have committed the write.
 func (e *WriteError) Error() string {
 	if e.MayHaveCommitted {
 		return e.Err.Error() + " (it may have been committed: repeat the same call to find out)"
@@ -51,12 +51,11 @@ func newWriteError(err error, mayHaveCommitted bool) error {
 	return &WriteError{MayHaveCommitted: mayHaveCommitted || errors.Is(err, store.ErrUnavailable), Err: err}
 }
 
-// SeparateTxWriter writes the items of one caller in transactions of their own, so that no other caller waits
-// for the same locks. It retries its transactions while the database is unavailable, as for a batch, for one patience
-// in all; the caller retries rejected and locked writes. Until SeparateTxWriter is closed, other
-// entries that need the locks of its first write fail with ErrLocked at once, so that they do not
-// delay a batch either. SeparateTxWriter is not safe for concurrent use. Create it with [Journal.NewSeparateTxWriter], and
-// close it.
+// SeparateTxWriter writes the items of one caller in transactions of their own, so that no other caller waits for the same locks. While the
+// database is unavailable, a SeparateTxWriter retries its transactions, in all for no longer than the journal's patience. The caller itself
+// retries writes that the database rejected or that met a lock. Until a SeparateTxWriter is closed, the journal refuses other entries that
+// need the locks of its first write with ErrLocked at once, so that they do not delay a batch either. SeparateTxWriter is not safe for
+// concurrent use. Create a SeparateTxWriter with [Journal.NewSeparateTxWriter], and close it.
 type SeparateTxWriter struct {
 	journal      *Journal
 	lockKeys     []string
@@ -65,11 +64,11 @@ type SeparateTxWriter struct {
 
 var _ Writer = (*SeparateTxWriter)(nil)
 
-// NewSeparateTxWriter returns a writer for a caller whose items the database rejected, or whose rows another
+// NewSeparateTxWriter returns a writer for a caller whose items the database has rejected, or whose items need rows that another
 // transaction has locked.
 func (j *Journal) NewSeparateTxWriter() *SeparateTxWriter { return &SeparateTxWriter{journal: j} }
 
-// Close allows other entries that need the same locks again.
+// Close ends the reservation of the writer's locks: the journal accepts other entries that need the same locks again.
 func (a *SeparateTxWriter) Close() {
 	a.journal.mu.Lock()
 	defer a.journal.mu.Unlock()
@@ -86,12 +85,12 @@ func (a *SeparateTxWriter) WriteStarts(ctx context.Context, starts []*store.Star
 	return a.writeAlone(ctx, a.journal.newStartEntry(starts))
 }
 
-// WriteStep commits one state of a step; see [Writer].
+// WriteStep commits a new state of a step's checkpoint; see [Writer].
 func (a *SeparateTxWriter) WriteStep(ctx context.Context, w *store.StepWrite) error {
 	return a.writeAlone(ctx, a.journal.newStepEntry(w))
 }
 
-// WriteStartWithStep commits the start of a run together with a step: the first one of the run, or that of its parent; see [Writer].
+// WriteStartWithStep commits, in one transaction, the start of a run and a step of that run or of its parent; see [Writer].
 func (a *SeparateTxWriter) WriteStartWithStep(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
 	return a.writeAlone(ctx, a.journal.newStartWithStepEntry(s, w))
 }
@@ -106,7 +105,7 @@ func (a *SeparateTxWriter) WriteSignal(ctx context.Context, s *store.SignalWrite
 	return a.writeAlone(ctx, a.journal.newSignalEntry(s))
 }
 
-// WriteOwnershipEnd commits the end of one ownership of a run; see [Writer].
+// WriteOwnershipEnd commits the end of a worker's ownership of a run; see [Writer].
 func (a *SeparateTxWriter) WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error {
 	return a.writeAlone(ctx, a.journal.newOwnershipEndEntry(w))
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Stats counts what a journal has done since New, and the entries that are pending now.
+// Stats counts what a journal has done since New, and how many entries are pending now.
 type Stats struct {
 	Flushes              int64         // committed flushes
 	WrittenRows          int64         // items in the committed flushes
@@ -56,8 +56,8 @@ func (c *journalCounters) countFlush(items, bytes int, took time.Duration, retri
 	}
 }
 
-// Stats returns the current figures. They are read one after the other, so they may differ by one
-// flush while a flush ends.
+// Stats returns the current counts of the journal. Stats reads the counts one after the other, so they may differ by one flush if a
+// flush ends meanwhile.
 func (j *Journal) Stats() Stats {
 	c := &j.counters
 	return Stats{

@@ -8,20 +8,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// AdmissionRequest is one admission of a queue: a transaction that decides which runs of the queue may begin. An admission
-// removes the places of runs that have ended or that wait. An admission gives each due run a place in the queue, or adds the
-// run to the line of runs that wait for a place.
+// AdmissionRequest is the request of one admission of a queue. An admission is a transaction that decides which runs of the queue may
+// begin. An admission removes the places of runs that have ended or that wait. An admission gives each due run a place in the queue, or
+// adds the run to the line of runs that wait for a place.
 type AdmissionRequest struct {
 	Queue            string
 	Now              time.Time
 	CloseAfterRewind time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
 
-	// WorkIsCertain reports whether a run of the queue has just ended or begun to wait. If WorkIsCertain is true, the admission
-	// has work to do, and the store need not check for work first.
+	// WorkIsCertain reports whether a run of the queue has just ended or begun to wait. If WorkIsCertain is true, the store need not check
+	// first whether the admission has work to do.
 	WorkIsCertain bool
 
-	// QueueLocked reports that another transaction has locked the queue. The other transaction does the work of this admission,
-	// and the caller tries again soon.
+	// QueueLocked reports that another transaction has locked the queue. That other transaction does the work of this admission, and the
+	// caller of AdmitRuns tries again soon.
 	QueueLocked bool
 	NextPassAt  time.Time // when there is more to do although nothing else happens; zero: no time is known
 	HasMoreWork bool      // there is more to do now
@@ -32,7 +32,7 @@ type AdmissionRequest struct {
 // lockedRunsRecheckDelay is the time until the next pass over a queue whose next runs other transactions have locked.
 const lockedRunsRecheckDelay = 100 * time.Millisecond
 
-// SetResultsFromPlan copies the results of the plan into the AdmissionRequest.
+// SetResultsFromPlan copies the results of an admission's plan into the AdmissionRequest.
 func (a *AdmissionRequest) SetResultsFromPlan(plan *AdmissionPlan) {
 	a.HasMoreWork, a.NextPassAt, a.Admitted, a.AdmittedAt = plan.HasMoreWork, plan.NextPassAt, plan.Admitted, plan.AdmittedAt
 	if a.HasMoreWork && len(plan.Runs) == 0 && !plan.CheckAllKeys {
@@ -40,27 +40,27 @@ func (a *AdmissionRequest) SetResultsFromPlan(plan *AdmissionPlan) {
 	}
 }
 
-// QueueAdmitter decides which runs of queues with settings may begin. All runs of a queue that was deleted, and therefore has
-// no row, may begin at once.
+// QueueAdmitter decides which runs of queues with settings may begin. If a queue was deleted, and therefore has no row, all its runs may
+// begin at once.
 type QueueAdmitter interface {
-	// AdmitRuns decides which runs of one queue may begin, in one transaction, and sets the results in the request. Admit leaves a
-	// run that another transaction has locked to the next admission.
+	// AdmitRuns decides in one transaction which runs of a queue may begin, and sets the results in the request. AdmitRuns skips a run that
+	// another transaction has locked; the next admission decides about that run.
 	AdmitRuns(ctx context.Context, a *AdmissionRequest) error
 }
 
 const (
-	// MaxAdmittedNotClaimed is the largest number of runs of a queue that are admitted and not claimed yet. The number is
-	// small, so that an urgent run need not wait for many admitted runs.
+	// MaxAdmittedNotClaimed is how many runs of a queue may at most be admitted and not claimed yet. MaxAdmittedNotClaimed is small, so
+	// that an urgent run need not wait for many admitted runs.
 	MaxAdmittedNotClaimed = 256
 
-	// MaxRunsRead is the largest number of runs of each kind that a store reads for one admission; see QueueState.AddRuns.
+	// MaxRunsRead is how many runs of each kind a store reads for one admission at most; see QueueState.AddRuns for the kinds.
 	MaxRunsRead = 500
 
-	// MaxRunsReadBehindKey is the largest number of runs that a store reads for one admission from each line of runs that wait
-	// behind one group key.
+	// MaxRunsReadBehindKey is how many of the runs that wait behind one group key a store reads for one admission at most.
+	// MaxRunsReadBehindKey applies to each class of these runs.
 	MaxRunsReadBehindKey = 20
 
-	// MaxKeysRead is the largest number of group keys that a store reads for one admission because their CheckAt has come.
+	// MaxKeysRead is how many group keys a store reads at most for one admission because the CheckAt of the keys has come.
 	MaxKeysRead = 100
 
 	// turnOfWeightOne is what a turn adds for a run of weight 1.
@@ -73,7 +73,7 @@ const (
 	HighestPriority = 2
 )
 
-// PerPriority holds one number for each priority, from the lowest to the highest.
+// PerPriority holds one number for each priority, beginning with the lowest priority.
 type PerPriority [HighestPriority - LowestPriority + 1]int64
 
 // ofPriority returns the number for a priority.
@@ -81,7 +81,7 @@ func (t *PerPriority) ofPriority(priority int16) *int64 {
 	return &t[min(max(int(priority)-LowestPriority, 0), len(t)-1)]
 }
 
-// QueueState is the state of a queue that an admission has read. The transaction of the admission has locked the queue's row.
+// QueueState is the state of a queue as an admission has read it. The admission's transaction has locked the queue's row.
 type QueueState struct {
 	QueueRow
 	Now              time.Time   // of the pass; it may be before that of an earlier one
@@ -112,16 +112,16 @@ type QueueState struct {
 	hasMoreWork bool
 }
 
-// AddRuns adds the runs of one kind that the store has read, at most MaxRunsRead. A store may add the same run for two kinds.
-// The kinds are:
+// AddRuns adds the runs of one kind that the store has read to the QueueState, at most MaxRunsRead runs. A store may add a run twice if the
+// run is of two kinds. The kinds are:
 //
-// - runs that have left the queue or wait;
+// - runs that have ended, and runs that wait or are paused although they have a place or are in line;
 //
-// - runs that are due and not admitted;
+// - runs that are due but not admitted;
 //
 // - runs that entered the queue before the queue had settings;
 //
-// - runs that are admitted and not claimed (see MayTakeRunsBack);
+// - runs that are admitted but not claimed yet (see MayTakeRunsBack);
 //
 // - runs of a deleted queue that still have a row in table place.
 func (s *QueueState) AddRuns(runs []AdmissionRun) {
@@ -137,12 +137,12 @@ func (s *QueueState) AddRuns(runs []AdmissionRun) {
 	}
 }
 
-// HasRate reports whether a rate limits the starts of the queue's runs, or of the runs of each group key.
+// HasRate reports whether the queue's settings have a rate, for all its runs or for the runs of each group key.
 func (s *QueueState) HasRate() bool {
 	return s.Settings.Rate.Count > 0 || s.Settings.RatePerKey.Count > 0
 }
 
-// MaxRunsToReadInLine returns how many waiting runs of each class an admission reads at most.
+// MaxRunsToReadInLine returns how many runs of each class that wait in the queue's line an admission reads at most.
 func (s *QueueState) MaxRunsToReadInLine() int {
 	n := MaxAdmittedNotClaimed - s.AdmittedNotClaimed
 	if s.Settings.MaxExecuting > 0 {
@@ -157,8 +157,8 @@ func (s *QueueState) MaxRunsToReadInLine() int {
 	return max(n, 0)
 }
 
-// DueExecutedRuns returns the runs that were executed before and are due without a place. A store calls MarkEnding for each of
-// these runs that has a checkpoint named EndRecordName.
+// DueExecutedRuns returns the runs that were executed before, are due again, and have no place in the queue. A store calls MarkEnding for
+// each run of DueExecutedRuns that has a checkpoint named EndRecordName.
 func (s *QueueState) DueExecutedRuns() (ids []uuid.UUID) {
 	for i := range s.Runs {
 		if r := &s.Runs[i]; r.WasExecuted && r.Admission == AdmissionPending && !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) {
@@ -168,7 +168,7 @@ func (s *QueueState) DueExecutedRuns() (ids []uuid.UUID) {
 	return ids
 }
 
-// MarkEnding marks a run that has recorded its outcome and only executes its compensations.
+// MarkEnding marks a run as ending: the run has recorded its outcome, and only its compensations remain to be executed.
 func (s *QueueState) MarkEnding(run uuid.UUID) {
 	for i := range s.Runs {
 		if s.Runs[i].Run == run {
@@ -177,7 +177,8 @@ func (s *QueueState) MarkEnding(run uuid.UUID) {
 	}
 }
 
-// KeysToRead returns the group keys of the runs that the store has read and the keys in more, each once.
+// KeysToRead returns the group keys whose rows the store has to read: the keys of the runs that the store has read, and the keys in
+// the argument more, each once.
 func (s *QueueState) KeysToRead(more []string) []string {
 	s.hasMoreWork = s.hasMoreWork || len(more) >= MaxKeysRead
 	keys := slices.Clone(more)
@@ -193,9 +194,9 @@ func (s *QueueState) KeysToRead(more []string) []string {
 	return slices.Compact(keys)
 }
 
-// HasNothingToDo reports whether an admission would change nothing. A store calls HasNothingToDo after it has read the queue
-// without a lock. The result nextPassAt is the time from which an admission may change something even if no run starts, ends or
-// becomes due.
+// HasNothingToDo reports whether an admission of the queue would change nothing. A store calls HasNothingToDo after it has read the queue
+// without a lock. The result nextPassAt is when an admission may have something to change even if no run starts, ends or becomes due until
+// then.
 func (s *QueueState) HasNothingToDo(timeline string) (idle bool, nextPassAt time.Time) {
 	if s.HasWork || s.Deleted || s.AppliedSettings != s.RecordedSettings || s.HasUnclaimed && s.ExceedsBounds() || timeline != "" && s.DatabaseTimeline != timeline {
 		return false, time.Time{}
@@ -229,7 +230,7 @@ func (s *QueueState) advanceClock() {
 	}
 }
 
-// AdmissionRun is a run of the queue that the transaction of the admission has locked.
+// AdmissionRun is a run of a queue whose row the transaction of an admission has locked.
 type AdmissionRun struct {
 	QueuePlace
 	HasPlace    bool // the run has a place; otherwise it was started by a process that did not know the queue's row
@@ -242,14 +243,14 @@ type AdmissionRun struct {
 	Deadline    time.Time
 }
 
-// WaitsInLine reports whether the run still waits in line for a place, and none of its deadlines has passed. A store also reads
-// runs in line that have left the queue or that are due.
+// WaitsInLine reports whether the run still waits in line for a place in its queue, and none of its deadlines has passed. The result is
+// false for a run in line that has left the queue or is due, because a store also reads such runs.
 func (r *AdmissionRun) WaitsInLine(now time.Time) bool {
 	return r.Admission == AdmissionInLine && r.Status == Pending && (r.WakeAt.IsZero() || r.WakeAt.After(now))
 }
 
-// LosesPlace reports whether the admission deletes the row of the run's place, because the run has ended. A live run that
-// leaves a queue which is being deleted keeps the row with its group key, because the queue may get settings again.
+// LosesPlace reports whether the admission deletes the row of the run's place, because the run has ended. A live run that gives up its
+// place in a queue which is being deleted keeps the row, which holds its group key, because the queue may get settings again.
 func (r *AdmissionRun) LosesPlace() bool { return r.State == PlaceGone && r.Status.IsTerminal() }
 
 // The classes of runs tell which bounds apply to a run besides those on executing runs. A queue has a line for each class, so that no
@@ -271,26 +272,26 @@ func (p *QueuePlace) lineClass() int {
 	return newRootClass
 }
 
-// FirstWaitingRuns holds the first runs of a line of waiting runs, without runs that another transaction has locked.
+// FirstWaitingRuns holds the first runs of a line of waiting runs, except runs that another transaction has locked.
 type FirstWaitingRuns struct {
 	Runs        []AdmissionRun
 	HasMoreRuns bool // the line is longer
 }
 
-// WaitingRunsRange is the part of a line of waiting runs that a store reads in one range of an index.
+// WaitingRunsRange is a part of a line of waiting runs that a store reads with one scan of an index.
 type WaitingRunsRange struct{ HasBegun, Root bool }
 
-// WaitingRunsRanges lists the parts of all lines of waiting runs.
+// WaitingRunsRanges lists the WaitingRunsRange values of all lines of waiting runs.
 var WaitingRunsRanges = [...]WaitingRunsRange{{true, true}, {true, false}, {false, false}, {false, true}}
 
-// AddRunsInLine adds the first runs of one part of the queue's line of waiting runs. The argument more reports whether the part
+// AddRunsInLine adds the first runs of one part of the queue's line of waiting runs. The argument more says whether this part of the line
 // contains further runs.
 func (s *QueueState) AddRunsInLine(part WaitingRunsRange, runs []AdmissionRun, more bool) {
 	s.FirstInLine[part.lineClass()].mergeRuns(runs, more, comparePlacesInLine)
 }
 
-// AddRunsBehindKey adds the first runs of one part of the runs that wait behind the key. The argument more reports whether the part
-// contains further runs.
+// AddRunsBehindKey adds the first runs of one part of the line of runs that wait behind the group key. The argument more says whether this
+// part of the line contains further runs.
 func (k *QueueKeyState) AddRunsBehindKey(part WaitingRunsRange, runs []AdmissionRun, more bool) {
 	k.FirstBehindKey[part.lineClass()].mergeRuns(runs, more, comparePlacesBehindKey)
 }
@@ -335,7 +336,7 @@ type QueueKeyState struct {
 	admitted bool // a run of the key was admitted by this pass
 }
 
-// AdmissionPlan holds the changes of one admission.
+// AdmissionPlan holds the changes that one admission writes.
 type AdmissionPlan struct {
 	Runs         []AdmissionRun // whose place, admission, status and WakeAt are written
 	Keys         []QueueKeyState

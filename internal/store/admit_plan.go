@@ -31,9 +31,9 @@ type admissionPlanner struct {
 	unclaimed []AdmissionRun // those that are admitted and were never executed
 }
 
-// Plan decides which of the runs that the admission has read may begin, and sets the counts, turns and times of the queue. The
-// argument timeline is the present timeline of the database. The argument lease is how long no run begins after the database
-// went back to an earlier state. The wait is longer than lease if a rate needs more time to recover a whole burst.
+// Plan decides which of the runs that the admission has read may begin, and sets the counts, turns and times of the queue. The argument
+// timeline is the present timeline of the database. The argument lease is how long no run of the queue begins after the database went back
+// to an earlier state. No run begins for longer than lease if a rate needs more time to recover a whole burst.
 func (s *QueueState) Plan(timeline string, lease time.Duration) AdmissionPlan {
 	s.advanceClock()
 	if s.DatabaseTimeline != "" && timeline != "" && timeline != s.DatabaseTimeline {

@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// ClaimTime is how long an admitted run may stay unclaimed before it stops the rates of its queue. Workers with free slots
-// claim an admitted run sooner.
+// ClaimTime is how long an admitted run may stay unclaimed before the rates of its queue admit no further runs. Workers with free slots
+// claim an admitted run sooner than ClaimTime.
 const ClaimTime = 500 * time.Millisecond
 
 // A rate bounds how many runs begin, but an admission can only decide when runs become claimable. While the workers have no free

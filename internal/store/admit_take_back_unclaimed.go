@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// UnclaimedAfter is how long an admitted run may stay unclaimed before admissions check whether its StartBy or its deadline has
+// UnclaimedAfter is how long an admitted run may stay unclaimed before admissions begin to check whether the run's StartBy or deadline has
 // passed. Workers with free slots claim an admitted run sooner than UnclaimedAfter, so the check usually reads no row.
 const UnclaimedAfter = time.Second
 
-// MayTakeRunsBack reports whether the admission may take back the places of runs that no worker has claimed. An admission may
-// do so if the queue is paused, exceeds its bounds, or has changed settings. If MayTakeRunsBack returns true, a store reads all
-// unclaimed runs that were never executed. Otherwise a store reads only the unclaimed runs whose StartBy or deadline has
+// MayTakeRunsBack reports whether the admission may take back the places of runs that no worker has claimed. An admission may take places
+// back if the queue is paused, exceeds its bounds, or has changed settings. If MayTakeRunsBack returns true, a store reads all unclaimed
+// runs that were never executed. If MayTakeRunsBack returns false, a store reads only the unclaimed runs whose StartBy or deadline has
 // passed.
 func (s *QueueState) MayTakeRunsBack() bool {
 	return s.ExceedsBounds() || !s.Deleted && s.AppliedSettings != s.RecordedSettings

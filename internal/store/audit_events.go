@@ -9,31 +9,31 @@ import (
 	"github.com/google/uuid"
 )
 
-// ActorAndReason holds the actor, the reason and the time of a change that a person requests. A change with neither an actor nor a reason
-// writes no event. So signals that an application sends write no event.
+// ActorAndReason holds the actor, the reason and the time of a change that a person requests. A change with neither an actor nor a reason,
+// such as a signal that an application sends, writes no event.
 //
-// A store writes the event in the transaction of the change, and only if the change has an effect. A repeated call therefore
-// writes no second event.
+// A store writes the event of a person's change in the transaction of the change, and only if the change has an effect. A repeated request
+// therefore writes no second event.
 type ActorAndReason struct {
 	Actor  string
 	Reason string
 	At     time.Time // of the event
 }
 
-// HasActorOrReason reports whether an event records the act.
+// HasActorOrReason reports whether a store records an event for the change, because the change has an actor or a reason.
 func (a *ActorAndReason) HasActorOrReason() bool { return a.Actor != "" || a.Reason != "" }
 
-// NoRun is the run of the events that concern no run: of EventQueueDeleted, EventLimitDeleted and EventScheduleDeleted.
+// NoRun is the run ID of events that concern no run: EventQueueDeleted, EventLimitDeleted and EventScheduleDeleted.
 var NoRun uuid.UUID
 
-// ActorAndReason returns the act that the events record.
+// ActorAndReason returns the actor, the reason and the time of the request, which events record.
 func (o *ControlRequest) ActorAndReason() ActorAndReason {
 	return ActorAndReason{Actor: o.Actor, Reason: o.Reason, At: o.Now}
 }
 
-// ResumeEvents returns one event for each run that a resume request has resumed, and for each of Runs that a paused ancestor still
-// keeps paused. Events returns nil for a request with neither an actor nor a reason, for a resume that ends a repair, and for a
-// request that is no resume.
+// ResumeEvents returns one event for each run that a resume request has resumed, and for each run in Runs that a paused ancestor still
+// keeps paused. ResumeEvents returns nil for a request with neither an actor nor a reason, for a resume that ends a repair, and for a
+// request that is not a resume.
 func (o *ControlRequest) ResumeEvents(changes []ControlChange) (events []Event) {
 	if act := o.ActorAndReason(); o.Verb != VerbResume || o.ForRepair || !act.HasActorOrReason() {
 		return nil
@@ -46,9 +46,9 @@ func (o *ControlRequest) ResumeEvents(changes []ControlChange) (events []Event) 
 	return events
 }
 
-// PauseActorAndReason returns the act of the pause request that takes effect when an ownership of the run ends, or an empty act if no
-// request pauses the run. The argument before has the control bits of the run. The arguments by and reason are the actor and
-// the reason that the pause request has recorded in the run's row.
+// PauseActorAndReason returns who requested the pause that takes effect when an ownership of the run ends, and why. PauseActorAndReason
+// returns an empty value if no request pauses the run. The argument before has the control bits of the run. The arguments by and reason are
+// the actor and the reason of the pause, as the run's row holds them.
 func (w *OwnershipEnd) PauseActorAndReason(before ControlBits, by, reason string) ActorAndReason {
 	if before&PausedMask == 0 || w.Status == Paused && !w.HoldsRun && by == "" {
 		return ActorAndReason{}
@@ -56,8 +56,8 @@ func (w *OwnershipEnd) PauseActorAndReason(before ControlBits, by, reason string
 	return ActorAndReason{Actor: by, Reason: cmp.Or(reason, w.Reason)}
 }
 
-// TagsText returns the tags as the text that an event of their change shows, ordered by key. The text shows a removed tag with
-// an empty value.
+// TagsText returns the changed tags, ordered by key, as the text that an event shows. In the text of TagsText, a removed tag has an empty
+// value.
 func TagsText(tags []Tag) string {
 	last := make(map[string]string, len(tags))
 	for _, tag := range tags {
@@ -71,8 +71,8 @@ func TagsText(tags []Tag) string {
 	return strings.Join(texts, ", ")
 }
 
-// TimeText returns a time in the text form that events show, or "" for the zero time. SQL statements of the stores format times
-// in the same form.
+// TimeText returns a time in the text form that events show, or "" for the zero time. The SQL statements of the stores format times in the
+// same way as TimeText.
 func TimeText(t time.Time) string {
 	if t.IsZero() {
 		return ""

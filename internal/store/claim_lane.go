@@ -10,13 +10,12 @@ import (
 	"time"
 )
 
-// ClaimLane identifies the runs of one queue, workflow, version, priority and admission state, on which the same versions have
-// diverged. All versions without a place in the order of versions (see IsOrderedVersion) share one lane. The lane is the first
-// column of the index by which claims find due runs, so a claim reads only lanes from which the worker may take runs. A lane is
-// never negative.
+// ClaimLane identifies the runs that have the same queue, workflow, version, priority and admission state, and on which the same versions
+// have diverged. All versions that IsOrderedVersion excludes from the order of versions share one lane. The lane is the first column of the
+// index by which claims find due runs, so a claim reads only lanes from which the worker may take runs. A ClaimLane is never negative.
 //
-// A lane is a hash of its queue, workflow and other values, so that no table of lanes is needed. The hash is cryptographic, so
-// that nobody can choose a queue name whose lane is the lane of another queue.
+// A ClaimLane is a hash of the queue, the workflow and the other values, so that no table of lanes is needed. The hash in a ClaimLane is
+// cryptographic, so that nobody can choose a queue name that leads to the lane of another queue.
 type ClaimLane int64
 
 // FirstLane is lower than every lane, and LastLane is higher than every lane from which a claim takes runs.
@@ -25,8 +24,8 @@ const (
 	LastLane  ClaimLane = math.MaxInt64
 )
 
-// AdmissionState tells whether the queue of a run permits a claim of the run. The three lowest bits of a [ClaimLane] are the
-// Admission. The database stores the numbers of the constants.
+// AdmissionState tells whether a claim may take a run, or whether the run first needs an admission by its queue. The three lowest bits of a
+// [ClaimLane] are the AdmissionState. The database stores the numbers of the AdmissionState constants.
 type AdmissionState int8
 
 // The admission states. Claims take only runs with AdmissionNotNeeded, AdmissionGranted or AdmissionBypassed. SQL statements
@@ -43,8 +42,8 @@ const (
 // admissionMask selects the bits of the admission state.
 const admissionMask = 7
 
-// StrayCheckInterval is the time between two reads of the database's lanes by admissions, which look for runs that entered a
-// queue before the queue's row was created.
+// StrayCheckInterval is how often admissions read the database's lanes to find runs that entered a queue before the queue's row was
+// created.
 const StrayCheckInterval = time.Second
 
 // ClaimLaneOf returns the lane of a run with AdmissionNotNeeded.
@@ -52,7 +51,7 @@ func ClaimLaneOf(queue, workflow, version string, priority int16) ClaimLane {
 	return DivergedLaneOf(queue, workflow, version, "", priority)
 }
 
-// DivergedLaneOf returns the lane of a run with AdmissionNotNeeded on which versions of the code have diverged; see
+// DivergedLaneOf returns the lane of a run with AdmissionNotNeeded if some versions of the code have diverged on the run; see
 // DivergedVersions.
 func DivergedLaneOf(queue, workflow, version string, diverged DivergedVersions, priority int16) ClaimLane {
 	b := make([]byte, 0, 256)
@@ -69,7 +68,7 @@ func DivergedLaneOf(queue, workflow, version string, diverged DivergedVersions, 
 	return ClaimLane(binary.BigEndian.Uint64(h[:8])>>4) << 3
 }
 
-// ClaimLane returns the lane of the run, with its admission state.
+// ClaimLane returns the lane of the run, which contains the run's admission state.
 func (r *Run) ClaimLane() ClaimLane {
 	if r.Unreleased {
 		return UnreleasedLane
@@ -77,22 +76,22 @@ func (r *Run) ClaimLane() ClaimLane {
 	return ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission)
 }
 
-// Admission returns the admission state in the lane.
+// Admission returns the admission state that the lane contains.
 func (l ClaimLane) Admission() AdmissionState { return AdmissionState(l & admissionMask) }
 
-// WithAdmission returns the lane of the same queue, workflow, version and priority with the given admission state.
+// WithAdmission returns the lane that has the given admission state, and otherwise the same queue, workflow, version and priority.
 func (l ClaimLane) WithAdmission(g AdmissionState) ClaimLane { return l&^admissionMask | ClaimLane(g) }
 
-// IsAdmitted reports whether the queue has admitted the run, or the run bypasses the queue. An admitted run needs no further
+// IsAdmitted reports whether the queue has admitted the run, or whether the run bypasses the queue. An admitted run needs no further
 // admission until the run waits, is paused or ends.
 func (g AdmissionState) IsAdmitted() bool { return g == AdmissionGranted || g == AdmissionBypassed }
 
 // Claimable reports whether a claim may take due runs of the lane.
 func (l ClaimLane) Claimable() bool { return l&1 == 0 }
 
-// RotateLanes prepares lanes, sorted by priority, for one claim. RotateLanes makes the lanes of each priority begin at a random
-// lane and keeps their cyclic order. Without the rotation, claims that always reach their limit at the first lane would never
-// reach the last lane.
+// RotateLanes prepares lanes, which are sorted by priority, for one claim. RotateLanes makes the list of the lanes of each priority begin
+// at a random lane, and keeps the cyclic order of these lanes. Without RotateLanes, claims that always reach their limit at the first lane
+// would never reach the last lane.
 func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 	for rest := lanes; len(rest) > 0; {
 		n := 1
@@ -123,9 +122,9 @@ const (
 	claimsBypassingRuns                // none: the worker executes as many runs of the queue as allowed
 )
 
-// NewQueueClaimRules returns the rules for the queues with a row that are not deleted. The argument full has the queues of
-// which the worker already executes as many runs as allowed: from a full queue, the worker claims only runs that need no place.
-// From a queue in the argument paused, the worker claims only runs that need no place and runs that were executed before.
+// NewQueueClaimRules returns the rules for the queues with a row that are not deleted. The argument full lists the queues of which the
+// worker already executes as many runs as it may: from a full queue, the worker claims only runs that need no place. From a queue in the
+// argument paused, the worker claims only runs that need no place and runs that were executed before.
 func NewQueueClaimRules(queues, full, paused []string) *QueueClaimRules {
 	g := &QueueClaimRules{queues: make(map[string]queueClaimRule, len(queues))}
 	for _, q := range queues {
@@ -140,16 +139,16 @@ func NewQueueClaimRules(queues, full, paused []string) *QueueClaimRules {
 	return g
 }
 
-// NewExpiredClaimRules returns the rules of a claim that takes only expired runs: runs of the given queues that need no place
-// and were never executed.
+// NewExpiredClaimRules returns the rules of a claim that takes only expired runs. Such expired runs are runs of the given queues that need
+// no place and were never executed.
 func NewExpiredClaimRules(queues []string) *QueueClaimRules {
 	g := NewQueueClaimRules(queues, nil, nil)
 	g.onlyExpired = true
 	return g
 }
 
-// AllowsClaim reports whether a claim may take runs of a lane in the queue. A run with AdmissionNotNeeded in a queue with a row was started
-// by a process that did not know the row yet. No claim takes a run of such a process before an admission has decided about the
+// AllowsClaim reports whether a claim may take runs from a lane of the queue. If a process that does not know the queue's row yet starts a
+// run, the run has AdmissionNotNeeded although the queue has a row. No claim takes such a run before an admission has decided about the
 // run.
 func (g *QueueClaimRules) AllowsClaim(l ClaimLane, queue string) bool {
 	if !l.Claimable() {
@@ -165,7 +164,7 @@ func (g *QueueClaimRules) AllowsClaim(l ClaimLane, queue string) bool {
 	return !found || rule != claimsBypassingRuns && l.Admission() == AdmissionGranted || l.Admission() == AdmissionBypassed
 }
 
-// ClaimsOnlyStartedRuns reports whether the queue is paused, so that a claim takes only runs from the lane that were executed before.
+// ClaimsOnlyStartedRuns reports whether a claim takes from the lane only runs that were executed before, because the queue is paused.
 func (g *QueueClaimRules) ClaimsOnlyStartedRuns(l ClaimLane, queue string) bool {
 	return g != nil && l.Admission() == AdmissionGranted && g.queues[queue] == claimsStartedRuns
 }
@@ -173,7 +172,7 @@ func (g *QueueClaimRules) ClaimsOnlyStartedRuns(l ClaimLane, queue string) bool 
 // ClaimsOnlyUnstartedRuns reports whether a claim takes only runs that were never executed.
 func (g *QueueClaimRules) ClaimsOnlyUnstartedRuns() bool { return g != nil && g.onlyExpired }
 
-// ClaimFilter tells which runs a worker claims: the runs of its workflows, in all queues or in some queues. A ClaimFilter is
+// ClaimFilter tells which runs a worker claims: the runs of the worker's workflows, in all queues or in some queues. A ClaimFilter is
 // immutable. A nil *ClaimFilter selects no run.
 type ClaimFilter struct{ workflows, queues map[string]struct{} }
 
@@ -190,7 +189,7 @@ func NewClaimFilter(workflows, queues []string) *ClaimFilter {
 	return &ClaimFilter{workflows: set(workflows), queues: set(queues)}
 }
 
-// Includes reports whether the worker claims runs of the workflow in the queue.
+// Includes reports whether the filter selects the runs of the workflow in the queue.
 func (s *ClaimFilter) Includes(queue, workflow string) bool {
 	if s == nil {
 		return false
@@ -200,7 +199,7 @@ func (s *ClaimFilter) Includes(queue, workflow string) bool {
 	return executes && (serves || len(s.queues) == 0)
 }
 
-// WorkflowsAndQueues returns the workflows and the queues of the filter. The result has no queues if the filter selects all queues.
+// WorkflowsAndQueues returns the workflows and the queues of the filter. The list of queues is empty if the filter selects all queues.
 func (s *ClaimFilter) WorkflowsAndQueues() (workflows, queues []string) {
 	if s == nil {
 		return nil, nil

@@ -20,17 +20,17 @@ type ControlRequest struct {
 	DryRun      bool   // Plan sets the results and returns no changes
 	ForRepair   bool   // of a pause: a repair makes it; of a resume: it ends no pause of a run itself by a person, and no hold
 
-	// Results has one result for each run in Runs. Plan sets Results.
+	// Results, which Plan sets, has one result for each run in Runs.
 	Results []ControlResult
-	// Changed and Requested are the runs that the results count as Changed and Requested, ancestors first, at most
-	// MaxControlIDs of each. Plan sets Changed and Requested.
+	// Changed and Requested list the runs that the results count as Changed and as Requested, ancestors first, at most MaxControlIDs runs
+	// each. Plan sets Changed and Requested.
 	Changed, Requested []uuid.UUID
 }
 
-// MaxControlIDs is the maximal length of ControlRequest.Changed, and of ControlRequest.Requested.
+// MaxControlIDs is the maximal length of ControlRequest.Changed and of ControlRequest.Requested.
 const MaxControlIDs = 1000
 
-// ControlVerb is the operation of a ControlRequest.
+// ControlVerb is what a ControlRequest does to its runs.
 type ControlVerb uint8
 
 // The verbs.
@@ -38,8 +38,8 @@ const (
 	VerbPause  ControlVerb = 1
 	VerbResume ControlVerb = 2
 	VerbCancel ControlVerb = 3
-	// VerbTerminate ends the tree at once, even runs that are being executed. The store rejects (fences) writes that owners of
-	// terminated runs still send.
+	// VerbTerminate ends the run and its descendants at once, even runs that workers are executing. The store fences (rejects) the writes
+	// that workers still send for terminated runs.
 	VerbTerminate ControlVerb = 4
 )
 
@@ -61,12 +61,12 @@ type ControlResult struct {
 	Status  Status      // of the run itself, before the change
 	Control ControlBits // of the run itself, before the change
 	Changed int         // how many runs, itself included, have reached the wanted state
-	// Requested counts the runs that have not reached the wanted state yet. A run reaches the state of a pause when its current
-	// steps have ended, and the state of a cancel when its compensations have been executed.
+	// Requested counts the runs that have not reached the state that the request wants yet. A run becomes Paused when its current steps
+	// have ended, and Cancelled when its compensations have been executed.
 	Requested int
 }
 
-// RunToControl is one run of the tree that a [ControlRequest] changes, with the columns that [ControlRequest.Plan] needs.
+// RunToControl is one run of a tree that a [ControlRequest] may change, with the columns that [ControlRequest.Plan] needs.
 type RunToControl struct {
 	UUID     uuid.UUID
 	Parent   uuid.NullUUID
@@ -77,7 +77,7 @@ type RunToControl struct {
 	Detached bool
 }
 
-// WakeAtUpdate tells how a ControlChange sets the column wake_at. SQL statements use the numbers of the constants.
+// WakeAtUpdate tells how a ControlChange sets the column wake_at. SQL statements use the numbers of the WakeAtUpdate constants.
 type WakeAtUpdate int16
 
 // The values of WakeAtUpdate.
@@ -87,8 +87,8 @@ const (
 	WakeNow   WakeAtUpdate = 2 // the operation's Now
 )
 
-// AuditColumnsUpdate tells which columns about a pause or a cancel (who, when, why) a ControlChange sets. SQL statements use
-// the numbers of the constants.
+// AuditColumnsUpdate tells which columns about a pause or a cancel (who, when, why) a ControlChange sets. SQL statements use the numbers of
+// the AuditColumnsUpdate constants.
 type AuditColumnsUpdate int16
 
 // The values of AuditColumnsUpdate.
@@ -99,29 +99,30 @@ const (
 	AuditCancel AuditColumnsUpdate = 3 // cancel_reason, cancelled_by and cancelled_at are set; the columns of a pause become NULL
 )
 
-// ControlChange is one guarded update of a locked run. The update applies only if the run still has the UUID, Status, Epoch and
-// Control of Before.
+// ControlChange is a guarded update of a locked run. The update is applied only if the run still has the UUID, Status, Epoch and Control of
+// Before.
 type ControlChange struct {
 	Before  RunToControl
 	Status  Status
 	Control ControlBits
 	Wake    WakeAtUpdate
 	Audit   AuditColumnsUpdate
-	// Detached is the new value of the column detached. A cancel whose scope excludes a child detaches the child, so that the
-	// end of its parent does not cancel the child either.
+	// Detached is the new value of the column detached of the run. If the scope of a cancel excludes a child, the cancel detaches the
+	// child, so that the end of the parent does not cancel the child either.
 	Detached bool
 }
 
-// EndsRun reports whether the change ends the run. A change that ends the run sets EndedAt and the request's Error, and sets the
-// owner to NULL.
+// EndsRun reports whether the change ends the run. A change that ends the run sets the run's EndedAt, copies the request's Error into the
+// run, and sets the owner to NULL.
 func (c *ControlChange) EndsRun() bool { return c.Status.IsTerminal() }
 
-// Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has ended. The argument nodes
-// has the runs in ControlRequest.Runs with all their ancestors and descendants, each once. The store keeps the nodes locked
-// until the changes are applied. Plan also sets Results, Changed and Requested. Plan returns no changes for a dry run.
+// Plan returns the changes that the request makes to runs, in the order of (shard, id), and the parents to wake because a child has ended.
+// The argument nodes has the runs in ControlRequest.Runs with all their ancestors and descendants, each once. The store keeps the rows of
+// the nodes locked until it has applied the changes. Plan also sets the fields Results, Changed and Requested of the ControlRequest. Plan
+// returns no changes for a dry run.
 //
-// Plan does not access the database. The PostgreSQL and the SQLite store both call Plan, so that a request has the same effect
-// in both databases.
+// Plan does not access the database. The PostgreSQL and the SQLite store both call Plan, so that a ControlRequest has the same effect in
+// both databases.
 func (o *ControlRequest) Plan(nodes []RunToControl) (changes []ControlChange, wake []uuid.UUID) {
 	p := controlPlanner{request: o, runsBefore: make(map[uuid.UUID]*RunToControl, len(nodes)), runsAfter: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
 	for i := range nodes {

@@ -6,18 +6,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// DeadlineChangeRequest sets or removes the deadline of a live run. The store marks a Running run as woken, so that the run's
-// owner reads the new deadline before the run parks. A Waiting run becomes claimable when the new deadline comes, or
-// earlier if the run was to wake earlier.
+// DeadlineChangeRequest sets or removes the deadline of a live run. The store marks a Running run as woken, so that the run's owner reads
+// the new deadline before the run parks. A Waiting run becomes claimable when the new deadline comes, or at its present wake time if that
+// is earlier.
 //
-// The request is Fenced for a run that has ended or whose cancel was requested. The request is also Fenced if the run's present
-// deadline passed before Now, because the run may have begun to expire. A run whose deadline passed while the run was paused
-// cannot have begun to expire, so its deadline can still be changed.
+// A DeadlineChangeRequest is Fenced if the run has ended or its cancel was requested. A DeadlineChangeRequest is also Fenced if the run's
+// present deadline passed before Now, because the run may have begun to expire. A run whose deadline passed while the run was paused cannot
+// have begun to expire, so its deadline can still be changed.
 type DeadlineChangeRequest struct {
 	Run uuid.UUID
 	At  time.Time // zero removes the deadline
 	Now time.Time
-	// Timeout is the duration that ends at At. If the run is repaired after its end, the repair starts the Timeout anew.
+	// Timeout is the duration that ends at the time At. If the run is repaired after its end, the new generation gets the whole Timeout
+	// again.
 	Timeout time.Duration
 	Act     ActorAndReason // an event records it, unless the run has the deadline already
 

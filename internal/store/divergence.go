@@ -14,30 +14,31 @@ import (
 // a version that has not diverged on the run may claim it directly. No claim reads held runs, so they cost a claim
 // nothing.
 
-// DivergenceStore reads and releases runs that are held for drift. A run is held for drift if a call of the workflow's code
-// does not match the run's recorded history.
+// DivergenceStore finds and claims runs that are held for drift. A run is held for drift if a call of the workflow's code does not match
+// the run's recorded history.
 type DivergenceStore interface {
-	// RunsHeldForDrift returns up to limit runs that the filter selects, that are held for drift and not paused, and on which the
-	// version has not diverged. RunsHeldForDrift returns only runs with higher UUIDs than after, in ascending order.
+	// RunsHeldForDrift returns up to limit runs that the filter selects, that are held for drift and not paused, and on which the given
+	// version has not diverged. RunsHeldForDrift returns only runs with higher UUIDs than the argument after, in ascending order.
 	RunsHeldForDrift(ctx context.Context, version string, f *ClaimFilter, after uuid.UUID, limit int) ([]uuid.UUID, error)
 
-	// ClaimRunHeldForDrift claims one run that is held for drift and not paused, for q.Worker, with q.Nonce and q.LeaseUntil. The claimed
-	// run gets the version of the worker; see VersionClaimRules.VersionAfterClaim. ClaimRunHeldForDrift does not claim the run if its
-	// queue, priority or version has changed since the caller read the run. A run that needs a place in its queue is not
-	// claimed, but becomes Pending at q.Now. The returned run has no history. ClaimRunHeldForDrift returns nil if the run is no longer
-	// held or is paused. ClaimRunHeldForDrift records on the run the versions in diverged, which have diverged on the run. ClaimRunHeldForDrift
-	// records the version of the claim in the run's divergences.
+	// ClaimRunHeldForDrift claims one run that is held for drift and not paused, for q.Worker, with q.Nonce and q.LeaseUntil. A run that
+	// ClaimRunHeldForDrift claims gets the version of the worker; see VersionClaimRules.VersionAfterClaim. ClaimRunHeldForDrift does not
+	// claim the run if its queue, priority or version has changed since the caller read the run. If the run needs a place in its queue,
+	// ClaimRunHeldForDrift does not claim the run, but makes it Pending at q.Now. The run that ClaimRunHeldForDrift returns has no history.
+	// ClaimRunHeldForDrift returns nil if the run is paused, or is no longer held. ClaimRunHeldForDrift stores the argument diverged, the
+	// versions that have diverged on the run, in the run's row. ClaimRunHeldForDrift records in the run's divergences which version has
+	// claimed the run.
 	ClaimRunHeldForDrift(ctx context.Context, run *Run, diverged DivergedVersions, q ClaimQuery) (*Run, error)
 
-	// Divergences returns the divergences of a run, ordered by version. The store keeps divergences until DeleteDivergences
+	// Divergences returns the divergences of a run, ordered by version. The store keeps the divergences of a run until DeleteDivergences
 	// deletes them.
 	Divergences(ctx context.Context, run uuid.UUID) ([]Divergence, error)
 
 	// Histories returns the checkpoints of many runs, ordered by run and name.
 	Histories(ctx context.Context, runs []uuid.UUID) ([]Step, error)
 
-	// DeleteDivergences deletes the divergences of runs that have ended. DeleteDivergences also deletes divergences without
-	// ContinuedBy of runs that are neither held for drift nor running, because a resume has released such runs.
+	// DeleteDivergences deletes the divergences of runs that have ended. DeleteDivergences also deletes divergences without ContinuedBy if
+	// their run is neither held for drift nor running, because a resume has released the run.
 	DeleteDivergences(ctx context.Context) error
 }
 
@@ -47,17 +48,17 @@ type Divergence struct {
 	At      time.Time
 	Call    string // as people see it; empty: the workflow function itself
 	Detail  string // the recorded call, and the call that the code made
-	// ContinuedBy is the version whose claim continued the held run after this divergence. ContinuedBy is empty while no
-	// version has continued the run.
+	// ContinuedBy is the version of the worker that claimed and continued the held run after this divergence. ContinuedBy is empty as long
+	// as no worker has continued the run.
 	ContinuedBy string
 }
 
 // divergedSeparator separates the versions in a DivergedVersions. No version contains it.
 const divergedSeparator = "\x1f"
 
-// DivergedVersions is the sorted list of the versions that diverged on a run before another version continued the run. The row
-// and the lane of the run contain its DivergedVersions, so that workers of these versions neither read nor claim the run again;
-// see VersionClaimRules.Allows.
+// DivergedVersions is the sorted list of the versions that diverged on a run before another version continued the run. The row and the lane
+// of the run contain its DivergedVersions, so that workers of these versions neither read nor claim the run again; see
+// VersionClaimRules.AllowsClaim.
 type DivergedVersions string
 
 // DivergedVersionsOf returns the versions that the given divergences record.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Filter selects runs. A field with its zero value does not restrict them.
+// Filter selects runs that match all its fields. A field of Filter with its zero value does not restrict the runs.
 type Filter struct {
 	Workflow      string
 	Queue         string
@@ -20,12 +20,13 @@ type Filter struct {
 	CreatedAfter  time.Time // exclusive
 	CreatedBefore time.Time // exclusive
 	Roots         bool      // selects only runs without a parent
-	// Failure selects the Failed and Expired runs with this key. Without a Workflow it does not restrict the runs.
+	// Failure selects the Failed and Expired runs whose failure has this key. If Failure.Workflow is empty, Failure does not restrict the
+	// runs.
 	Failure FailureKey
 	UUIDs   []UUID // selects the runs with these UUIDs
 	Parents []UUID // selects the children of these runs
 
-	// OnlyHeld selects the runs that are held. The fields UUIDs, Parents, GroupKey and Failure are not considered together with it.
+	// OnlyHeld selects the runs that are held. If OnlyHeld is set, the fields UUIDs, Parents, GroupKey and Failure of Filter are ignored.
 	OnlyHeld bool
 
 	Version     string
@@ -34,13 +35,14 @@ type Filter struct {
 	EndedBefore time.Time // exclusive
 }
 
-// UsesIndex reports whether an index leads to the runs that the filter selects, however many other runs there are.
+// UsesIndex reports whether a store finds the runs that the filter selects with an index, so that it does not matter how many other runs
+// there are.
 func (f *Filter) UsesIndex() bool {
 	return f.OnlyHeld || len(f.UUIDs)+len(f.Parents) > 0 || f.Failure.Workflow != "" || f.GroupKey != "" || f.Tag.Key != "" || f.NamePrefix != "" ||
 		f.SelectsOnlyStatuses(Failed, Expired) || f.SelectsOnlyStatuses(Paused)
 }
 
-// SelectsOnlyStatuses reports whether the filter selects no runs with other statuses than these.
+// SelectsOnlyStatuses reports whether all runs that the filter selects have one of the given statuses.
 func (f *Filter) SelectsOnlyStatuses(these ...Status) bool {
 	return len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(s Status) bool { return !slices.Contains(these, s) })
 }
@@ -50,18 +52,18 @@ func SortByCallOrder(steps []Step) {
 	slices.SortFunc(steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
 }
 
-// SizedStep is a checkpoint whose Output may have been left out.
+// SizedStep is a checkpoint from which the store may have omitted the Output.
 type SizedStep struct {
 	Step
 	OutputSize int // in bytes, as stored
 }
 
-// SortSizedByCallOrder is SortByCallOrder for sized checkpoints.
+// SortSizedByCallOrder sorts SizedSteps as SortByCallOrder sorts checkpoints.
 func SortSizedByCallOrder(steps []SizedStep) {
 	slices.SortFunc(steps, func(a, b SizedStep) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
 }
 
-// RunProgress is what a run that has not ended waits for, its progress, its tags, and its last loss of a lease.
+// RunProgress describes a run that has not ended: what the run waits for, its progress, its tags, and its last lost lease.
 type RunProgress struct {
 	OpenCalls     []Step // checkpoints that are not terminal, or sleep until after now; ordered as by SortByCallOrder
 	Choices       []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
@@ -71,20 +73,21 @@ type RunProgress struct {
 	Tags          []Tag // ordered by key
 }
 
-// LeaseLoss describes the last lost lease of a run. It is zero if no lease was lost.
+// LeaseLoss describes the last lost lease of a run. LeaseLoss is zero if no worker has lost the lease of the run.
 type LeaseLoss struct {
 	At     time.Time // when another worker claimed the run
 	Worker uuid.UUID // the worker that had the lease
 }
 
-// TreeCounts summarizes a tree of runs.
+// TreeCounts summarizes the runs of a tree and their open calls.
 type TreeCounts struct {
 	RunsByStatus map[Status]int   // the number of runs with each status
 	Delayed      int              // Pending runs that were never executed and start after now
 	OpenCalls    map[StepKind]int // checkpoints of live runs that are not terminal, or sleep until after now
 }
 
-// Add adds n runs with the status, of which so many are delayed, or, if the status is zero, n open calls of the kind.
+// Add adds n runs with the given status to the counts; the argument delayed is how many of these runs are delayed. If the status is zero,
+// Add adds n open calls of the given kind.
 func (c *TreeCounts) Add(status Status, kind StepKind, n, delayed int) {
 	if status == 0 {
 		c.OpenCalls[kind] += n
@@ -100,15 +103,15 @@ type MapProgress struct {
 	Done int
 }
 
-// SignalCount is the number of signals of one name that wait for a run.
+// SignalCount tells how many signals with one name wait for a run to receive them.
 type SignalCount struct {
 	Run   uuid.UUID
 	Name  string
 	Count int
 }
 
-// EventType tells what happened to a run. The numbers are stored. The event of a run that reached a
-// status has the number of the status plus 100, so that no event has the number of a status.
+// EventType tells what happened to a run. The database stores the numbers of EventType constants. The EventType of a run that reached a
+// status is the number of the status plus 100, so that no EventType has the number of a status.
 type EventType int16
 
 // The events.
@@ -136,11 +139,11 @@ const (
 	EventExpired         EventType = 109
 )
 
-// EventTypeOfStatus returns the event for a run that reached the status, which is Paused or terminal. The SQL
-// statements add the same 100.
+// EventTypeOfStatus returns the type of the event of a run that reached the status, which is Paused or terminal. SQL statements compute the
+// same EventType, as the number of the status plus 100.
 func EventTypeOfStatus(s Status) EventType { return EventType(s) + 100 }
 
-// Event is one row of the outbox.
+// Event is one row of the outbox, the table of events.
 type Event struct {
 	Cursor   string // the argument with which Store.Events returns the events after this one
 	Type     EventType
@@ -150,16 +153,17 @@ type Event struct {
 	Child    bool   // the run has a parent
 	Workflow string
 
-	// Actor and Reason are those of the request. Events that no request has caused have none.
+	// Actor and Reason are those of the person's request that caused the event. Actor and Reason are empty if no request has caused the
+	// event.
 	//
-	// Old and New are the queue, the priority, the version, the number of the generation, or the deadline (see TimeText), before and after
-	// the change; of EventDeleted, the name of the run and the number of deleted runs. New alone is the name of the signal, the tags
-	// (see TagsText), or the name of the schedule that started the run. Old alone is the name of the queue, limit or schedule that was
-	// deleted. Other events have none.
+	// Old and New are the values before and after the change: of the queue, the priority, the version, the number of the generation, or the
+	// deadline (see TimeText). For EventDeleted, Old and New are the name of the run and the number of deleted runs. If only New is set, it
+	// is the name of the signal, the tags (see TagsText), or the name of the schedule that started the run. If only Old is set, it is the
+	// name of the queue, limit or schedule that was deleted. All other events have neither Old nor New.
 	Actor, Reason, Old, New string
 }
 
-// WakeHint tells why Store.Listen calls its callback. A hint may be wrong.
+// WakeHint tells why Store.Listen calls its callback. A WakeHint may be wrong.
 type WakeHint uint8
 
 // The hints.
@@ -176,15 +180,17 @@ const (
 type OwnedRunChanges struct {
 	Requests []PendingControl // runs whose pause or cancel is requested; repeated until they are released
 	Woken    []uuid.UUID      // runs that a signal or the end of a child has woken since the last call
-	// Deadlines has one lease for each run whose deadline is not the RunDeadline that the caller passed; its RunDeadline is the
-	// current deadline. Each call returns it again, until the caller passes the current deadline.
+	// Deadlines has one lease for each run whose deadline differs from the RunDeadline that the caller passed; the lease has the current
+	// deadline as its RunDeadline. Each call of OwnedRunChanges returns a changed deadline again, until the caller passes the current
+	// deadline.
 	Deadlines []Lease
-	// EndedLeases holds the caller's leases whose runs are now Cancelled at the epoch of the lease. Such a run was terminated, or
-	// the caller itself has recorded its cancel. A lease is returned again in each call that passes the lease.
+	// EndedLeases holds the caller's leases whose runs are now Cancelled at the epoch of the lease. A run with an ended lease was
+	// terminated, or the caller itself has recorded its cancel. Each call of OwnedRunChanges that passes an ended lease returns the lease
+	// again.
 	EndedLeases []Lease
 }
 
-// PendingControl is a run with a requested pause or cancel, and the current epoch of the run.
+// PendingControl is a run whose pause or cancel is requested, with the current epoch of the run.
 type PendingControl struct {
 	Run     uuid.UUID
 	Epoch   Epoch

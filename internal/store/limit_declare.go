@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// LimitDeclaration records what code declares for a limit. The bounds apply unless an operator has set others. The declaration of another
-// version replaces the recorded one unless that version declared the limit before the recorded one did, and is one of the latest 64
-// versions that did. A declaration of the same version replaces the recorded one if its worker started later than the worker that has
-// declared that one, or if that worker started after Now, by a clock that was set back since.
+// LimitDeclaration records the bounds that code declares for a limit. The declared bounds apply unless an operator has set other bounds.
+// The declaration of a new version of the code replaces the recorded declaration. The declaration of an older version is ignored if this
+// version is one of the latest 64 versions that declared the limit before the recorded version did. A declaration of the recorded version
+// replaces the recorded declaration if the declaring worker started later than the worker that made the recorded declaration. If the worker
+// of the recorded declaration started after Now, because the clock was set back since, any worker of the recorded version replaces the
+// declaration.
 type LimitDeclaration struct {
 	Name          string
 	Settings      LimitSettings
@@ -17,7 +19,7 @@ type LimitDeclaration struct {
 	Now           time.Time
 }
 
-// LimitRow is what a store reads of the row of a limit.
+// LimitRow holds what a store reads from the row of a limit.
 type LimitRow struct {
 	LimitSettings
 	IsSet              bool   // by an operator
@@ -26,8 +28,8 @@ type LimitRow struct {
 	MayReplaceDeclared bool // a declaration of the calling worker would replace the recorded one
 }
 
-// SetBounds sets the bounds of the limit key from the rows of the limits. If a requesting step declares other bounds than those that are recorded,
-// and may replace them, SetBounds returns the declaration, which the store records.
+// SetBounds sets the bounds of the limit key from the rows of the limits. If a requesting step declares bounds that differ from the
+// recorded bounds and may replace them, SetBounds returns the declaration, which the store then records.
 func (l *LimitKeyState) SetBounds(rows map[string]LimitRow, b *PermitBatch) *LimitDeclaration {
 	row, found := rows[l.Limit]
 	l.Settings, l.HasBounds = row.LimitSettings, found

@@ -12,7 +12,7 @@ import (
 // each other: runs by CompareUUIDs, and then the rows of each table by the comparison for its key. Statements
 // that lock rows get their items in this order, or sort them: ORDER BY shard, id sorts as CompareUUIDs does.
 
-// CompareUUIDs compares runs: by shard, then by ID.
+// CompareUUIDs compares the UUIDs of runs: first by shard, then by UUID.
 func CompareUUIDs(l, r uuid.UUID) int {
 	if c := cmp.Compare(ShardOf(l), ShardOf(r)); c != 0 {
 		return c
@@ -20,12 +20,12 @@ func CompareUUIDs(l, r uuid.UUID) int {
 	return bytes.Compare(l[:], r[:])
 }
 
-// UniqueUUIDs returns the UUIDs in the order of CompareUUIDs, each once. It leaves its argument unchanged.
+// UniqueUUIDs returns the UUIDs in the order of CompareUUIDs, each once. UniqueUUIDs does not change its argument.
 func UniqueUUIDs(ids []uuid.UUID) []uuid.UUID {
 	return slices.Compact(slices.SortedFunc(slices.Values(ids), CompareUUIDs))
 }
 
-// CompareSteps compares steps by their key: the run, then the name.
+// CompareSteps compares steps first by their run, then by their name.
 func CompareSteps(l, r *Step) int {
 	if c := CompareUUIDs(l.Run, r.Run); c != 0 {
 		return c
@@ -33,8 +33,8 @@ func CompareSteps(l, r *Step) int {
 	return cmp.Compare(l.Name, r.Name)
 }
 
-// CompareStarts compares starts by the key on which they can conflict: the shard, the parent and the name.
-// Their IDs never conflict.
+// CompareStarts compares starts of runs by the key on which two starts can conflict: the shard, the parent and the name. The UUIDs of two
+// starts never conflict.
 func CompareStarts(l, r *StartWrite) int {
 	if c := cmp.Compare(ShardOf(l.Run.UUID), ShardOf(r.Run.UUID)); c != 0 {
 		return c

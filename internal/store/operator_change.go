@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// OperatorVerb is what an operator does to a queue, a limit, a schedule or a worker. The texts are stored.
+// OperatorVerb is what an operator does to a queue, a limit, a schedule or a worker. The database stores the texts of OperatorVerb
+// constants.
 type OperatorVerb string
 
 // The verbs.
@@ -19,7 +20,8 @@ const (
 	OperatorQuiet  OperatorVerb = "quiet" // of a worker
 )
 
-// OperatorChange is what an operator has done last to a queue, a limit, a schedule or a worker. Its JSON is stored.
+// OperatorChange is the last change that an operator has made to a queue, a limit, a schedule or a worker. The database stores an
+// OperatorChange as JSON.
 type OperatorChange struct {
 	Verb   OperatorVerb `json:"verb"`
 	At     time.Time    `json:"at"`
@@ -27,7 +29,7 @@ type OperatorChange struct {
 	Reason string       `json:"reason,omitzero"`
 }
 
-// EncodeJSON returns the recorded form of the change.
+// EncodeJSON returns the change as JSON, the form in which the database stores it.
 func (c OperatorChange) EncodeJSON() string {
 	c.At = c.At.UTC().Truncate(time.Microsecond)
 	b, err := json.Marshal(c)
@@ -37,7 +39,7 @@ func (c OperatorChange) EncodeJSON() string {
 	return string(b)
 }
 
-// EncodeJSONOrNil returns the recorded form of the change, or nil for no change.
+// EncodeJSONOrNil returns the change as the JSON that the database stores, or nil for a nil *OperatorChange.
 func (c *OperatorChange) EncodeJSONOrNil() any {
 	if c == nil {
 		return nil
@@ -45,7 +47,7 @@ func (c *OperatorChange) EncodeJSONOrNil() any {
 	return c.EncodeJSON()
 }
 
-// DecodeOperatorChange decodes a recorded change. It returns nil for an empty text.
+// DecodeOperatorChange decodes the stored JSON of a change. DecodeOperatorChange returns nil for an empty text.
 func DecodeOperatorChange(text string) (*OperatorChange, error) {
 	if text == "" {
 		return nil, nil
@@ -65,12 +67,12 @@ type DeleteOrResetRequest struct {
 	Reason string
 }
 
-// ActorAndReason returns the act that an event of the deletion records.
+// ActorAndReason returns the actor, the reason and the time that an event of the deletion records.
 func (c DeleteOrResetRequest) ActorAndReason() ActorAndReason {
 	return ActorAndReason{Actor: c.Actor, Reason: c.Reason, At: c.Now}
 }
 
-// OperatorChange returns the OperatorChange that is recorded for the request.
+// OperatorChange returns the OperatorChange that the store records for the deletion or the reset.
 func (c DeleteOrResetRequest) OperatorChange(verb OperatorVerb) OperatorChange {
 	return OperatorChange{Verb: verb, At: c.Now, By: c.Actor, Reason: c.Reason}
 }

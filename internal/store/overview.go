@@ -5,34 +5,35 @@ import (
 	"time"
 )
 
-// OverviewStore reads what a person who operates many runs looks at first. Each method reads a bounded number of rows
+// OverviewStore reads what a person who operates many runs looks at first. Each method of OverviewStore reads a bounded number of rows
 // through an index, however many runs there are.
 type OverviewStore interface {
-	// FailureGroups returns up to limit groups of the Failed and Expired runs that match the filter, ordered by key. Of each group it
-	// examines the newest runs, up to the given number. Groups without a matching run are left out.
+	// FailureGroups returns up to limit groups of Failed and Expired runs that match the filter, ordered by failure key. FailureGroups
+	// examines only the newest runs of each group, up to the given number. FailureGroups omits groups without a matching run.
 	FailureGroups(ctx context.Context, f Filter, examine, limit int) ([]FailureGroup, error)
 
-	// StatusCounts returns how many runs have each status, except for Completed and Cancelled runs, of which no index exists. It
-	// counts in ranges of an index, up to most runs in each; see StatusCount.
+	// StatusCounts returns how many runs have each status, except for Completed and Cancelled runs, for which there is no index.
+	// StatusCounts counts the runs in ranges of an index, and at most the given number of runs in each range; see StatusCount.
 	StatusCounts(ctx context.Context, now time.Time, most int) ([]StatusCount, error)
 
-	// SearchRuns examines the newest runs with lower UUIDs than before (zero: the newest of all), and returns the UUIDs of those that match the filter, in
-	// descending order. It examines up to the given number of runs of each shard. reached is the UUID below which runs have not been examined, or
-	// zero if all have been. It ignores the conditions of a filter that has an index; see Filter.UsesIndex.
+	// SearchRuns examines the newest runs whose UUIDs are lower than before (zero: the newest of all), and returns the UUIDs of the runs
+	// that match the filter, in descending order. SearchRuns examines up to the given number of runs of each shard. The result reached is
+	// the UUID below which SearchRuns has not examined runs, or zero if it has examined all. SearchRuns ignores the fields UUIDs, Parents,
+	// Failure, GroupKey, Tag, NamePrefix and OnlyHeld of the filter, for which there are indexes; see Filter.UsesIndex.
 	SearchRuns(ctx context.Context, f Filter, before UUID, examine int) (found []UUID, reached UUID, err error)
 
-	// EventsBefore returns up to limit events before the cursor, the newest first, of those that Events can return. An empty cursor
-	// starts at the newest one. It returns ErrBadData if the text is no cursor of this store.
+	// EventsBefore returns up to limit events before the cursor, newest first, among the events that Events can return. For an empty
+	// cursor, EventsBefore begins with the newest event. EventsBefore returns ErrBadData if the text is not a cursor of this store.
 	EventsBefore(ctx context.Context, before string, limit int) ([]Event, error)
 
-	// LastEventCursor returns the cursor of the newest event that Events can return; empty if there is none.
+	// LastEventCursor returns the cursor of the newest event that Events can return, or an empty text if there is no event.
 	LastEventCursor(ctx context.Context) (string, error)
 }
 
-// FailureKey is what the failures of a group of runs have in common.
+// FailureKey is what the failures of the runs in a FailureGroup have in common.
 type FailureKey struct{ Workflow, Step, Type string }
 
-// FailureGroup is a group of Failed and Expired runs with the same key.
+// FailureGroup is a group of Failed and Expired runs whose failures have the same key.
 type FailureGroup struct {
 	Key         FailureKey
 	Runs        int
@@ -42,7 +43,7 @@ type FailureGroup struct {
 	Newest Run
 }
 
-// StatusCount is the number of runs with a status.
+// StatusCount tells how many runs have one status.
 type StatusCount struct {
 	Status Status
 	Runs   int

@@ -18,7 +18,7 @@ import (
 // for it. Each limit has one line for each key that its steps name, and one for steps without a key. A limit together with
 // one of these keys is called a limit key.
 
-// LimitSettings are the bounds of a limit. Zero means no bound.
+// LimitSettings are the bounds of a limit. A field that is zero sets no bound.
 type LimitSettings struct {
 	Concurrent int           `json:"concurrent,omitzero"` // units that are held at once
 	Rate       int           `json:"rate,omitzero"`       // units that are granted per Period
@@ -29,8 +29,8 @@ type LimitSettings struct {
 // rate returns the rate. Without one it is the zero value.
 func (s LimitSettings) rate() Rate { return Rate{Count: s.Rate, Period: s.Period, Burst: s.Burst} }
 
-// CapUnits returns the requested number of units, or the largest number that can ever be granted at once if that is smaller. So a
-// limit that was lowered delays a step, but does not block it forever.
+// CapUnits returns the requested number of units, or the largest number of units that the limit can ever grant at once, whichever is
+// smaller. Because of CapUnits, a limit that was lowered delays a step, but does not block it forever.
 func (s LimitSettings) CapUnits(units int) int {
 	if s.Concurrent > 0 {
 		units = min(units, s.Concurrent)
@@ -41,7 +41,7 @@ func (s LimitSettings) CapUnits(units int) int {
 	return units
 }
 
-// Limit is one limit as it is recorded.
+// Limit is one limit as the database holds it.
 type Limit struct {
 	Name string
 	LimitSettings
@@ -60,23 +60,23 @@ type Limit struct {
 	Keys []LimitKeyUse // the keys for which most steps wait, at most MaxLimitKeys
 }
 
-// MaxLimitKeys is the largest length of Limit.Keys.
+// MaxLimitKeys is the maximal length of Limit.Keys.
 const MaxLimitKeys = 10
 
-// LimitUse is how much of a limit is in use.
+// LimitUse tells how many units of a limit are in use.
 type LimitUse struct {
 	Held    int // units of executing steps
 	Offered int // units that are kept for steps which have been woken
 	Waiting int // steps in line
 }
 
-// LimitKeyUse is LimitUse for one key.
+// LimitKeyUse is the LimitUse of one key of a limit.
 type LimitKeyUse struct {
 	Key string
 	LimitUse
 }
 
-// LimitChangeRequest sets the bounds of a limit, whatever code declares.
+// LimitChangeRequest sets the bounds of a limit for an operator. The bounds of an operator apply instead of the bounds that code declares.
 type LimitChangeRequest struct {
 	Name     string
 	Settings LimitSettings
@@ -85,12 +85,12 @@ type LimitChangeRequest struct {
 	Reason   string
 }
 
-// OperatorChange returns the OperatorChange that is recorded for the request.
+// OperatorChange returns the OperatorChange that the store records for the change of the limit.
 func (c *LimitChangeRequest) OperatorChange() OperatorChange {
 	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.Actor, Reason: c.Reason}
 }
 
-// PermitStatus is the state of a step at a limit. The numbers are stored.
+// PermitStatus tells whether a step waits for a permit of a limit, or has it. The database stores the numbers of PermitStatus constants.
 type PermitStatus int16
 
 // The states of a permit.
@@ -100,7 +100,7 @@ const (
 	PermitHeld    PermitStatus = 3 // the step's attempt executes
 )
 
-// Permit is the row of a step at a limit. A step has at most one.
+// Permit is the row of a step that waits for a permit of a limit, or has it. A step has at most one Permit.
 type Permit struct {
 	Limit, Key  string
 	Run         uuid.UUID
@@ -116,7 +116,7 @@ type Permit struct {
 	MissedOffer bool      // an offer ended unused, or the execution has ended: there is no further offer until the step requests the permit again
 }
 
-// PermitRequest is the request of one attempt for a permit.
+// PermitRequest is the request of a step's attempt for a permit.
 type PermitRequest struct {
 	Limit, Key string
 	Settings   LimitSettings // what the code of the worker declares
@@ -128,8 +128,8 @@ type PermitRequest struct {
 	Priority   int16
 	ArrivedAt  time.Time // zero: the step is new in the line; the outcome sets it to the place of the step, unless it is Fenced
 
-	// Outcome is Written if the attempt holds the permit, Locked if it is in line, and Fenced if the run is
-	// not running at the epoch.
+	// Outcome is Written if the attempt has got the permit, Locked if the step waits in line, and Fenced if the run is not running at the
+	// epoch.
 	Outcome      WriteOutcome
 	GrantedAt    time.Time // when the permit was granted
 	LimitHasRate bool      // the limit has a rate, so that the grant must be used soon
@@ -137,7 +137,8 @@ type PermitRequest struct {
 	RunState     RunState  // of the run, with Fenced
 }
 
-// PermitReturn gives back a permit, or gives up a place in the line. It changes nothing if another execution has the permit.
+// PermitReturn gives back a permit, or gives up the step's place in the line for a permit. A PermitReturn changes nothing if another
+// execution of the run has the permit.
 type PermitReturn struct {
 	Limit, Key string
 	Run        uuid.UUID
@@ -146,13 +147,12 @@ type PermitReturn struct {
 	Attempt    int32
 }
 
-// NewReturn returns the PermitReturn that gives back the permit of the request, or its place in the line.
+// NewReturn returns a PermitReturn that gives back the requested permit, or gives up the step's place in the line for it.
 func (a *PermitRequest) NewReturn() PermitReturn {
 	return PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt}
 }
 
-// PermitBatch is the argument of one call of Permits. The call gives permits back, and grants free units to the requesting steps
-// and to the steps in line.
+// PermitBatch is the argument of LimitStore.GrantAndReturnPermits. A PermitBatch contains requests for permits, and permits to give back.
 type PermitBatch struct {
 	Now              time.Time
 	Version          string        // of the requesting worker
@@ -162,13 +162,13 @@ type PermitBatch struct {
 	Returns          []PermitReturn
 	LimitKeys        []LimitKey // to check although no step requests a permit for them
 
-	// RecheckAt is when to call Permits again for a limit key, because more units can be granted then. The store sets it together with
-	// the outcomes.
+	// RecheckAt tells for limit keys when to call GrantAndReturnPermits again, because more units can be granted then. The store sets
+	// RecheckAt together with the outcomes of the requests.
 	RecheckAt map[LimitKey]time.Time
 }
 
-// ScheduleRecheck records in RecheckAt that the limit key must be checked again at the time at, because more of its units can be
-// granted then.
+// ScheduleRecheck records in RecheckAt that the limit key must be checked again at the given time, because the limit can grant more
+// units of this key then.
 func (b *PermitBatch) ScheduleRecheck(g LimitKey, at time.Time) {
 	if b.RecheckAt == nil {
 		b.RecheckAt = make(map[LimitKey]time.Time)
@@ -176,10 +176,11 @@ func (b *PermitBatch) ScheduleRecheck(g LimitKey, at time.Time) {
 	b.RecheckAt[g] = at
 }
 
-// LimitKey is a limit with one of the keys that steps name, which may be empty. Each has its own line of waiting steps.
+// LimitKey is a limit together with one of the keys that steps use for it; the key may be empty. Each LimitKey has a line of waiting steps
+// of its own.
 type LimitKey struct{ Limit, Key string }
 
-// AllLimitKeys returns the limit keys that the batch names, each once, in the order in which they are locked.
+// AllLimitKeys returns the limit keys that the batch names, each once, in the order in which a store locks them.
 func (b *PermitBatch) AllLimitKeys() []LimitKey {
 	keys := slices.Clone(b.LimitKeys)
 	for _, a := range b.Requests {
@@ -196,13 +197,13 @@ func (g LimitKey) compare(other LimitKey) int {
 	return cmp.Or(strings.Compare(g.Limit, other.Limit), strings.Compare(g.Key, other.Key))
 }
 
-// LimitKeyWithUse is a limit key with how much of it is in use.
+// LimitKeyWithUse is a limit key together with the number of its units in use.
 type LimitKeyWithUse struct {
 	LimitKey
 	LimitUse
 }
 
-// AddLimitUse fills in how much of each limit is in use. It ignores permits of a limit that has no row.
+// AddLimitUse sets in each limit how many of its units are in use. AddLimitUse ignores permits of a limit that has no row.
 func AddLimitUse(limits []Limit, use []LimitKeyWithUse) []Limit {
 	at := make(map[string]*Limit, len(limits))
 	for i := range limits {
@@ -228,7 +229,7 @@ func AddLimitUse(limits []Limit, use []LimitKeyWithUse) []Limit {
 	return limits
 }
 
-// EncodeJSON returns the recorded form of the settings.
+// EncodeJSON returns the settings as JSON, the form in which the database stores them.
 func (s LimitSettings) EncodeJSON() string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -237,7 +238,7 @@ func (s LimitSettings) EncodeJSON() string {
 	return string(b)
 }
 
-// DecodeLimitSettings decodes recorded settings. It returns nil for an empty text.
+// DecodeLimitSettings decodes the stored JSON of a limit's settings. DecodeLimitSettings returns nil for an empty text.
 func DecodeLimitSettings(text string) (*LimitSettings, error) {
 	if text == "" {
 		return nil, nil
@@ -249,48 +250,49 @@ func DecodeLimitSettings(text string) (*LimitSettings, error) {
 	return s, nil
 }
 
-// LimitStore keeps the limits on steps.
+// LimitStore keeps the limits on steps and the permits of steps.
 type LimitStore interface {
-	// GrantAndReturnPermits changes the limit keys of all limits and keys that the batch names, in one transaction. It locks each limit key. So
-	// concurrent calls grant permits one after the other, and never more than are free. An offer of a permit to a waiting step
-	// wakes the run of the step. Permits does not wait for a run that another transaction has locked: the next in line gets the
-	// offer, and the limit key must be checked again soon.
+	// GrantAndReturnPermits gives back the permits that the batch returns, and grants free units to the requesting steps and to the steps
+	// in line, in one transaction. GrantAndReturnPermits locks each limit key of the batch, so that concurrent calls grant permits one
+	// after the other, and never more than are free. An offer of a permit to a waiting step wakes the run of the step.
+	// GrantAndReturnPermits does not wait for a run that another transaction has locked: the next step in line gets the offer, and the
+	// limit key must be checked again soon.
 	//
-	// Permits records what the requests declare as LimitDeclaration tells.
+	// GrantAndReturnPermits records the bounds that the requests declare, by the rules of LimitDeclaration.
 	//
-	// A permit ends with the lease of its attempt. A step of a paused run has no place in a line.
+	// A permit ends when the lease of the attempt's run ends. A step of a paused run has no place in the line for a permit.
 	GrantAndReturnPermits(ctx context.Context, b *PermitBatch) error
 
-	// LimitKeysWithWaiters returns up to limit limit keys after the given one for which a step waits, ordered by limit
-	// and key.
+	// LimitKeysWithWaiters returns limit keys for which at least one step waits, ordered by limit and key. LimitKeysWithWaiters returns
+	// keys that come after the given one, and no more than the given number.
 	LimitKeysWithWaiters(ctx context.Context, after LimitKey, limit int) ([]LimitKey, error)
 
-	// DeleteUnusedLimitKeys deletes limit keys that nobody has used for long; see DeleteUnusedLimitKeysRequest.
+	// DeleteUnusedLimitKeys deletes limit keys that no step has used for a long time; see DeleteUnusedLimitKeysRequest.
 	DeleteUnusedLimitKeys(ctx context.Context, q DeleteUnusedLimitKeysRequest) (DeleteUnusedLimitKeysResult, error)
 
-	// ChangeLimit sets the bounds of a limit.
+	// ChangeLimit sets the bounds that an operator gives a limit.
 	ChangeLimit(ctx context.Context, c LimitChangeRequest) error
 
-	// DeleteLimit removes a limit's row, with what an operator has set. Its limit keys stay until DeleteUnusedLimitKeys. It
-	// reports whether there was a row.
+	// DeleteLimit deletes a limit's row, with the bounds that an operator has set. The limit keys of a deleted limit stay until
+	// DeleteUnusedLimitKeys deletes them. DeleteLimit reports whether the limit had a row.
 	DeleteLimit(ctx context.Context, c DeleteOrResetRequest) (bool, error)
 
-	// ResetLimitSettings removes the bounds of an operator, so that those that code has declared apply. It reports
-	// whether there is such a limit that code has declared.
+	// ResetLimitSettings removes the bounds that an operator has set for a limit, so that the bounds that code has declared apply.
+	// ResetLimitSettings reports whether the limit exists and code has declared it.
 	ResetLimitSettings(ctx context.Context, c DeleteOrResetRequest) (bool, error)
 
-	// Limits returns all limits at the time now, ordered by name.
+	// Limits returns all limits with their use at the time now, ordered by name.
 	Limits(ctx context.Context, now time.Time) ([]Limit, error)
 
-	// PermitsOfRun returns the permits of the run's steps, with how many steps are before each of those that
-	// wait.
+	// PermitsOfRun returns the permits of the run's steps. For each step that waits in line, PermitsOfRun also returns how many steps are
+	// before it.
 	PermitsOfRun(ctx context.Context, run uuid.UUID) ([]QueuedPermit, error)
 }
 
-// DeleteUnusedLimitKeysRequest selects limit keys whose deletion changes nothing: no step executes or waits in them, and by Now their
-// rates are no longer used up, and they are no longer closed. Limit keys that were used since UsedBefore stay, so that a clock
-// that goes back by less than that finds the latest time of the limit key. A limit key that another transaction has locked stays
-// too.
+// DeleteUnusedLimitKeysRequest selects limit keys that can be deleted without an effect on steps. No step executes with a permit of such a
+// limit key or waits for one, its rate is not used up at Now, and it is not closed at Now. DeleteUnusedLimitKeys keeps limit keys that were
+// used since UsedBefore, so that a clock that goes back to a time after UsedBefore still finds the latest time of the limit key.
+// DeleteUnusedLimitKeys also keeps a limit key that another transaction has locked.
 type DeleteUnusedLimitKeysRequest struct {
 	After      LimitKey // the limit key that was read last before; zero: begin with the first one
 	UsedBefore time.Time
@@ -298,13 +300,13 @@ type DeleteUnusedLimitKeysRequest struct {
 	Limit      int // the largest number of limit keys that are read
 }
 
-// DeleteUnusedLimitKeysResult is the result of an DeleteUnusedLimitKeysRequest.
+// DeleteUnusedLimitKeysResult is the result of a DeleteUnusedLimitKeysRequest.
 type DeleteUnusedLimitKeysResult struct {
 	Deleted int
 	Next    LimitKey // for the next query; zero: there is no further limit key
 }
 
-// QueuedPermit is the permit of one step, and its place in the line.
+// QueuedPermit is the permit of one step, with the place of the step in the line.
 type QueuedPermit struct {
 	Permit
 	Before int // steps of the line that are before it; zero unless it waits

@@ -18,26 +18,26 @@ const (
 // expiredLeaseRetryDelay is when a step repeats its request if its run has no lease at the moment. The step keeps its place.
 const expiredLeaseRetryDelay = 500 * time.Millisecond
 
-// MaxPermitsRead is how many waiting permits of a limit key a store reads for one plan, and how many of those that have missed an
-// offer. Steps that have missed an offer are read separately, because the line may begin with any number of them if no worker
+// MaxPermitsRead is how many waiting steps of a limit key a store reads for one plan at most, and how many steps that have missed an offer.
+// A store reads the steps that have missed an offer separately, because the line may begin with any number of such steps if no worker
 // executes their runs.
 const MaxPermitsRead = 100
 
-// LimitKeyState is the state of one limit key, locked by the transaction that plans with it.
+// LimitKeyState is the state of one limit key, which the transaction that grants permits has locked.
 type LimitKeyState struct {
 	LimitKey
 	Settings  LimitSettings
 	HasBounds bool      // the limit has bounds; otherwise nothing is granted
 	Now       time.Time // the time of places and of the rate: never before that of an earlier transaction of this limit key
-	// RateUsedUntil is the theoretical arrival time of the generic cell rate algorithm: the rate has been used up
-	// to this time. Source of the idea: ITU-T I.371.
+	// RateUsedUntil is the time up to which the rate has been used: the theoretical arrival time of the generic cell rate algorithm (ITU-T
+	// I.371).
 	RateUsedUntil    time.Time
 	ClosedUntil      time.Time       // nothing is granted before this time
 	Permits          []PermitWithRun // those that are held or offered, and of those that wait the first MaxPermitsRead that have missed an offer, and then that have not, in order
 	DatabaseTimeline string          // the point of the database's history at which the limit key was last used; empty: unknown
 }
 
-// PermitWithRun is a permit with the state of its run.
+// PermitWithRun is a permit together with the state of its run.
 type PermitWithRun struct {
 	Permit
 	RunState   RunState
@@ -75,7 +75,7 @@ func (p *PermitWithRun) isOfPresentExecution() bool {
 	return p.RunState.Epoch == p.Epoch && (p.RunState.Status == Running || p.RunState.Status == Waiting)
 }
 
-// PermitPlan is what a transaction changes in one limit key.
+// PermitPlan holds what a transaction changes in one limit key.
 type PermitPlan struct {
 	ToDelete      []Permit
 	ToWrite       []Permit // replaces the row of the step, if it has one
@@ -85,7 +85,8 @@ type PermitPlan struct {
 	nextOfferAt   time.Time // when the first in line can be offered what the rate does not allow now; zero: no time is known
 }
 
-// ComparePermits compares the places of two steps in a line: higher priorities come first, then earlier arrivals.
+// ComparePermits compares the places of two steps in the line of a limit key. A step with a higher priority comes first; among steps of
+// the same priority, the step that arrived earlier comes first.
 func ComparePermits(a, b *Permit) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority), a.ArrivedAt.Compare(b.ArrivedAt),
@@ -93,21 +94,21 @@ func ComparePermits(a, b *Permit) int {
 	)
 }
 
-// PermitRequestingSteps is what a store has read of the requesting steps: the permits that they have, for whatever limit key,
-// and the states of their runs.
+// PermitRequestingSteps holds what a store has read about the steps that request permits: the permits that these steps have already, of any
+// limit key, and the states of their runs.
 type PermitRequestingSteps struct {
 	HeldPermits map[*PermitRequest]Permit
 	Runs        map[uuid.UUID]PermitRequestingRun
 }
 
-// PermitRequestingRun is the run of a requesting step.
+// PermitRequestingRun is the run of a step that requests a permit.
 type PermitRequestingRun struct {
 	RunState   RunState
 	LeaseUntil time.Time // when the lease of the run ends
 }
 
-// Plan decides which waiting steps get a permit, and sets the outcomes of the requests. The argument timeline is the present timeline
-// of the database.
+// Plan decides which steps get a permit of the limit key, and sets the outcomes of the requests. The argument timeline is the present
+// timeline of the database.
 func (l *LimitKeyState) Plan(b *PermitBatch, steps *PermitRequestingSteps, timeline string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capUsedUntilAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.DatabaseTimeline != "" && timeline != "" && timeline != l.DatabaseTimeline {

@@ -21,7 +21,7 @@ import (
 //
 // All counts of a queue and of its keys change in the transaction that changes the places they count.
 
-// QueueSettings are the settings of a queue. Zero means no bound.
+// QueueSettings are the settings of a queue. A field that is zero sets no bound.
 type QueueSettings struct {
 	MaxExecuting          int  `json:"executing,omitzero"`     // runs that execute at once over all workers
 	MaxExecutingPerWorker int  `json:"per_worker,omitzero"`    // runs that execute at once on one worker
@@ -34,17 +34,17 @@ type QueueSettings struct {
 	Closed                bool `json:"closed,omitzero"`        // new starts are refused
 }
 
-// QueueRow is the row of a queue in the database, without its counts. Engines keep all of them in memory.
+// QueueRow is the row of a queue in the database, without its counts. Each engine keeps the rows of all queues in memory.
 type QueueRow struct {
 	Name     string
 	Settings QueueSettings // that apply: those of Set, else those of Declared, else none
 	PausedAt time.Time     // zero: not paused
-	// Deleted reports that the queue is being deleted: its runs may begin at once, and new runs need no place. The admission that
-	// finds nothing left deletes the row.
+	// Deleted reports that the queue is being deleted: its runs may begin at once, and new runs need no place. The admission that finds no
+	// run left in the deleted queue deletes the row.
 	Deleted bool
 }
 
-// Queue is one queue as it is recorded.
+// Queue is one queue as the database holds it.
 type Queue struct {
 	QueueRow
 
@@ -66,10 +66,10 @@ type Queue struct {
 	Keys          []QueueKeyUse // the keys with the most waiting runs, at most MaxQueueKeys
 }
 
-// MaxQueueKeys is the largest length of Queue.Keys.
+// MaxQueueKeys is the maximal length of Queue.Keys.
 const MaxQueueKeys = 10
 
-// QueueUse is how many runs of a queue or a key are in which state.
+// QueueUse tells how many runs of a queue, or of a key, are executing, open, waiting or behind others of their key.
 type QueueUse struct {
 	Executing int // runs that have a place to execute; a run that has just ended counts until the next admission
 	Open      int // root runs that have begun and not ended, as far as admissions have seen
@@ -77,31 +77,31 @@ type QueueUse struct {
 	Behind    int // of the waiting runs, those behind others of their key
 }
 
-// QueueKeyUse is QueueUse for one group key.
+// QueueKeyUse is the QueueUse of one group key.
 type QueueKeyUse struct {
 	Key string
 	QueueUse
 }
 
-// QueueChangeRequest declares a queue or sets its settings.
+// QueueChangeRequest declares a queue in code, or sets the queue's settings for an operator.
 type QueueChangeRequest struct {
 	Name     string
 	Settings QueueSettings
 	Now      time.Time
-	// Declare reports that the code of the version Version makes this change, and not an operator. Such a change applies only if
-	// no operator has set anything, and if no newer version has declared the queue since.
+	// Declare says that the code of the version Version declares the queue, and that no operator makes the change. Declared settings apply
+	// only if no operator has set settings, and if no newer version of the code has declared the queue since.
 	Declare bool
 	Version string
 	Actor   string // who sets the settings, and why
 	Reason  string
 }
 
-// OperatorChange returns the OperatorChange that is recorded for the request.
+// OperatorChange returns the OperatorChange that the store records for the change of the queue.
 func (c *QueueChangeRequest) OperatorChange() OperatorChange {
 	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.Actor, Reason: c.Reason}
 }
 
-// QueuePauseRequest pauses or resumes a queue. Nothing of a paused queue begins, and what executes goes on.
+// QueuePauseRequest pauses or resumes a queue. While a queue is paused, none of its runs begins; runs that execute continue.
 type QueuePauseRequest struct {
 	Name   string
 	Now    time.Time
@@ -110,7 +110,7 @@ type QueuePauseRequest struct {
 	Reason string
 }
 
-// OperatorChange returns the OperatorChange that is recorded for the pause or the resume.
+// OperatorChange returns the OperatorChange that the store records for the pause or the resume of the queue.
 func (p *QueuePauseRequest) OperatorChange() OperatorChange {
 	c := OperatorChange{Verb: OperatorPause, At: p.Now, By: p.Actor, Reason: p.Reason}
 	if p.Resume {
@@ -119,7 +119,7 @@ func (p *QueuePauseRequest) OperatorChange() OperatorChange {
 	return c
 }
 
-// PlaceState is the state of a run in its queue. The numbers are stored.
+// PlaceState is the state of a run in its queue. The database stores the numbers of PlaceState constants.
 type PlaceState int16
 
 // The states of a place.
@@ -132,7 +132,7 @@ const (
 	PlaceBypassed   PlaceState = 5 // the run is let through and counts for nothing, because it only ends
 )
 
-// QueuePlace is the row of a run in the table of queue places. Only runs in queues with settings have one.
+// QueuePlace is the row of a run in the table of queue places. Only runs in queues with settings have a QueuePlace.
 type QueuePlace struct {
 	Run       uuid.UUID
 	Queue     string
@@ -147,7 +147,7 @@ type QueuePlace struct {
 	StartBy   time.Time // when it expires if it has not begun; zero: never
 }
 
-// MaxWeight is the largest QueuePlace.Weight.
+// MaxWeight is the largest allowed QueuePlace.Weight.
 const MaxWeight = 1000
 
 // MaxBefore is the largest QueuePlaceOfRun.Before.
@@ -160,45 +160,44 @@ type QueuedRun struct {
 	Before    int            // runs in line before it, at most MaxBefore; zero unless it is in line or behind its key
 }
 
-// QueueStore keeps queues with settings. QueueAdmitter is the part that gives places to runs.
+// QueueStore keeps the queues that have settings. QueueAdmitter, which is part of QueueStore, gives places in these queues to runs.
 type QueueStore interface {
-	// QueueRows returns the rows of all queues, ordered by name. A queue without a row is returned as deleted
-	// if runs in it wait for an admission. Engines call it once a second.
+	// QueueRows returns the rows of all queues, ordered by name. QueueRows also returns a queue without a row, as deleted, if runs in the
+	// queue wait for an admission. Engines call QueueRows once a second.
 	QueueRows(ctx context.Context) ([]QueueRow, error)
 
-	// ChangeQueue declares a queue or sets its settings. A queue that was marked as deleted is no longer
-	// marked.
+	// ChangeQueue declares a queue, or sets the queue's settings. ChangeQueue removes the mark of a queue that was marked as deleted.
 	ChangeQueue(ctx context.Context, c QueueChangeRequest) error
 
-	// PauseQueue pauses a queue, or resumes it if p.Resume is set. It reports whether the queue exists. The first pause keeps its
-	// time, actor and reason until the queue is resumed. LastChange does not
-	// change if the queue is paused or resumed already.
+	// PauseQueue pauses a queue, or resumes it if p.Resume is set. PauseQueue reports whether the queue exists. If a paused queue is paused
+	// again, the time, the actor and the reason of the first pause remain. PauseQueue does not set LastChange if the queue is already in
+	// the requested state.
 	PauseQueue(ctx context.Context, p QueuePauseRequest) (bool, error)
 
-	// DeleteQueue marks a queue as deleted; see QueueRow.Deleted. It reports whether there was one that was
-	// not marked.
+	// DeleteQueue marks a queue as deleted; see QueueRow.Deleted. DeleteQueue returns false if the queue does not exist or was marked
+	// before.
 	DeleteQueue(ctx context.Context, c DeleteOrResetRequest) (bool, error)
 
-	// ResetQueueSettings removes the settings of an operator, so that those that code declares apply. It reports
-	// whether there is such a queue that is not marked as deleted and that code declares.
+	// ResetQueueSettings removes the settings that an operator has given a queue, so that the settings that code declares apply.
+	// ResetQueueSettings returns false if the queue does not exist, is marked as deleted, or is not declared by code.
 	ResetQueueSettings(ctx context.Context, c DeleteOrResetRequest) (bool, error)
 
 	// Queues returns all queues that are not marked as deleted, with their use at the time now, ordered by name.
 	Queues(ctx context.Context, now time.Time) ([]Queue, error)
 
-	// QueueDepth returns how many runs of a queue wait to begin, or wait for a place, but at most the given number. It counts only
-	// committed runs.
+	// QueueDepth returns how many runs of a queue wait to begin or wait for a place, and stops counting at the given number. QueueDepth
+	// counts only committed runs.
 	QueueDepth(ctx context.Context, queue string, most int) (int, error)
 
-	// QueuePlaceOfRun returns the place of a run, or nil if it has none.
+	// QueuePlaceOfRun returns the place of a run in its queue, or nil if the run has no place.
 	QueuePlaceOfRun(ctx context.Context, run uuid.UUID) (*QueuedRun, error)
 
-	// ClearStartByDeadline removes the mark HasStartBy of a run that the epoch owns, with its place if the queue has
-	// no row. It reports whether the run is still running at that epoch.
+	// ClearStartByDeadline removes the control bit HasStartBy of a run that is running at the epoch. If the run's queue has no row,
+	// ClearStartByDeadline also deletes the run's place. ClearStartByDeadline reports whether the run is still running at that epoch.
 	ClearStartByDeadline(ctx context.Context, run uuid.UUID, epoch Epoch) (bool, error)
 }
 
-// EncodeJSON returns the recorded form of the settings.
+// EncodeJSON returns the settings as JSON, the form in which the database stores them.
 func (s QueueSettings) EncodeJSON() string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -207,7 +206,7 @@ func (s QueueSettings) EncodeJSON() string {
 	return string(b)
 }
 
-// DecodeQueueSettings decodes recorded settings. It returns nil for an empty text.
+// DecodeQueueSettings decodes the stored JSON of a queue's settings. DecodeQueueSettings returns nil for an empty text.
 func DecodeQueueSettings(text string) (*QueueSettings, error) {
 	if text == "" {
 		return nil, nil
@@ -219,8 +218,8 @@ func DecodeQueueSettings(text string) (*QueueSettings, error) {
 	return s, nil
 }
 
-// DecodeSettings parses the JSON of the declared settings and of the settings that an operator has set. An empty text stands for no settings.
-// Settings becomes the set ones if there are any, and the declared ones otherwise.
+// DecodeSettings parses the JSON of the declared settings and of the settings that an operator has set. An empty text stands for no
+// settings. The field Settings becomes the settings that an operator has set, or the declared settings if no operator has set any.
 func (q *Queue) DecodeSettings(declared, set string) (err error) {
 	if q.Declared, err = DecodeQueueSettings(declared); err == nil {
 		q.Set, err = DecodeQueueSettings(set)
@@ -236,8 +235,8 @@ func (q *Queue) DecodeSettings(declared, set string) (err error) {
 	return nil
 }
 
-// BlockedBy returns a word for why the first run in line cannot begin at the time now. It returns an empty text if no run is in
-// line, or if the first run can begin now.
+// BlockedBy returns a word that tells why the first run in the queue's line cannot begin at the time now. BlockedBy returns an empty text
+// if no run is in line, or if the first run can begin now.
 func (q *Queue) BlockedBy(now time.Time) string {
 	s := &q.Settings
 	switch {

@@ -10,9 +10,9 @@ import (
 
 // MoveRunRequest gives a run that has not begun another queue, another priority, or both.
 //
-// It locks the row of the run's queue as an admission does, and takes the run out of its line or its place, with all counts. The
-// run then arrives in its queue like one that was just started. It keeps the time at which it is due, its deadline, its StartBy
-// and its group key. The units of a rate that it has used stay used.
+// MoveRun locks the row of the run's queue as an admission does, and removes the run from its line or its place and from all counts. The
+// moved run then arrives in its queue like a run that was just started. A moved run keeps its due time, its deadline, its StartBy and its
+// group key. Units of a rate that a moved run has used stay used.
 type MoveRunRequest struct {
 	Run        uuid.UUID
 	Queue      string // empty: it keeps its queue
@@ -22,14 +22,14 @@ type MoveRunRequest struct {
 	Actor      string // who requests it, and why
 	Reason     string
 
-	// Outcome is Written, also if the run has the queue and the priority already, whatever its state: a call whose
-	// result was lost can be repeated. Otherwise it is Fenced if the run has begun, has ended, or its time is over,
-	// or if there is no such run; then nothing was changed.
+	// Outcome is Written if the run was moved. Outcome is also Written if the run, in whatever state, already has the wanted queue and
+	// priority, so that a call whose result was lost can be repeated. Outcome is Fenced, and nothing was changed, if the run does not
+	// exist, has begun, has ended, or may no longer begin because its deadline or its StartBy has passed.
 	Outcome WriteOutcome
 	Found   *RunToMove // the run as it was; nil: there is none
 }
 
-// RunToMove is a run as MoveRunRequest.Plan sees it.
+// RunToMove holds what MoveRunRequest.Plan needs to know about the run.
 type RunToMove struct {
 	AdmissionRun
 	Name        string // of the queue
@@ -40,18 +40,18 @@ type RunToMove struct {
 	RowPriority int16 // the priority in the row of the run
 }
 
-// HasExpired reports whether the time in which the run had to begin, or its deadline, is over. A run that is paused
-// does not expire.
+// HasExpired reports whether the run's deadline, or the time by which the run had to begin, has passed. A run that is paused does not
+// expire.
 func (r *RunToMove) HasExpired(now time.Time) bool {
 	return r.Status == Pending && (!r.Deadline.IsZero() && !r.Deadline.After(now) || !r.StartBy.IsZero() && !r.HasBegun && !r.StartBy.After(now))
 }
 
-// IsUnneeded reports whether the run had the wanted queue and priority already.
+// IsUnneeded reports whether the run already has the wanted queue and priority, so that MoveRun changes nothing.
 func (m *MoveRunRequest) IsUnneeded() bool {
 	return m.Found != nil && (m.Queue == "" || m.Queue == m.Found.Name) && (m.Priority == nil || *m.Priority == m.Found.RowPriority)
 }
 
-// QueueMovePlan is what a MoveRunRequest writes.
+// QueueMovePlan holds what a MoveRunRequest writes.
 type QueueMovePlan struct {
 	Run      RunToMove
 	HasPlace bool           // its place is written
@@ -62,13 +62,14 @@ type QueueMovePlan struct {
 
 // QueueMoveStore changes the queues and the priorities of runs.
 type QueueMoveStore interface {
-	// MoveRun changes the queue or the priority of a run in one transaction, with an event for each, and sets the
-	// outcome. It returns ErrLocked if another transaction has locked the queue or the run.
+	// MoveRun changes the queue, the priority, or both, of a run in one transaction, writes an event for each change, and sets the outcome.
+	// MoveRun returns ErrLocked if another transaction has locked the queue or the run.
 	MoveRun(ctx context.Context, m *MoveRunRequest) error
 }
 
-// Plan decides what the move writes, and sets the outcome. It returns nil if nothing changes. q is the row of the queue in which
-// the run is, with the run's key, and nil if that queue has no row. found is nil if there is no such run.
+// Plan decides what the MoveRunRequest writes, and sets the outcome. Plan returns nil if nothing changes. The argument q is the row of the
+// run's present queue with the row of the run's group key, or nil if that queue has no row. The argument found is nil if the run does not
+// exist.
 func (m *MoveRunRequest) Plan(q *QueueState, found *RunToMove) *QueueMovePlan {
 	m.Outcome, m.Found = Fenced, found
 	if found == nil {

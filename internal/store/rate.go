@@ -2,11 +2,11 @@ package store
 
 import "time"
 
-// Rate bounds how many units are granted in a period, evenly spread: in any half-open window of length w at
-// most Count*w/Period, plus Burst. The zero value bounds nothing.
+// Rate bounds how many units are granted in a period, evenly spread. In any half-open window of length w, at most Count*w/Period + Burst
+// units are granted. The zero value of Rate sets no bound.
 //
-// For each rate, one time is stored: the time up to which the rate has been used up. It is called the theoretical arrival time of
-// the generic cell rate algorithm. Source of the idea: ITU-T I.371.
+// For each rate, the database stores one time, up to which the rate has been used. This time is the theoretical arrival time of the generic
+// cell rate algorithm (ITU-T I.371).
 type Rate struct {
 	Count  int           `json:"count,omitzero"`
 	Period time.Duration `json:"period,omitzero"` // in whole microseconds; positive with a Count

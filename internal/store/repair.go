@@ -14,51 +14,51 @@ import (
 // is over moves to a Generation. The row keeps its UUID, so all that refers to the run goes on to be right. Package
 // repair decides what a repair does, and the stores apply it.
 
-// RepairStore makes and reads generations.
+// RepairStore makes new generations of runs and reads superseded ones.
 type RepairStore interface {
-	// FenceRun takes a run away from its owner, if it is live: it becomes Paused with the next epoch, so that nothing
-	// more of the old epoch is written. It becomes paused for the repair, unless it is paused itself or held for drift. A run that
-	// has ended does not change. In both cases Fence then waits for writes under way, as a claim of a lost lease does. After that,
-	// the history of the run stays as it is until the next claim or repair. A repeated call returns the same outcome.
+	// FenceRun takes a live run away from its owner: the run becomes Paused with the next epoch, so that the old owner can write nothing
+	// more. The run becomes paused for the repair, unless it is already paused itself or held for drift. FenceRun does not change a run
+	// that has ended. FenceRun then waits until writes under way have ended, as a claim of a run with a lost lease does. After FenceRun,
+	// the history of the run does not change until the next claim or repair. A repeated call of FenceRun returns the same outcome.
 	FenceRun(ctx context.Context, f *FenceRequest) error
 
-	// ExtendRepairPause records the time at which a worker resumes a run that is paused for a repair, in case the process that repairs
-	// the run dies. The engine calls it before it pauses the run, and again with a later time while the repair continues. It does
-	// not pause the run, and does not check whether the run is paused.
+	// ExtendRepairPause records the time at which a worker resumes a run that is paused for a repair, in case the process that repairs the
+	// run dies. The engine calls ExtendRepairPause before it pauses the run for a repair, and again with a later time while the repair
+	// continues. ExtendRepairPause does not pause the run, and does not check whether the run is paused.
 	ExtendRepairPause(ctx context.Context, run uuid.UUID, until time.Time) error
 
-	// ExpiredRepairPauses returns up to limit runs whose pause for a repair has ended by itself at the time now.
-	// The caller resumes them with ControlRequest.ForRepair, and then calls DeleteRepairPause.
+	// ExpiredRepairPauses returns up to limit runs whose pause for a repair has expired at the time now. The caller resumes the runs that
+	// ExpiredRepairPauses returns with ControlRequest.ForRepair, and then calls DeleteRepairPause.
 	ExpiredRepairPauses(ctx context.Context, now time.Time, limit int) ([]uuid.UUID, error)
 
-	// DeleteRepairPause deletes what ExtendRepairPause has recorded of a run, unless it was extended beyond the time now.
+	// DeleteRepairPause deletes the time that ExtendRepairPause has recorded for a run, unless this time is later than now.
 	DeleteRepairPause(ctx context.Context, run uuid.UUID, now time.Time) error
 
-	// ApplyRepair applies a repair in one transaction, and sets its outcome. The database rolls the transaction back
-	// unless all runs, children and checkpoints are as the repair says. A repeated call with the same Request changes
-	// nothing, and its outcome is Written. It returns ErrLocked if another transaction has locked a row.
+	// ApplyRepair applies a repair in one transaction, and sets its outcome. ApplyRepair rolls the transaction back unless all runs,
+	// children and checkpoints are as the RepairRequest expects. A repeated call of ApplyRepair with the same Request changes nothing, and
+	// its outcome is Written. ApplyRepair returns ErrLocked if another transaction has locked a row.
 	ApplyRepair(ctx context.Context, r *RepairRequest) error
 
-	// ForkRun creates a root run with checkpoints in one transaction, and sets the outcome of the start. If the name is taken, it
-	// creates nothing.
+	// ForkRun creates, in one transaction, a root run that begins with the checkpoints in Fork.Steps, and sets the Outcome of Fork.Start.
+	// If the name of the new run is taken, ForkRun creates nothing.
 	ForkRun(ctx context.Context, f *Fork) error
 
-	// SupersededGenerations returns the superseded generations of a run that the query selects, the oldest first, and none for a
-	// run that was never repaired.
+	// SupersededGenerations returns those superseded generations of a run that the query selects, oldest first. The result is empty for a
+	// run that has only one generation.
 	SupersededGenerations(ctx context.Context, run uuid.UUID, q GenerationsQuery) ([]Generation, error)
 }
 
-// GenerationsQuery selects the newest of the superseded generations of a run.
+// GenerationsQuery selects some of the superseded generations of a run, beginning with the newest.
 type GenerationsQuery struct {
 	Before int32 // only generations with a smaller number; zero: all
 	Limit  int   // how many at most; zero: all
-	// MaxBytes bounds the payloads of the generations: a generation is left out if those after the next newer one have as many bytes. So there are
-	// always two. Zero: no bound.
+	// MaxBytes bounds the payloads of the returned generations, and zero means no bound. The two newest selected generations are always
+	// returned. An older generation is omitted if the returned generations, without its next newer one, already have MaxBytes bytes.
 	MaxBytes int64
 	With     PayloadSelection
 }
 
-// BoundsOrMax returns Before, Limit and MaxBytes, with the largest numbers instead of zero.
+// BoundsOrMax returns the fields Before, Limit and MaxBytes, with the largest possible number in place of each zero.
 func (q *GenerationsQuery) BoundsOrMax() (before, limit int32, maxBytes int64) {
 	before, limit, maxBytes = math.MaxInt32, math.MaxInt32, math.MaxInt64
 	if q.MaxBytes > 0 {
@@ -78,7 +78,7 @@ func (q *GenerationsQuery) BoundsOrMax() (before, limit int32, maxBytes int64) {
 // pause from a person's, which ends only by a resume. A run that was resumed while its repair still goes on is not as the repair says
 // any more, so the repair has to be planned anew.
 
-// FenceRequest takes a run away from its owner; see RepairStore.
+// FenceRequest takes a run away from its owner; see RepairStore.FenceRun.
 type FenceRequest struct {
 	Run    uuid.UUID
 	Before RunState // the run as it was read
@@ -87,12 +87,13 @@ type FenceRequest struct {
 	Reason string // of the pause
 	Actor  string
 
-	// Outcome is Written; or Fenced if the run is not as Before says. Then RunState is the present state of the run.
+	// Outcome is Written, or Fenced if the run is no longer as Before describes it. If Outcome is Fenced, RunState is the present state of
+	// the run.
 	Outcome  WriteOutcome
 	RunState RunState
 }
 
-// EpochAfterFence returns the next epoch of the run, or its present epoch if the run has ended.
+// EpochAfterFence returns the epoch of the run after the fence: the next epoch of a live run, or the present epoch of a run that has ended.
 func (f *FenceRequest) EpochAfterFence() Epoch {
 	if f.Before.Status.IsTerminal() {
 		return f.Before.Epoch
@@ -100,7 +101,8 @@ func (f *FenceRequest) EpochAfterFence() Epoch {
 	return f.Before.Epoch.Next(f.Nonce)
 }
 
-// ControlAfterFence returns the control bits of a live run after the fence. A run that is paused or held for drift stands still already.
+// ControlAfterFence returns the control bits of a live run after the fence. A run that is already paused itself or held for drift keeps its
+// control bits.
 func (f *FenceRequest) ControlAfterFence() ControlBits {
 	if f.Before.Control&(PausedItself|HeldForDrift) != 0 {
 		return f.Before.Control
@@ -108,7 +110,7 @@ func (f *FenceRequest) ControlAfterFence() ControlBits {
 	return f.Before.Control | PausedItself | PausedForRepair
 }
 
-// OutcomeFromState returns the outcome of a fence that changed no row.
+// OutcomeFromState returns the outcome of a FenceRequest for which the store has changed no row.
 func (f *FenceRequest) OutcomeFromState(now RunState) WriteOutcome {
 	live := !f.Before.Status.IsTerminal()
 	switch {
@@ -129,16 +131,17 @@ type RepairRequest struct {
 	Now     time.Time
 	Runs    []RunRepair // parents before their children
 	Guards  []RunGuard  // runs above that must not change meanwhile
-	// Cancel cancels live children that belong to the superseded generations only. Nil means there are none.
+	// Cancel cancels live children that belong only to superseded generations. Cancel is nil if there are no such children.
 	Cancel *ControlRequest
-	// Resume resumes runs that were paused for the repair, after all else. Nil means there are none.
+	// Resume resumes the runs that were paused for the repair, as the last change of the transaction. Resume is nil if there are no such
+	// runs.
 	Resume *ControlRequest
 
-	// Outcome is Written, or Fenced if a run has changed since the repair was planned. If it is Fenced, nothing was changed.
+	// Outcome is Written, or Fenced if a run has changed since the repair was planned. If Outcome is Fenced, the store has changed nothing.
 	Outcome WriteOutcome
 }
 
-// RunRepair is the part of a Repair that concerns one run.
+// RunRepair is the part of a RepairRequest that concerns one run.
 type RunRepair struct {
 	Run         uuid.UUID
 	Before      RunState // the run as it was read
@@ -153,8 +156,8 @@ type RunRepair struct {
 	ReleasedReceivers []string    // receivers whose signals are received anew; see ReceiveWrite
 	Detail            []byte      // what the repair changes, in the engine's encoding
 
-	// ContinuesAsNew says that a run that is executed goes on with Input, an empty history and its deadline. Its checkpoints and children,
-	// however many there are, move to the superseded generation.
+	// ContinuesAsNew says that the run, which is being executed, continues as new: with the Input, an empty history and its present
+	// deadline. All checkpoints and children of a run that continues as new move to the superseded generation.
 	ContinuesAsNew bool
 	Input          []byte        // only with Continues
 	Owner          uuid.NullUUID // the worker that executes the new generation; then Status is Running and WakeAt the end of the lease
@@ -167,16 +170,17 @@ type RunRepair struct {
 	TerminalSteps int       // the number of its terminal checkpoints
 }
 
-// ArchiveID returns the ID under which the checkpoints of the superseded generation are kept. They have this ID in place of the run's ID.
+// ArchiveID returns the run ID under which the store keeps the checkpoints of the superseded generation, in place of the run's own ID.
 func (r *RunRepair) ArchiveID() uuid.UUID { return GenerationUUID(r.Run, r.Number) }
 
-// RunGuard is a run that is not repaired, and its state as it was read.
+// RunGuard is a run that the repair does not change, with the state in which the repair has read the run and in which the run must still
+// be.
 type RunGuard struct {
 	Run    uuid.UUID
 	Before RunState
 }
 
-// RunsInLockOrder returns the runs of the repair and its guards, in the order in which they are locked.
+// RunsInLockOrder returns the runs of the repair and its guards, in the order in which a store locks them.
 func (r *RepairRequest) RunsInLockOrder() []uuid.UUID {
 	runs := make([]uuid.UUID, 0, len(r.Runs)+len(r.Guards))
 	for i := range r.Runs {
@@ -197,9 +201,9 @@ func (r *RepairRequest) EventType() EventType {
 	return EventRepaired
 }
 
-// OutcomeFromStates returns the outcome of a repair that has locked its runs. states are the runs as they are, and done reports
-// whether the first of them has a generation that was superseded by this Request. Decide returns zero if the repair
-// can be applied.
+// OutcomeFromStates returns the outcome of a repair after the store has locked its runs, or zero if the repair can be applied. The argument
+// states holds the present states of the runs. The argument done says whether the first of the runs has a generation that this same Request
+// has superseded.
 func (r *RepairRequest) OutcomeFromStates(states map[uuid.UUID]RunState, done bool) WriteOutcome {
 	if done {
 		return Written // the result of an earlier try was lost
@@ -217,12 +221,12 @@ func (r *RepairRequest) OutcomeFromStates(states map[uuid.UUID]RunState, done bo
 	return 0
 }
 
-// ErrRepairOutdated is returned within a store when a run, a child or a checkpoint is not as the RepairRequest expects it. The store rolls the
-// transaction back and sets the outcome Fenced.
+// ErrRepairOutdated is used within a store when a run, a child or a checkpoint is not as the RepairRequest expects. After
+// ErrRepairOutdated, the store rolls the transaction back and sets the outcome Fenced.
 var ErrRepairOutdated = errors.New("a run, a child or a checkpoint is not as the repair says")
 
-// CurrentGeneration returns the number of a run's present generation. before has the superseded ones that are kept, which
-// include the newest one.
+// CurrentGeneration returns the number of a run's present generation. The argument before has the superseded generations that the store has
+// kept, which always include the newest.
 func CurrentGeneration(before []Generation) int32 {
 	if len(before) == 0 {
 		return 1
@@ -230,7 +234,8 @@ func CurrentGeneration(before []Generation) int32 {
 	return before[len(before)-1].Number + 1
 }
 
-// Generation is a superseded generation of a run. Its checkpoints are stored with Archive as the run ID, in place of the ID of the run.
+// Generation is a superseded generation of a run. The database stores the checkpoints of a superseded generation with Generation.Archive as
+// the run ID, in place of the run's own ID.
 type Generation struct {
 	Run     Run // as it was; Status is Superseded if it had not ended
 	Number  int32
@@ -238,7 +243,7 @@ type Generation struct {
 
 	StoredBytes int // of the payloads, as the database has them: a codec may have changed their size
 
-	// How the generation after it came to be.
+	// Request, Verb and the next fields tell how the generation after this one was made.
 	Request uuid.UUID
 	Verb    string
 	Actor   string
@@ -248,7 +253,7 @@ type Generation struct {
 	Detail  []byte
 }
 
-// SeqOfKeptCall returns the sequence number of a kept call, where first is the RunRepair.FirstChange of the repair.
+// SeqOfKeptCall returns the Seq that a call which the repair keeps has in the new generation. The argument first is RunRepair.FirstChange.
 func SeqOfKeptCall(seq, first int32) int32 {
 	if first > 0 && seq > first {
 		seq &^= SeqOwnGoroutine
@@ -261,7 +266,8 @@ type Fork struct {
 	Start *StartWrite // of a run that is Pending, with an epoch of count 1: like a run that was executed, it has a history
 	Steps []Step      // its checkpoints, in the order of their names
 
-	// The event tells who made it, when, why, and from which run.
+	// Source is the run that was forked. Source and the next fields are what the event records: who made the fork, when, why, and from
+	// which run.
 	Source uuid.UUID
 	Actor  string
 	Reason string

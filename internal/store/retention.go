@@ -9,35 +9,34 @@ import (
 	"github.com/google/uuid"
 )
 
-// MinRetention is the least age at which the rows of an ended run are deleted without a wait for writes under way. It is
-// longer than any statement takes, so a write of a superseded epoch, whose guard saw the run before its end, has been
-// committed or rolled back.
+// MinRetention is how long ago a run must have ended before a store deletes its rows without waiting for writes under way. MinRetention is
+// longer than any statement takes. So a write of a superseded epoch that began before the run ended has been committed or rolled back.
 const MinRetention = time.Minute
 
-// RetentionStore deletes what has ended.
+// RetentionStore deletes ended runs, superseded generations and old events.
 type RetentionStore interface {
-	// TreeToDelete returns the runs of a tree and their superseded generations, from a run or an archive ID on. It
-	// returns nothing if there is no such run.
+	// TreeToDelete returns the runs of a tree and their superseded generations. The tree begins at the given run, or at the generation with
+	// the given archive ID. TreeToDelete returns nothing if there is no such run or generation.
 	TreeToDelete(ctx context.Context, root uuid.UUID) ([]TreeNode, error)
 
-	// DeleteTrees deletes trees of runs with everything that is theirs, except events, in one transaction, and sets the
-	// outcome of each tree. It locks the ended runs of the trees without waiting, and deletes what DeleteTreeRequest.Plan
-	// returns for the rows that it reads after that. A repeated call changes nothing.
+	// DeleteTrees deletes trees of runs with all their rows, except events, in one transaction, and sets the outcome of each tree.
+	// DeleteTrees first locks the ended runs of the trees, without waiting for locks. DeleteTrees then reads the rows of the trees, and
+	// deletes what DeleteTreeRequest.Plan returns for these rows. A repeated call of DeleteTrees changes nothing.
 	DeleteTrees(ctx context.Context, d *DeleteTreesRequest) error
 
-	// EndedTrees reads a part of the runs of a shard, and returns the roots among them that ended before a time. A store
-	// that does not store shards apart returns all runs for shard 0, and none for the others.
+	// EndedTrees reads a part of the runs of a shard, and returns the root runs in that part that ended before the given time. A store that
+	// does not store shards separately returns the runs of all shards for shard 0, and none for other shards.
 	EndedTrees(ctx context.Context, q EndedTreesQuery) (EndedTrees, error)
 
-	// OldGenerations reads a part of the superseded generations of a shard, as EndedTrees reads runs.
+	// OldGenerations reads a part of the superseded generations of a shard, in the way in which EndedTrees reads runs.
 	OldGenerations(ctx context.Context, q OldGenerationsQuery) (OldGenerations, error)
 
-	// DeleteEvents deletes some of the oldest events, up to the first one that is not older than the given time, and
-	// returns how many. The events that are left are the latest ones in the order in which Events returns them.
+	// DeleteEvents deletes some of the oldest events, and returns how many it has deleted. DeleteEvents stops at the first event that is
+	// not older than the given time. So it deletes events only from the beginning of the order in which Events returns them.
 	DeleteEvents(ctx context.Context, before time.Time) (int, error)
 }
 
-// EndedTreesQuery selects roots that ended long ago. A run without an existing parent is a root.
+// EndedTreesQuery selects root runs that ended long ago. A run whose parent does not exist counts as a root.
 type EndedTreesQuery struct {
 	Shard         int16
 	After         uuid.UUID // the last run that was read before; zero: begin with the first one
@@ -46,13 +45,13 @@ type EndedTreesQuery struct {
 	Limit         int // the largest number of runs that are read
 }
 
-// EndedTrees is the result of an EndedTreesQuery.
+// EndedTrees holds what RetentionStore.EndedTrees returns.
 type EndedTrees struct {
 	Roots []EndedRoot
 	Next  uuid.UUID // for the next query; zero: there is no further run
 }
 
-// EndedRoot is a root that has ended.
+// EndedRoot is a root run that has ended.
 type EndedRoot struct {
 	UUID     uuid.UUID
 	Workflow string
@@ -61,8 +60,8 @@ type EndedRoot struct {
 	EndedAt  time.Time
 }
 
-// OldGenerationsQuery selects generations that were superseded long ago. The newest superseded generation of each run is not
-// returned.
+// OldGenerationsQuery selects generations of runs that were superseded long ago. OldGenerationsQuery never selects the newest superseded
+// generation of a run.
 type OldGenerationsQuery struct {
 	Shard            int16
 	AfterRun         uuid.UUID // the generation that was read last before; zero: begin with the first one
@@ -71,7 +70,7 @@ type OldGenerationsQuery struct {
 	Limit            int
 }
 
-// OldGenerations is the result of an OldGenerationsQuery.
+// OldGenerations holds what RetentionStore.OldGenerations returns.
 type OldGenerations struct {
 	Generations []OldGeneration
 	NextRun     uuid.UUID // for the next query; zero: there is no further generation
@@ -86,13 +85,13 @@ type OldGeneration struct {
 	Workflow string
 }
 
-// FirstUUIDAt returns a UUID that is lower than those of all runs that were created from the given time on.
+// FirstUUIDAt returns a UUID that is lower than the UUID of every run that was created at the given time or later.
 func FirstUUIDAt(at time.Time) (id uuid.UUID) {
 	binary.BigEndian.PutUint64(id[:8], uint64(max(0, at.UnixMilli()))<<16)
 	return id
 }
 
-// TreeNode is a run, or a superseded generation of a run, in a tree that may be deleted.
+// TreeNode is one node of a tree that may be deleted: a run, or a superseded generation of a run.
 type TreeNode struct {
 	UUID   uuid.UUID     // of the run, or the archive ID of the generation
 	Parent uuid.NullUUID // of a run: its parent's UUID, or the archive ID of its parent's generation; of a generation: its run
@@ -109,11 +108,12 @@ type TreeNode struct {
 type DeleteTreesRequest struct {
 	Trees []DeleteTreeRequest
 	Now   time.Time
-	// AwaitWriters makes DeleteTrees first wait for writes under way, as a claim of a lost lease does. DeleteTreeRequest.EndedBeforeCall may
-	// have runs that had ended before the call.
+	// AwaitWriters makes DeleteTrees first wait until writes under way have ended, as a claim of a run with a lost lease does. Only with
+	// AwaitWriters may DeleteTreeRequest.EndedBeforeCall contain runs.
 	AwaitWriters bool
 
-	// Actor and Reason are those of a person's request. WithEvents writes an event for the root of each tree.
+	// Actor and Reason are those of the person who has requested the deletion. WithEvents makes the store write an event for the root of
+	// each tree.
 	Actor      string
 	Reason     string
 	WithEvents bool
@@ -125,32 +125,33 @@ type DeleteTreeRequest struct {
 	Name        string    // of the run, for its event
 	Epoch       Epoch     // of the root when it was read
 	EndedBefore time.Time // all runs that are deleted have ended before this time; zero: at any time
-	// EndedBeforeCall has runs that had ended before the call, with their epochs, if it waits for writes under way. Other runs must have
-	// ended for at least MinRetention.
+	// EndedBeforeCall has runs that had ended before the call of DeleteTrees, with their epochs, if AwaitWriters is set. All other runs of
+	// the tree must have ended at least MinRetention ago.
 	EndedBeforeCall map[uuid.UUID]Epoch
-	// DeletableUUIDs has the runs and generations that may be deleted. If DeletableUUIDs is nil, all may be deleted.
+	// DeletableUUIDs has the runs and generations that may be deleted. If DeletableUUIDs is nil, all runs and generations of the tree may
+	// be deleted.
 	DeletableUUIDs map[uuid.UUID]bool
 
-	// Outcome is Written if the tree was deleted; Adopted if there is no such run; Fenced if a run of the tree prevents
-	// it, which is then Blocker; Locked if another transaction has locked one of its runs.
+	// Outcome is Written if the tree was deleted, Adopted if its root does not exist, and Locked if another transaction has locked one of
+	// its runs. Outcome is Fenced if a run of the tree prevents the deletion; Blocker is then that run.
 	Outcome WriteOutcome
 	Blocker TreeNode
 	// Deleted and DeletedGenerations are the numbers of runs and of superseded generations that were deleted.
 	Deleted, DeletedGenerations int
 }
 
-// DeletionPlan tells what is deleted of a tree.
+// DeletionPlan tells which rows of a tree are deleted.
 type DeletionPlan struct {
 	Runs        []uuid.UUID // in the order of CompareUUIDs
 	Generations []TreeNode
 }
 
-// Plan sets the outcome of a deletion, and returns what is deleted. nodes are the rows of the tree, at least; locked
-// reports whether this transaction has locked an ended run.
+// Plan sets the outcome of the deletion of a tree, and returns the rows to delete. The argument nodes holds at least all rows of the tree.
+// The function locked reports whether this transaction has locked an ended run.
 //
-// The tree is the root, its children that are not detached, and so on, with the children of superseded generations. It
-// is deleted as a whole or not at all. A detached child is deleted with its parent if its own tree can be deleted too.
-// Otherwise it stays with all its descendants, and is a root in effect.
+// The tree consists of the root and, recursively, of the children that are not detached, including children of superseded generations. The
+// tree is deleted as a whole or not at all. A detached child is deleted with its parent if the child's own tree can be deleted too.
+// Otherwise the detached child stays with all its descendants, and from then on counts as a root.
 func (d *DeleteTreeRequest) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UUID) bool) (plan DeletionPlan) {
 	t := deletionTree{deletion: d, now: now, locked: locked, children: make(map[uuid.UUID][]int, len(nodes)), nodes: nodes}
 	root := -1

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Status is the state of a run. The numbers are stored.
+// Status is the state of a run. The database stores the numbers of Status constants.
 type Status int16
 
 // The states of a run. A run alternates between Pending, Running and Waiting until it ends.
@@ -19,18 +19,18 @@ const (
 	Completed Status = 5
 	Failed    Status = 6
 	Cancelled Status = 7
-	// The number 8 is not used, because an event had this number in an earlier version.
+	// Expired means that the run's deadline has passed. The number 8 is not used, because an event had this number in an earlier version.
 	Expired Status = 9 // its deadline passed
-	// Superseded is the status of a Generation that had not ended; no row of a run has it.
+	// Superseded is the status of a Generation that had not ended when it was superseded. No row of a run has the status Superseded.
 	Superseded Status = 10
 )
 
-// IsTerminal reports whether the run has ended. A terminal state never changes.
+// IsTerminal reports whether the status is final: the run has ended, and its status never changes again.
 func (s Status) IsTerminal() bool { return s >= Completed }
 
 var statusWords = [...]string{"unknown", "pending", "running", "waiting", "paused", "completed", "failed", "cancelled", 8: "", 9: "expired", 10: "superseded"}
 
-// String returns the word that views, logs and errors use.
+// String returns the word for the status that views, logs and errors use.
 func (s Status) String() string {
 	if s < 0 || int(s) >= len(statusWords) || statusWords[s] == "" {
 		return statusWords[0]
@@ -38,7 +38,7 @@ func (s Status) String() string {
 	return statusWords[s]
 }
 
-// ParseStatus returns the state for a word of Status.String, and reports whether there is one.
+// ParseStatus returns the status for a word that Status.String returns, and reports whether there is such a status.
 func ParseStatus(word string) (Status, bool) {
 	for i, w := range statusWords {
 		if w == word && w != "" && i > 0 {
@@ -48,7 +48,7 @@ func ParseStatus(word string) (Status, bool) {
 	return 0, false
 }
 
-// StepKind is what a checkpoint records. The numbers are stored.
+// StepKind tells what a checkpoint records, such as a step or a sleep. The database stores the numbers of StepKind constants.
 type StepKind int16
 
 // The kinds of checkpoint.
@@ -76,7 +76,8 @@ const (
 	KindPatch   StepKind = 18 // whether the run takes the new path at a place; Output is true or false
 )
 
-// EndRecordName is the name of the checkpoint of kind KindFailure. No call of a user can have a name that begins with U+001F.
+// EndRecordName is the name of the checkpoint of kind KindFailure. The name of a user's call cannot begin with U+001F, so it cannot be
+// EndRecordName.
 const EndRecordName = "\x1ffailure"
 
 var kindWords = [...]string{
@@ -85,7 +86,7 @@ var kindWords = [...]string{
 	"graph", "patch",
 }
 
-// String returns the word that views, logs and errors use.
+// String returns the word for the kind that views, logs and errors use.
 func (k StepKind) String() string {
 	if k < 0 || int(k) >= len(kindWords) {
 		return kindWords[0]
@@ -93,7 +94,7 @@ func (k StepKind) String() string {
 	return kindWords[k]
 }
 
-// StepStatus is the state of a step. The numbers are stored.
+// StepStatus is the state of a step. The database stores the numbers of StepStatus constants.
 type StepStatus int16
 
 // The states of a step.
@@ -104,12 +105,12 @@ const (
 	StepFailed    StepStatus = 4 // without further attempts; a replay returns the recorded error
 )
 
-// IsTerminal reports whether the step has its final outcome, which never changes.
+// IsTerminal reports whether the status is a final outcome of the step, which never changes.
 func (s StepStatus) IsTerminal() bool { return s >= StepCompleted }
 
 var stepWords = [...]string{"unknown", "started", "backoff", "completed", "failed"}
 
-// String returns the word that views, logs and errors use.
+// String returns the word for the status that views, logs and errors use.
 func (s StepStatus) String() string {
 	if s < 0 || int(s) >= len(stepWords) {
 		return stepWords[0]
@@ -117,12 +118,12 @@ func (s StepStatus) String() string {
 	return stepWords[s]
 }
 
-// Run is one row of the run table. A zero time.Time stands for NULL in the database.
+// Run is one row of the run table. In a Run, a zero time.Time stands for NULL in the database.
 //
-// A run has a UUID and a name. The UUID is unique, and the name is unique under its parent: the name of a
-// root is the ID that its caller chose, and the name of a child is the key of the call that started it.
-// Users call what addresses a run its ID, which is the name of a root and the UUID of a child; see Address.
-// The columns of the UUID and the name are id and name.
+// A run has a UUID and a name. The UUID of a run is unique. The name of a run is unique among the children of its parent, or among all
+// roots. The name of a root is the ID that its caller chose, and the name of a child is the key of the call that started the child. For
+// users, the ID of a run is the name of a root or the UUID of a child; see Run.NameOrUUID. The columns of the UUID and the name are id and
+// name.
 type Run struct {
 	UUID      uuid.UUID
 	Parent    uuid.NullUUID // not valid for a root
@@ -143,7 +144,7 @@ type Run struct {
 	Trace     string // W3C traceparents of the span that started it and of its last segment
 	Detached  bool   // a child that continues when its parent ends
 
-	// Unreleased is for Start only: no claim takes the run until a DelayedRunRelease has released it.
+	// Unreleased is used only in StartWrite.Run: no claim takes the new run until a DelayedRunRelease has released it.
 	Unreleased bool
 
 	Control      ControlBits
@@ -160,7 +161,7 @@ type Run struct {
 	CancelledAt time.Time // when the cancel was first requested
 }
 
-// PayloadSelection tells which payloads of a run are read. The others are nil.
+// PayloadSelection tells which payloads of a run a store reads. The payloads that a PayloadSelection does not select are nil.
 type PayloadSelection uint8
 
 // The payloads. The outcome is the output and the error.
@@ -171,7 +172,7 @@ const (
 	AllPayloads                         = WithInput | WithOutputAndError
 )
 
-// ControlBits is the set of pause and cancel requests that apply to a run. The numbers are stored.
+// ControlBits is the set of pause and cancel requests that apply to a run. The database stores the numbers of ControlBits constants.
 type ControlBits int16
 
 // The requests. A run whose pause is requested becomes Paused when its current steps have ended; if
@@ -189,7 +190,7 @@ const (
 // Tag is a namespaced label of a run, such as team.owner.
 type Tag struct{ Key, Value string }
 
-// Step is one row of the step table. A zero time.Time stands for NULL in the database.
+// Step is one row of the step table. In a Step, a zero time.Time stands for NULL in the database.
 type Step struct {
 	Run       uuid.UUID
 	Name      string
@@ -206,8 +207,8 @@ type Step struct {
 	NextAt    time.Time // when the next attempt is due (StepBackoff), a sleep ends, or a receive times out; else zero
 }
 
-// EncodeSeq returns the [Step.Seq] of a call. The argument position is the number of the call in the order in which the calls of the
-// run began, and own tells whether the goroutine of its scope made it; see [SeqOwnGoroutine].
+// EncodeSeq returns the [Step.Seq] of a call. The argument position is the number of the call in the order in which the calls of the run
+// began. The argument own tells whether the goroutine of the call's scope made the call; see [SeqOwnGoroutine].
 func EncodeSeq(position int32, own bool) int32 {
 	if own {
 		return position<<1 | SeqOwnGoroutine
@@ -218,15 +219,15 @@ func EncodeSeq(position int32, own bool) int32 {
 // Position returns the position of the call in the order in which the calls of its run began.
 func (s *Step) Position() int32 { return s.Seq >> 1 }
 
-// WasMadeByScopeGoroutine reports whether SeqOwnGoroutine holds for the call.
+// WasMadeByScopeGoroutine reports whether the goroutine of its scope made the call; see [SeqOwnGoroutine].
 func (s *Step) WasMadeByScopeGoroutine() bool { return s.Seq&SeqOwnGoroutine != 0 }
 
-// SeqOwnGoroutine is the lowest bit of Step.Seq, which tells that the goroutine of the workflow function, or of the branch of the
-// call, made the call, so that it made the call after all its earlier ones. It is cleared in the calls that follow one which a repair drops
-// or changes, because the code need not make them any more.
+// SeqOwnGoroutine is the lowest bit of Step.Seq. SeqOwnGoroutine is set if the call was made by the goroutine of the workflow function, or
+// of the call's branch; such a goroutine makes its calls one after the other. If a repair drops or changes a call, it clears
+// SeqOwnGoroutine in the calls after that call, because the code need not make these calls any more.
 const SeqOwnGoroutine = 1
 
-// WorkerState is what a worker is doing. The numbers are stored.
+// WorkerState tells whether a worker claims runs or is stopping. The database stores the numbers of WorkerState constants.
 type WorkerState int16
 
 // The states of a worker.
@@ -235,16 +236,17 @@ const (
 	WorkerDraining WorkerState = 2 // it claims no new runs, and waits until its runs have stopped
 )
 
-// SchemaVersion is the version of the schema that this code was written for: the number of its migrations.
+// SchemaVersion is the version of the database schema for which this code was written: the number of the schema's migrations.
 const SchemaVersion = 6
 
-// FirstSchemaWithQueues is the first version of the schema that has queues, limits and schedules. Workers of older versions ignore them.
+// FirstSchemaWithQueues is the first version of the schema that has queues, limits and schedules. Workers that were built for an older
+// schema ignore queues, limits and schedules.
 const FirstSchemaWithQueues = 3
 
-// FirstSchemaWithRepairs is the first version of the schema whose workers know the steps that a repair renews.
+// FirstSchemaWithRepairs is the first version of the schema whose workers know which steps a repair has renewed.
 const FirstSchemaWithRepairs = 4
 
-// Worker is one row of the registry.
+// Worker is one row of the registry of workers.
 type Worker struct {
 	ID          uuid.UUID
 	Name        string // host and process by default
@@ -256,22 +258,22 @@ type Worker struct {
 	HeartbeatAt time.Time
 	Workflows   []string // what it executes; nil if there are too many to be recorded
 	Queues      []string // from which queues it takes runs; nil: from all, or there are too many to be recorded
-	// Schema is the version of the schema that its code was written for, see SchemaVersion. It is zero for code
-	// from before version 3, which does not record it.
+	// Schema is the version of the database schema for which the worker's code was written; see SchemaVersion. Schema is zero for code from
+	// before version 3, which does not record its schema version.
 	Schema int16
-	// Quiet says that an operator wants it to claim no runs, and LastChange what an operator did last; nil means nothing. Renew
-	// writes both only if the worker is not registered.
+	// Quiet says that an operator wants the worker to claim no runs. LastChange is what an operator has last done to the worker, or nil.
+	// RenewLeases writes Quiet and LastChange only if the worker is not registered yet.
 	Quiet      bool
 	LastChange *OperatorChange
-	// ClockAhead is how far the clock of its machine was ahead of the database's at its last heartbeat, in microseconds.
+	// ClockAhead is how many microseconds the clock of the worker's machine was ahead of the database's clock at the worker's last
+	// heartbeat.
 	ClockAhead time.Duration
-	// DeadAt is when the worker counts as dead, unless it sends another heartbeat. Stores set it from
-	// Heartbeat.LeaseUntil.
+	// DeadAt is when the worker counts as dead, unless it sends another heartbeat. Stores set DeadAt from Heartbeat.LeaseUntil.
 	DeadAt time.Time
 }
 
-// Serves reports whether the worker executes the workflow in the queue. A worker that does not record its workflows or queues may
-// execute any.
+// Serves reports whether the worker executes runs of the workflow in the queue. A worker that has not recorded its workflows or queues
+// counts as a worker for all workflows or queues.
 func (w *Worker) Serves(queue, workflow string) bool {
 	return (w.Workflows == nil || slices.Contains(w.Workflows, workflow)) && (w.Queues == nil || slices.Contains(w.Queues, queue))
 }

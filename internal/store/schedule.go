@@ -8,88 +8,94 @@ import (
 	"github.com/google/uuid"
 )
 
-// MaxScheduleName is the longest name of a schedule, in bytes. An ID made of it and a time is a valid run ID.
+// MaxScheduleName is the maximal length of a schedule's name, in bytes. A run ID that consists of such a name and a time is short enough to
+// be valid.
 const MaxScheduleName = 480
 
-// KeptFires is how many fires of a schedule a store keeps in full: those of the latest times. For each older time it
-// keeps one bit, which tells whether a run was started.
+// KeptFires is how many fires of a schedule, beginning with the latest, a store keeps in full. For each older fire, the store keeps one
+// bit, which tells whether a run was started.
 const KeptFires = 1000
 
 // CompactFiresAt is the number of fires at which a store compacts the oldest fires of a schedule into bits, so that KeptFires remain.
 const CompactFiresAt = KeptFires + 100
 
-// ScheduleStore keeps the schedules of one database. Every Store implements it.
+// ScheduleStore keeps the schedules of one database. Every Store is also a ScheduleStore.
 type ScheduleStore interface {
-	// DueSchedules returns the names of up to limit schedules that have something to do at the time now: their NextAt has
-	// come, or the wait for their last run is over, or that run is still to be cancelled. next is when the next of the others is due;
-	// zero means none is.
+	// DueSchedules returns the names of up to limit schedules that are due at the time now. A schedule is due if its NextAt has come, if
+	// the last run for which it waits has ended, or if its last run is still to be cancelled. The result next is when the next of the other
+	// schedules is due, or zero if no other schedule has a next time.
 	DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error)
 
-	// ChangeSchedule locks one schedule, lets u.Plan decide, and writes the result, all in one transaction. It starts the runs,
-	// records what happened at each time, and writes the row. It reads the row again if the transaction is retried.
+	// ChangeSchedule locks one schedule, calls u.Plan, and writes what Plan returns, all in one transaction. ChangeSchedule starts runs,
+	// records what happened at each scheduled time, and writes the row of the schedule. ChangeSchedule reads the row again if the
+	// transaction is retried.
 	ChangeSchedule(ctx context.Context, u *ScheduleChangeRequest) error
 
-	// Schedules returns up to limit schedules whose names are after the given one, ordered by name.
+	// Schedules returns up to limit schedules, ordered by name, beginning after the given name.
 	Schedules(ctx context.Context, after string, limit int) ([]Schedule, error)
 
-	// ScheduleByName returns the schedule, or nil if there is none.
+	// ScheduleByName returns the schedule with the given name, or nil if there is none.
 	ScheduleByName(ctx context.Context, name string) (*Schedule, error)
 
-	// LatestScheduleFires returns what happened at the latest times of a schedule before the given one, the newest first. A zero time is later than
-	// all others.
+	// LatestScheduleFires returns the latest fires of a schedule before the given time, newest first. If the given time is zero, it returns
+	// the latest of all fires.
 	LatestScheduleFires(ctx context.Context, schedule string, before time.Time, limit int) ([]ScheduleFire, error)
 }
 
-// Schedule is one row of the schedule table. A zero time.Time stands for NULL in the database.
+// Schedule is one row of the schedule table. In a Schedule, a zero time.Time stands for NULL in the database.
 type Schedule struct {
 	Name  string
 	State []byte // the settings, and what else the engine records; in the engine's encoding, which is a JSON object
-	// NextAt is when the next scheduled time is due. It is zero while the schedule is paused or has no further time.
+	// NextAt is when the schedule is due next. NextAt is zero while the schedule is paused, and if the schedule has no further time.
 	NextAt    time.Time
 	WaitingAt time.Time // the scheduled time that waits for the end of LastRun; zero: none
 	LastRun   uuid.NullUUID
 	Paused    bool
-	// CancelsLastRun reports that LastRun is to be cancelled, because a newer scheduled time waits for its end.
+	// CancelsLastRun says that LastRun is to be cancelled, because the start for a newer scheduled time waits for the end of LastRun.
 	CancelsLastRun bool
-	// FireCount is the number of fires that are kept in full. Stores count them.
+	// FireCount is the number of the schedule's fires that the store keeps in full. Only stores set FireCount.
 	FireCount int
 }
 
 // ScheduleChangeRequest changes one schedule.
 type ScheduleChangeRequest struct {
 	Name string
-	// SkipLocked makes ChangeSchedule return without a change if another transaction has locked the row. Otherwise it waits.
+	// SkipLocked makes ChangeSchedule return without a change if another transaction has locked the schedule's row. If SkipLocked is false,
+	// ChangeSchedule waits for the lock.
 	SkipLocked bool
-	// TimesToDecide returns the times that Plan decides, and may be nil. ChangeSchedule calls it with the locked row.
+	// TimesToDecide returns the scheduled times about which Plan decides. TimesToDecide may be nil. ChangeSchedule calls TimesToDecide with
+	// the locked row.
 	TimesToDecide func(row *Schedule) []time.Time
-	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times. It is called
-	// again if ScheduleState.NeedsReplanForTakenID says so.
+	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times. ChangeSchedule
+	// calls Plan again if ScheduleState.NeedsReplanForTakenID reports true.
 	Plan func(s ScheduleState) *ScheduleWrite
 
-	// Act is recorded in an event of each run that is started, or of the deletion of the row.
+	// Act is the actor and the reason that an event records, for each run that the change starts or for the deletion of the schedule.
 	Act ActorAndReason
 
-	// Found reports whether the row existed. It is also false if the row was locked and SkipLocked is true.
+	// Found reports whether the schedule's row existed. Found is also false if SkipLocked is true and the row was locked.
 	Found bool
-	// AppliedWrite is the ScheduleWrite that Plan returned, with the outcomes of its starts. AppliedWrite is nil if nothing was written.
+	// AppliedWrite is the ScheduleWrite that Plan returned, with the outcomes of its starts. AppliedWrite is nil if ChangeSchedule has
+	// written nothing.
 	AppliedWrite *ScheduleWrite
 }
 
-// ScheduleState is the argument of ScheduleChangeRequest.Plan: the rows that it decides about.
+// ScheduleState is the argument of ScheduleChangeRequest.Plan, and holds the rows that Plan needs for its decision.
 type ScheduleState struct {
 	Row        *Schedule          // nil: there is none
 	FiredTimes map[time.Time]bool // those of the Times at which a run was started, or which wait; keys are in UTC
-	// LastStatus and LastControl are the status and the control bits of the run Row.LastRun. They are zero if that run
-	// no longer exists.
+	// LastStatus and LastControl are the status and the control bits of the run Row.LastRun. LastStatus and LastControl are zero if that
+	// run no longer exists.
 	LastStatus  Status
 	LastControl ControlBits
-	// TakenIDs are the runs that have the IDs of runs of this schedule, by the scheduled times. It holds only those that an earlier
-	// call of Plan in the same transaction has tried to start; keys are in UTC.
+	// TakenIDs has, by scheduled time in UTC, the existing run that has the ID which the run of that scheduled time would have. TakenIDs
+	// contains only scheduled times for which an earlier call of Plan in the same transaction has tried to start a run.
 	TakenIDs map[time.Time]uuid.UUID
 }
 
-// NeedsReplanForTakenID reports whether Plan must be called again after the starts of w: the run that was to become the last one was not started,
-// because its ID is taken, although later fires were decided as if it had been. Stores call it after SetOutcomesFromStarts.
+// NeedsReplanForTakenID reports whether Plan must be called again after the starts of w. This is so if the run that was to become LastRun
+// was not started because its ID is taken, although Plan has decided later fires as if that run had been started. Stores call
+// NeedsReplanForTakenID after SetOutcomesFromStarts.
 func (s *ScheduleState) NeedsReplanForTakenID(w *ScheduleWrite) bool {
 	i := w.LastRunFire
 	if i < 0 || i >= len(w.Fires)-1 || w.Fires[i].Outcome != FireFailed || slices.ContainsFunc(w.Fires, func(f ScheduleFire) bool { return f.Start != nil && f.Outcome == FireStarted }) {
@@ -106,17 +112,18 @@ func (s *ScheduleState) NeedsReplanForTakenID(w *ScheduleWrite) bool {
 	return true
 }
 
-// ScheduleWrite is what a ScheduleChangeRequest writes.
+// ScheduleWrite holds what a ScheduleChangeRequest writes.
 type ScheduleWrite struct {
 	Row    Schedule       // the new row; the store ignores Row.FireCount
 	Delete bool           // the row is deleted, with its fires
 	Fires  []ScheduleFire // in the order of their times, each time once
-	// LastRunFire is an index into Fires. If the store starts the run of the fire at this index, the run becomes Row.LastRun.
+	// LastRunFire is an index into Fires. If the store starts the run of the fire with the index LastRunFire, that run becomes Row.LastRun.
 	// LastRunFire is -1 if Row.LastRun stays as it is.
 	LastRunFire int
 }
 
-// FireKind tells why a schedule started a run: at a scheduled time, by a trigger, or by a backfill. The numbers are stored.
+// FireKind tells why a schedule started a run: at a scheduled time, by a trigger, or by a backfill. The database stores the numbers of
+// FireKind constants.
 type FireKind int16
 
 // The kinds of fires.
@@ -126,7 +133,7 @@ const (
 	FireBackfill  FireKind = 3
 )
 
-// FireOutcome tells what happened at a scheduled time. The numbers are stored.
+// FireOutcome tells what happened at a scheduled time. The database stores the numbers of FireOutcome constants.
 type FireOutcome int16
 
 // The outcomes of fires.
@@ -141,7 +148,7 @@ const (
 
 var fireOutcomes = [...]string{"unknown", "started", "waiting", "skipped", "replaced", "missed", "failed"}
 
-// String returns the word that views, logs and metrics use.
+// String returns the word for the outcome that views, logs and metrics use.
 func (o FireOutcome) String() string {
 	if o < 0 || int(o) >= len(fireOutcomes) {
 		return fireOutcomes[0]
@@ -151,7 +158,7 @@ func (o FireOutcome) String() string {
 
 var fireKinds = [...]string{"unknown", "scheduled", "triggered", "backfill"}
 
-// String returns the word that views and logs use.
+// String returns the word for the kind that views and logs use.
 func (k FireKind) String() string {
 	if k < 0 || int(k) >= len(fireKinds) {
 		return fireKinds[0]
@@ -167,15 +174,15 @@ type ScheduleFire struct {
 	Kind     FireKind
 	Outcome  FireOutcome
 	Run      uuid.NullUUID // the run that was started, or that has its ID
-	// Start is the run to start, for an Outcome of FireStarted. If its ID is taken, the Outcome becomes FireFailed, and Run
-	// is the run that has the ID.
+	// Start is the run to start if Outcome is FireStarted. If the ID of that run is taken, Outcome becomes FireFailed, and Run is the
+	// existing run that has the ID.
 	Start *StartWrite
 
 	RunStatus Status // set by Store.Fires; zero: there is no such run any more
 }
 
-// SetOutcomesFromStarts sets the outcomes of the fires from those of their starts, Row.LastRun, and Row.FireCount. Stores call it after they have
-// inserted the runs. before is the row as it was, or nil if there was none.
+// SetOutcomesFromStarts sets the outcome of each fire from the outcome of its start, and also sets Row.LastRun and Row.FireCount. Stores
+// call SetOutcomesFromStarts after they have inserted the runs. The argument before is the row before the change, or nil if there was none.
 func (w *ScheduleWrite) SetOutcomesFromStarts(before *Schedule) {
 	w.Row.FireCount = len(w.Fires)
 	if before != nil {
@@ -195,8 +202,8 @@ func (w *ScheduleWrite) SetOutcomesFromStarts(before *Schedule) {
 	}
 }
 
-// Events returns the events of an applied write: one for each run that a trigger or a backfill has started, or one for a deletion. There
-// are none without an actor and a reason.
+// Events returns the events of an applied write: one for each run that a trigger or a backfill has started, or one for a deletion. Events
+// returns no events if the change has neither an actor nor a reason.
 func (c *ScheduleChangeRequest) Events(w *ScheduleWrite) (events []Event) {
 	types := map[FireKind]EventType{FireTriggered: EventTriggered, FireBackfill: EventBackfilled}
 	switch {
@@ -213,7 +220,7 @@ func (c *ScheduleChangeRequest) Events(w *ScheduleWrite) (events []Event) {
 	return events
 }
 
-// Starts returns the starts of the fires.
+// Starts returns the starts of all fires that start a run.
 func (w *ScheduleWrite) Starts() (starts []*StartWrite) {
 	for i := range w.Fires {
 		if s := w.Fires[i].Start; s != nil {
@@ -226,19 +233,19 @@ func (w *ScheduleWrite) Starts() (starts []*StartWrite) {
 // compactedFiresPeriod is the length of the time that one row of compacted fires describes.
 const compactedFiresPeriod = time.Hour
 
-// BitOfFireTime returns the hour that contains a scheduled time, and the index of its bit in the record of that hour. The record
-// has one bit for each second of the hour, because scheduled times are whole seconds.
+// BitOfFireTime returns the hour that contains a scheduled time, and the index of the time's bit in the record of that hour. The record of
+// an hour has one bit for each second, because scheduled times are whole seconds.
 func BitOfFireTime(at time.Time) (hour time.Time, bit int) {
 	hour = at.UTC().Truncate(compactedFiresPeriod)
 	return hour, int(at.Sub(hour) / time.Second)
 }
 
-// CanBeCompacted reports whether the fire is recorded as a bit when it is compacted, because a run was started at a scheduled time.
+// CanBeCompacted reports whether a store may replace the row of the fire by a bit, because a run was started at a scheduled time.
 func (f *ScheduleFire) CanBeCompacted() bool {
 	return f.Outcome == FireStarted && f.Kind != FireTriggered
 }
 
-// SetBit sets a bit in the record of an hour of compacted fires, and enlarges the record if necessary.
+// SetBit sets a bit in the bitmap that records the compacted fires of one hour, and enlarges the bitmap if necessary.
 func SetBit(bits []byte, bit int) []byte {
 	for len(bits) <= bit/8 {
 		bits = append(bits, 0)

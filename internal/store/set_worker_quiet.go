@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// SetWorkerQuietRequest makes a worker quiet, or resumes it. A quiet worker claims no runs.
+// SetWorkerQuietRequest makes a worker quiet, or resumes a quiet worker. A quiet worker claims no runs.
 type SetWorkerQuietRequest struct {
 	Worker uuid.UUID
 	Resume bool
@@ -15,7 +15,7 @@ type SetWorkerQuietRequest struct {
 	Reason string
 }
 
-// OperatorChange returns the OperatorChange that is recorded for the request.
+// OperatorChange returns the OperatorChange that the store records when the worker is made quiet or is resumed.
 func (c SetWorkerQuietRequest) OperatorChange() OperatorChange {
 	verb := OperatorQuiet
 	if c.Resume {

@@ -2,13 +2,13 @@ package store
 
 import "sync"
 
-// ValueSharer is a Store that keeps values which all engines of this process share that use it.
+// ValueSharer is a Store that keeps values which all engines that use the store in this process share.
 type ValueSharer interface {
-	// SharedValue returns the value of the key. The first call with a key creates the value.
+	// SharedValue returns the value with the given key. The first call of SharedValue with a key creates the value.
 	SharedValue(key any, create func() any) any
 }
 
-// SharedValues implements Sharer for the stores that embed it. The zero value is ready for use.
+// SharedValues implements ValueSharer for the stores that embed it. The zero value of SharedValues is ready for use.
 type SharedValues struct {
 	mu     sync.Mutex
 	values map[any]any

@@ -7,22 +7,24 @@ import (
 	"github.com/google/uuid"
 )
 
-// StartKeyStore keeps the keys of starts with the options Singleton, Debounce and Throttle. Several starts with the same key fold: they
-// lead to one run, or to none. Every Store implements it.
+// StartKeyStore keeps the keys of starts with the options Singleton, Debounce and Throttle. Several starts with the same start key lead to
+// one run, or to none. Every Store is also a StartKeyStore.
 type StartKeyStore interface {
-	// ChangeStartKey locks the row of one key, lets c.Plan decide, and writes the result, all in one transaction.
-	// It reads everything again if the transaction is retried.
+	// ChangeStartKey locks the row of one start key, calls c.Plan, and writes what Plan returns, all in one transaction. ChangeStartKey
+	// reads all rows again if the transaction is retried.
 	ChangeStartKey(ctx context.Context, c *StartKeyChangeRequest) error
 
-	// DueStartKeys returns the keys of up to limit rows whose CheckAt is now or earlier, and of up to limit rows whose AfterRun has
-	// ended or was removed. next is when the next of the others is due; zero means none is.
+	// DueStartKeys returns the start keys of up to limit rows whose CheckAt is now or earlier, and of up to limit rows whose AfterRun has
+	// ended or was removed. The result next is the earliest CheckAt of the other rows, or zero if there is none.
 	DueStartKeys(ctx context.Context, now time.Time, limit int) (due []StartKey, next time.Time, err error)
 
-	// StartKeyOfWaitingRun returns the row whose WaitingRun is the run, without its Input, or nil if there is none.
+	// StartKeyOfWaitingRun returns the row of the start key whose WaitingRun is the given run, without the row's Input.
+	// StartKeyOfWaitingRun returns nil if there is no such row.
 	StartKeyOfWaitingRun(ctx context.Context, run uuid.UUID) (*StartKeyRow, error)
 }
 
-// StartKeyKind is the option of the starts: Singleton, Debounce or Throttle. The numbers are stored.
+// StartKeyKind is the option with which runs are started: Singleton, Debounce or Throttle. The database stores the numbers of StartKeyKind
+// constants.
 type StartKeyKind int16
 
 // The kinds. Starts with keys of different kinds have no effect on each other.
@@ -34,7 +36,7 @@ const (
 
 var startKeyKinds = [...]string{"unknown", "singleton", "debounce", "throttle"}
 
-// String returns the word that views, logs and errors use.
+// String returns the word for the kind that views, logs and errors use.
 func (k StartKeyKind) String() string {
 	if k < 0 || int(k) >= len(startKeyKinds) {
 		return startKeyKinds[0]
@@ -49,7 +51,7 @@ type StartKey struct {
 	Kind     StartKeyKind
 }
 
-// Shard returns the shard of the row.
+// Shard returns the shard that holds the row of the start key.
 func (k StartKey) Shard() int16 { return ShardOfName(k.Workflow + "\x00" + k.Key) }
 
 // StartKeyRow is one row of the table of start keys.
@@ -62,7 +64,8 @@ type StartKeyRow struct {
 	Input      []byte        // of a run that waits, if it is another than the run was started with; else nil
 }
 
-// StartKeyRun is a run as StartKeyChangeRequest.Plan sees it. It may change at any time, because it is not locked.
+// StartKeyRun is a run as the transaction has read it for StartKeyChangeRequest.Plan. The run may change at any time, because the
+// transaction has not locked it.
 type StartKeyRun struct {
 	Name     string
 	Status   Status
@@ -73,43 +76,46 @@ type StartKeyRun struct {
 	Priority int16
 }
 
-// StartKeyChangeRequest reads, plans and writes the row of one key in a transaction.
+// StartKeyChangeRequest reads, plans and writes the row of one start key in a transaction.
 type StartKeyChangeRequest struct {
 	Key StartKey
-	// SkipLocked makes ChangeStartKey return without a call of Plan if the key has no row, or if another transaction has locked the row.
-	// Without SkipLocked, ChangeStartKey waits a short time for the lock, and then returns ErrLocked.
+	// SkipLocked makes ChangeStartKey return without a call of Plan if the start key has no row, or if another transaction has locked the
+	// row. Without SkipLocked, ChangeStartKey waits a short time for the lock, and then returns ErrLocked.
 	SkipLocked bool
-	// Name is the name of a root run that Plan decides about. Name is empty if there is none.
+	// Name is the name of a root run about which Plan decides. Name is empty if Plan decides about no root run by its name.
 	Name string
-	// RunsToRead returns the runs that Plan decides about. ChangeStartKey calls it with the locked row.
+	// RunsToRead returns the runs that ChangeStartKey reads for Plan. ChangeStartKey calls RunsToRead with the locked row of the start key.
 	RunsToRead func(row *StartKeyRow) []uuid.UUID
 	// Plan returns the changes to write, or nil if nothing changes. Plan must not block, and may be called several times.
 	Plan func(s StartKeySnapshot) *StartKeyWrite
 
-	// AppliedWrite is the StartKeyWrite that was written, with the outcome of its start, or nil if nothing was written.
+	// AppliedWrite is the StartKeyWrite that ChangeStartKey has written, with the outcome of its start, or nil if ChangeStartKey has
+	// written nothing.
 	AppliedWrite *StartKeyWrite
 }
 
-// StartKeySnapshot is the argument of [StartKeyChangeRequest.Plan]: the row of the key and the runs concerned, as the transaction has read them.
+// StartKeySnapshot is the argument of [StartKeyChangeRequest.Plan]: the row of the start key and the runs of RunsToRead, as the transaction
+// has read them.
 type StartKeySnapshot struct {
 	Row         *StartKeyRow              // nil: there is none
 	Runs        map[uuid.UUID]StartKeyRun // the runs of StartKeyChangeRequest.RunsToRead that exist
 	RunWithName *Run                      // the root with StartKeyChangeRequest.Name; nil: there is none
 }
 
-// StartKeyWrite is what a StartKeyChangeRequest writes.
+// StartKeyWrite holds what a StartKeyChangeRequest writes.
 type StartKeyWrite struct {
 	Row    StartKeyRow
 	Delete bool        // the row is deleted
 	Start  *StartWrite // a run to create; nil: none
-	// Release makes a run claimable that was created with Unreleased. Release is nil if no run becomes claimable. If the run has
-	// begun or ended, is to be cancelled, or has another queue or priority than Plan has seen, ChangeStartKey does not release the
-	// run and plans again.
+	// Release makes a run claimable that was created with Unreleased. Release is nil if no run becomes claimable. If the run to release has
+	// begun, has ended, is to be cancelled, or has another queue or priority than Plan has seen, ChangeStartKey does not release it and
+	// calls Plan again.
 	Release *DelayedRunRelease
 }
 
-// DelayedRunRelease makes a run claimable. A paused run stays paused, and begins when it is resumed. A run whose timeout SetDeadline
-// has set or removed keeps it, and gets neither Deadline nor Timeout.
+// DelayedRunRelease makes a run claimable that was created with Unreleased. A paused run that is released stays paused, and begins when it
+// is resumed. If SetDeadline has set or removed the run's deadline, the run keeps that change, and the Deadline and the Timeout of the
+// DelayedRunRelease are ignored.
 type DelayedRunRelease struct {
 	RunUUID  uuid.UUID
 	Queue    string // of the run
@@ -122,5 +128,6 @@ type DelayedRunRelease struct {
 	Input    []byte        // nil: it keeps its own
 }
 
-// UnreleasedLane is the lane of runs that are not released. Claims take no run from this lane, and no queue has an empty name.
+// UnreleasedLane is the lane of runs that are not released yet. Claims take no run from UnreleasedLane. No queue has an empty name, so
+// UnreleasedLane is not the lane of any queue.
 var UnreleasedLane = ClaimLaneOf("", "", "", 0).WithAdmission(AdmissionPending)

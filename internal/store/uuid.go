@@ -17,19 +17,18 @@ type UUID = uuid.UUID
 // ParseCanonicalUUID parses a UUID in its canonical form, and reports whether the text is one.
 func ParseCanonicalUUID(text string) (UUID, bool) { return parseCanonicalUUID(text) }
 
-// ValidNullUUID returns the value of Run.Owner for a run that this worker owns.
+// ValidNullUUID returns the value of Run.Owner for a run that the worker with the given UUID owns.
 func ValidNullUUID(by UUID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
 
-// Shards is the number of logical shards. It never changes. The shard is the first column of every
-// key, so that the tables can be distributed later.
+// Shards is the number of logical shards, which never changes. The shard is the first column of every key in the database, so that the
+// tables can be distributed later.
 const Shards = 64
 
 // ShardOf returns the shard of a run, which is the last six bits of its UUID.
 func ShardOf(id uuid.UUID) int16 { return int16(id[15] & (Shards - 1)) }
 
-// ShardOfName returns the shard of a root run with that name. If the name is a UUID in canonical
-// form, it is the shard of that UUID: a run that was started without a name has its own UUID as its
-// name, and is found by both.
+// ShardOfName returns the shard of the root run with the given name. If the name is a UUID in canonical form, ShardOfName returns the shard
+// of that UUID: a run that was started without a name has its own UUID as its name, and both lead to the same shard.
 func ShardOfName(name string) int16 {
 	if id, ok := parseCanonicalUUID(name); ok {
 		return ShardOf(id)
@@ -43,8 +42,8 @@ func ShardOfName(name string) int16 {
 // process's clock.
 func NewUUID(shard int16) uuid.UUID { return NewUUIDAt(shard, time.Now()) }
 
-// NewUUIDAt returns a new UUIDv7 in the given shard, with the given time to a quarter of a microsecond (RFC
-// 9562, 6.2, method 3).
+// NewUUIDAt returns a new UUIDv7 in the given shard with the given time, to the precision of a quarter of a microsecond (RFC 9562, 6.2,
+// method 3).
 func NewUUIDAt(shard int16, at time.Time) uuid.UUID {
 	return setTimeAndShard(uuid.New(), shard, at) // random; panics only if the system has no randomness
 }
@@ -65,7 +64,7 @@ func uuidTimeInTicks(id uuid.UUID) uint64 {
 	return at>>16*ticksPerMilli + at%ticksPerMilli
 }
 
-// TimeOfUUID returns the time of a UUIDv7, in milliseconds.
+// TimeOfUUID returns the time that a UUIDv7 contains, in whole milliseconds.
 func TimeOfUUID(id uuid.UUID) time.Time {
 	return time.UnixMilli(int64(uuidTimeInTicks(id) / ticksPerMilli)).UTC()
 }
@@ -88,15 +87,15 @@ func hashedUUID(parts ...[]byte) uuid.UUID {
 	return id
 }
 
-// NewChildUUID returns a new UUID for a child without a name, with the time of the process's clock.
+// NewChildUUID returns a new UUID for a child run without a name, with the time of the process's clock.
 func NewChildUUID(parent uuid.UUID) uuid.UUID {
 	return uuidAfterParent(parent, NewUUIDAt(ShardOf(parent), time.Now()))
 }
 
-// ChildUUID returns the UUID of the child that a generation of the parent started in the call with this name at this
-// time. The checkpoint of the call holds all three, so the UUID of the child is known even after the child's outcome has
-// replaced the UUID in the checkpoint; see record.ChildUUID. It is a UUIDv7 in the parent's shard, with a hash in place
-// of the random bits. A test's clock stands still while code executes, so generations may start a child at the same time.
+// ChildUUID returns the UUID of the child that a generation of the parent started in the call with the given name at the given time. A UUID
+// of ChildUUID can be computed from the checkpoint of the call even after the child's outcome has replaced the UUID there; see
+// record.ChildUUID. The result of ChildUUID is a UUIDv7 in the parent's shard, with a hash in place of the random bits. Because the clock
+// of a test stands still while code executes, two generations of a parent may start a child at the same time.
 func ChildUUID(parent uuid.UUID, name string, at time.Time, generation int32) uuid.UUID {
 	at = at.Truncate(time.Microsecond) // as it is stored
 	call := binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro()))
@@ -116,18 +115,18 @@ func uuidAfterParent(parent, id uuid.UUID) uuid.UUID {
 	return id
 }
 
-// GenerationUUID returns the run ID under which the checkpoints of a superseded generation are kept. It is a UUIDv7
-// in the shard of the run, a tick older than the run, with a hash in place of the random bits.
+// GenerationUUID returns the run ID under which the store keeps the checkpoints of a superseded generation. The result of GenerationUUID is
+// a UUIDv7 in the shard of the run, a tick older than the run's UUID, with a hash in place of the random bits.
 func GenerationUUID(run uuid.UUID, number int32) uuid.UUID {
 	id := hashedUUID(run[:], binary.BigEndian.AppendUint32(nil, uint32(number)))
 	return setTicksAndShard(id, ShardOf(run), uuidTimeInTicks(run)-1)
 }
 
-// NewRootIdentity is NewRootIdentityAt with the time of the process's clock.
+// NewRootIdentity calls NewRootIdentityAt with the time of the process's clock.
 func NewRootIdentity(name string) (uuid.UUID, string) { return NewRootIdentityAt(name, time.Now()) }
 
-// NewRootIdentityAt returns a new UUID for a root run, and its name, which is the given one or, if that is empty,
-// the UUID.
+// NewRootIdentityAt returns a new UUID for a root run, and the name of the run. If the given name is empty, the UUID is the name of the
+// run.
 func NewRootIdentityAt(name string, at time.Time) (uuid.UUID, string) {
 	shard := int16(rand.IntN(Shards))
 	if name != "" {
@@ -144,28 +143,27 @@ func NewRootIdentityAt(name string, at time.Time) (uuid.UUID, string) {
 // scheduledBit is set in the last byte of the UUIDs of runs that schedules have started. No other root has it.
 const scheduledBit = 0x40
 
-// NewScheduledUUID returns a new UUID for a run that a schedule starts, and that has this name.
+// NewScheduledUUID returns a new UUID for the run with the given name that a schedule starts.
 func NewScheduledUUID(name string, at time.Time) uuid.UUID {
 	id := NewUUIDAt(ShardOfName(name), at)
 	id[15] |= scheduledBit
 	return id
 }
 
-// IsScheduledUUID reports whether a schedule has started the root with this UUID.
+// IsScheduledUUID reports whether the root run with this UUID was started by a schedule.
 func IsScheduledUUID(id uuid.UUID) bool { return id[15]&scheduledBit != 0 }
 
-// IsNamedByUUID reports whether the run's name is its own UUID. No other run can have this name.
+// IsNamedByUUID reports whether the run's name is its own UUID. No other run can have the UUID of a run as its name.
 func IsNamedByUUID(r *Run) bool {
 	id, ok := parseCanonicalUUID(r.Name)
 	return ok && id == r.UUID
 }
 
-// NameOrUUID returns the text with which users refer to the run: the name of a root, the UUID of a child.
-// The name of a child is the key of a call in its parent, and does not identify it: a root may have
-// the same name.
+// NameOrUUID returns the text with which users refer to the run: the name of a root, or the UUID of a child. The name of a child is the key
+// of a call in its parent, and does not identify the child, because a root may have the same name.
 func (r *Run) NameOrUUID() string { return nameOrUUID(r.UUID, r.Parent.Valid, r.Name) }
 
-// RunNameOrUUID returns the address of the event's run; see Run.Address.
+// RunNameOrUUID returns the text with which users refer to the event's run; see Run.NameOrUUID.
 func (e *Event) RunNameOrUUID() string { return nameOrUUID(e.Run, e.Child || e.Name == "", e.Name) }
 
 func nameOrUUID(id uuid.UUID, child bool, name string) string {
@@ -175,14 +173,14 @@ func nameOrUUID(id uuid.UUID, child bool, name string) string {
 	return name
 }
 
-// RunRef refers to a run by its UUID or, for a root, by its name.
+// RunRef refers to a run by the run's UUID or, for a root, by the run's name.
 type RunRef struct{ UUIDOrName string }
 
 // Shard returns the shard of the referenced run.
 func (r RunRef) Shard() int16 { return ShardOfName(r.UUIDOrName) }
 
-// AsUUID returns the text as a UUID, and reports whether it is one. A root run may have the same text as
-// its name; a store searches for both, and prefers the run with the UUID.
+// AsUUID parses the text of the reference as a UUID, and reports whether it is a UUID. A root run may have the text of a UUID as its name;
+// a store then searches for the UUID and for the name, and prefers the run with the UUID.
 func (r RunRef) AsUUID() (uuid.UUID, bool) { return parseCanonicalUUID(r.UUIDOrName) }
 
 // parseCanonicalUUID parses the 36-character lower-case form of a UUID only. uuid.Parse also accepts

@@ -7,25 +7,28 @@ import (
 	"time"
 )
 
-// UnorderedVersionPrefix is the prefix of the version of an executable that was built without a version. A hash of the executable
-// follows the prefix. Such a version is neither earlier nor later than another version, and does not affect which worker claims a run.
+// UnorderedVersionPrefix is the prefix of the version of an executable that was built without a version. A hash of the executable follows
+// the prefix. A version with UnorderedVersionPrefix is neither earlier nor later than another version, and does not affect which worker
+// claims a run.
 const UnorderedVersionPrefix = "executable-"
 
-// IsOrderedVersion reports whether the version has a place in the order of versions. An empty one has none.
+// IsOrderedVersion reports whether the version has a place in the order of versions. An empty version has no place in the order of
+// versions.
 func IsOrderedVersion(version string) bool {
 	return version != "" && !strings.HasPrefix(version, UnorderedVersionPrefix)
 }
 
-// VersionTakeoverDelay is how long the workers of all later versions of a workflow must have sent no reports before a worker of an
-// earlier version claims their runs. An outage of the database, or a rolling restart, must not look like a rollback.
+// VersionTakeoverDelay is how long the workers of all later versions of a workflow must have sent no reports before a worker of an earlier
+// version claims their runs. VersionTakeoverDelay is so long that an outage of the database, or a rolling restart, does not look like a
+// rollback.
 const VersionTakeoverDelay = time.Minute
 
-// VersionRetention is how long a version is kept in the database after its last report. A version that comes back later is a new
-// one.
+// VersionRetention is how long the database keeps a version after the last report of a worker with this version. A version that reports
+// again after VersionRetention counts as a new version.
 const VersionRetention = 90 * 24 * time.Hour
 
-// VersionSighting is one row of the table of versions: workers of the version execute the workflow. The versions of a workflow
-// are in the order in which they were first seen.
+// VersionSighting is one row of the table of versions. A VersionSighting tells that workers of a version execute a workflow. The versions
+// of a workflow are ordered by the time at which they were first seen.
 type VersionSighting struct {
 	Workflow, Version string
 	Queue             string    // one of the queues that the workers serve; empty: all queues
@@ -33,18 +36,20 @@ type VersionSighting struct {
 	LastSeen          time.Time // the last report of such a worker
 }
 
-// WorkerVersionReport is what a worker reports about its version.
+// WorkerVersionReport is what a worker reports about the version of its code.
 type WorkerVersionReport struct {
 	Version   string // an empty version is not recorded: the worker only reads
 	Now       time.Time
 	Workflows []string // sorted
 	Queues    []string // sorted; empty: all
-	// FirstSeen has, for each workflow, when the worker knows its version to have been first seen; zero means it does not know.
-	// A promoted standby may have lost the rows: then they are recorded again with these times, so that the order remains.
+	// FirstSeen has, for each workflow, the time at which the worker's version was first seen, as far as the worker knows; zero means that
+	// the worker does not know. If a promoted standby has lost the rows of the version, the store records them again with the times in
+	// FirstSeen, so that the order of versions remains.
 	FirstSeen []time.Time
 }
 
-// QueuesToRecord returns the queues of the report, each for a row, or an empty name for all queues.
+// QueuesToRecord returns the queues for which the store records a row each. If the worker takes runs from all queues, QueuesToRecord
+// returns one empty name.
 func (r *WorkerVersionReport) QueuesToRecord() []string {
 	if len(r.Queues) == 0 {
 		return []string{""}
@@ -52,31 +57,33 @@ func (r *WorkerVersionReport) QueuesToRecord() []string {
 	return r.Queues
 }
 
-// KnownVersions are the versions of some workflows.
+// KnownVersions are the versions of some workflows that a process has read from the database.
 type KnownVersions struct {
 	Sightings []VersionSighting
-	// LatestArrival is when a version of any workflow last appeared, or appeared again after a silence of VersionTakeoverDelay.
+	// LatestArrival is the latest time at which a version of any workflow appeared, or appeared again after VersionTakeoverDelay without
+	// reports.
 	LatestArrival time.Time
 }
 
-// VersionStore keeps which versions of the code execute which workflows.
+// VersionStore records which versions of the code execute which workflows.
 type VersionStore interface {
-	// RecordWorkerVersion records a report of the worker's version for each of its workflows and queues, and returns all versions of
-	// these workflows. A new version is later than all that are recorded, whatever the clock says. Sightings older than
-	// VersionRetention are deleted.
+	// RecordWorkerVersion records a report of the worker's version for each of its workflows and queues, and returns all versions of these
+	// workflows. A new version counts as later than all recorded versions, whatever the clock says. RecordWorkerVersion deletes sightings
+	// that are older than VersionRetention.
 	RecordWorkerVersion(ctx context.Context, r *WorkerVersionReport) (KnownVersions, error)
 
-	// WorkflowVersions returns the versions of the workflows.
+	// WorkflowVersions returns the known versions of the given workflows.
 	WorkflowVersions(ctx context.Context, workflows []string) (KnownVersions, error)
 }
 
-// VersionClaimRules tells a claim which runs belong to other versions of the code. It does not change. Nil means that the versions of
-// runs decide nothing, and that a claim does not record its own.
+// VersionClaimRules tells a claim which runs are reserved for workers of other versions of the code. A VersionClaimRules value is
+// immutable. With a nil *VersionClaimRules, a claim ignores the versions of runs and does not record the worker's version.
 type VersionClaimRules struct {
 	ownVersion    string
 	latestArrival time.Time
 	workflows     map[string]*workflowVersions
-	// ChangesAt is when some of these runs may be claimed unless workers of their versions report again; zero means never.
+	// ChangesAt is when the worker may claim some runs that are reserved now, unless workers of their versions report again. Zero means
+	// never.
 	ChangesAt  time.Time
 	computedAt time.Time
 }
@@ -88,17 +95,17 @@ type workflowVersions struct {
 	pinGrace  time.Duration // of a pinned workflow
 }
 
-// PinnedWorkflows has the grace period of each pinned workflow.
+// PinnedWorkflows has, for each pinned workflow, its grace period.
 type PinnedWorkflows map[string]time.Duration
 
-// MinPinnedSilence is the shortest time without reports of a version after which other versions execute its pinned runs. Workers
-// report every VersionReportInterval.
+// MinPinnedSilence is how long a version must have sent no reports, at least, before workers of other versions execute its pinned runs.
+// Workers report their versions every VersionReportInterval.
 const MinPinnedSilence = 3 * VersionReportInterval
 
 // VersionReportInterval is how often a worker reports its version.
 const VersionReportInterval = 10 * time.Second
 
-// NewVersionClaimRules returns what the known versions mean for a worker of the version own at the time now.
+// NewVersionClaimRules returns the rules that follow from the known versions for a worker of the version own at the time now.
 func NewVersionClaimRules(own string, known KnownVersions, pinned PinnedWorkflows, now time.Time) *VersionClaimRules {
 	g := &VersionClaimRules{ownVersion: own, latestArrival: known.LatestArrival, workflows: make(map[string]*workflowVersions), computedAt: now}
 	for workflow, grace := range pinned {
@@ -149,10 +156,10 @@ func isLaterVersion(version string, first time.Time, other string, otherFirst ti
 	return version > other
 }
 
-// ReservedUntil returns the time until which this worker may not claim runs of the version, because they are reserved for other
-// workers, and reports whether the time is in the future. Runs of a pinned workflow are reserved for workers of the same version
-// while such a worker lives. Runs of any other workflow are reserved for workers of the same or a later version while such a
-// worker lives. Only workers that serve the queue count.
+// ReservedUntil returns the time until which this worker may not claim runs of the version, because they are reserved for other workers,
+// and reports whether the time is in the future. Runs of a pinned workflow are reserved for workers of the same version while such a worker
+// lives. Runs of any other workflow are reserved for workers of the same or a later version while such a worker lives. For ReservedUntil,
+// only workers that serve the given queue count.
 func (g *VersionClaimRules) ReservedUntil(queue, workflow, version string) (until time.Time, kept bool) {
 	return g.reservedUntil(queue, workflow, version, "")
 }
@@ -186,11 +193,12 @@ func (g *VersionClaimRules) reservedUntil(queue, workflow, version string, diver
 	return until, until.After(g.computedAt)
 }
 
-// AllowsClaim reports whether the worker may claim runs of a version of the workflow in the queue on which the given versions have
+// AllowsClaim reports whether the worker may claim runs with the given workflow, queue and version on which the given versions have
 // diverged.
 //
-// If its own version is one of them, it does not, while workers of others that serve the queue live, and for VersionTakeoverDelay
-// after. Then the worker tries the runs again, so that they are held again where people see it. A pinned workflow has no other versions.
+// If the worker's own version has diverged on the runs, AllowsClaim returns false while workers that serve the queue with versions that
+// have not diverged are live, and for VersionTakeoverDelay after that. After this time the worker claims the runs again, so that they are
+// held for drift again, and people see it. This rule does not apply to pinned workflows, whose runs no other version executes.
 func (g *VersionClaimRules) AllowsClaim(queue, workflow, version string, diverged DivergedVersions) bool {
 	if g == nil {
 		return true
@@ -204,12 +212,13 @@ func (g *VersionClaimRules) AllowsClaim(queue, workflow, version string, diverge
 	return !kept
 }
 
-// IsForeign reports whether runs with this version are of another version that has a place in the order.
+// IsForeign reports whether the given version differs from the worker's own version and has a place in the order of versions.
 func (g *VersionClaimRules) IsForeign(version string) bool {
 	return g != nil && version != g.ownVersion && IsOrderedVersion(version)
 }
 
-// LatestVersionArrival returns the time at which a version last appeared, or appeared again after a silence, as far as these rules know.
+// LatestVersionArrival returns the latest time at which a version appeared, or appeared again after a time without reports, as far as the
+// rules know.
 func (g *VersionClaimRules) LatestVersionArrival() time.Time {
 	if g == nil || g.latestArrival.IsZero() {
 		return time.Unix(0, 0).UTC() // before any
@@ -217,9 +226,9 @@ func (g *VersionClaimRules) LatestVersionArrival() time.Time {
 	return g.latestArrival
 }
 
-// VersionAfterClaim returns the version that a run of the given workflow and version has after the worker has claimed it: that of the
-// worker, with two exceptions. A run keeps the version of its starter if its workflow is pinned, and any version with a place in the
-// order if the worker's has none.
+// VersionAfterClaim returns the version that a run of the given workflow and version gets when the worker claims the run: usually the
+// worker's version. A run of a pinned workflow keeps its version. A run whose version has a place in the order of versions keeps it if the
+// worker's version has no place there.
 func (g *VersionClaimRules) VersionAfterClaim(workflow, version string) string {
 	switch {
 	case g == nil:
@@ -237,7 +246,8 @@ func (g *VersionClaimRules) isPinned(workflow string) bool {
 	return w != nil && w.pinned
 }
 
-// VersionsReleasedSince returns the versions of each workflow whose runs the rules before reserved for other workers, and these rules do not.
+// VersionsReleasedSince returns, for each workflow, the versions whose runs were reserved for other workers by the rules before, but are
+// not reserved by the present rules.
 func (g *VersionClaimRules) VersionsReleasedSince(before *VersionClaimRules) (released []VersionSighting) {
 	if g == nil || before == nil {
 		return nil
@@ -253,8 +263,8 @@ func (g *VersionClaimRules) VersionsReleasedSince(before *VersionClaimRules) (re
 	return released
 }
 
-// LaneAfterClaim returns the lane and the version that the runs of a lane get when the worker claims them. An empty version means
-// that each run keeps its own.
+// LaneAfterClaim returns the lane and the version that the runs of a lane get when the worker claims them. If LaneAfterClaim returns an
+// empty version, each run keeps its own version.
 func (g *VersionClaimRules) LaneAfterClaim(lane ClaimLane, queue, workflow, version string, diverged DivergedVersions, priority int16) (next ClaimLane, nextVersion string) {
 	after := g.VersionAfterClaim(workflow, version)
 	if after == version && (g == nil || after != g.ownVersion) {
@@ -263,13 +273,13 @@ func (g *VersionClaimRules) LaneAfterClaim(lane ClaimLane, queue, workflow, vers
 	return DivergedLaneOf(queue, workflow, after, diverged, priority).WithAdmission(lane.Admission()), after
 }
 
-// LaneOfHeldRun returns the lane, with AdmissionNotNeeded, and the version of a held run when the worker has claimed it.
+// LaneOfHeldRun returns the lane, with AdmissionNotNeeded, and the version that a held run gets when the worker claims it.
 func (g *VersionClaimRules) LaneOfHeldRun(r *Run, diverged DivergedVersions) (ClaimLane, string) {
 	version := g.VersionAfterClaim(r.Workflow, r.Version)
 	return DivergedLaneOf(r.Queue, r.Workflow, version, diverged, r.Priority), version
 }
 
-// Differs reports whether these rules may decide otherwise than the rules before.
+// Differs reports whether the rules may decide otherwise than the rules in the argument before.
 func (g *VersionClaimRules) Differs(before *VersionClaimRules) bool {
 	return !g.latestArrival.Equal(before.latestArrival) || !g.ChangesAt.Equal(before.ChangesAt)
 }

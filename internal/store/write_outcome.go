@@ -2,7 +2,7 @@ package store
 
 import "bytes"
 
-// WriteOutcome is the result of one item of a batch.
+// WriteOutcome tells what a store did with one item of a batch.
 type WriteOutcome uint8
 
 // The outcomes. The store never returns the zero value.
@@ -13,7 +13,7 @@ const (
 	Locked  WriteOutcome = 4 // another transaction, perhaps one of a user, has locked a row; try again
 )
 
-// RunState is what a store reads of a run to find out why a write for it changed no row.
+// RunState holds what a store reads from a run's row to find out why a write for the run changed no row.
 type RunState struct {
 	Found   bool
 	Status  Status
@@ -24,7 +24,7 @@ type RunState struct {
 // The guards. Each write is one statement with its guards in SQL, which the suite in storetest compares
 // with the functions below.
 
-// IsOwnedAt reports whether the run is still running at the writer's epoch. Otherwise the write is Fenced.
+// IsOwnedAt reports whether the run is still running at the writer's epoch. If IsOwnedAt returns false, the write is Fenced.
 func (s RunState) IsOwnedAt(epoch Epoch) bool {
 	return s.Found && s.Status == Running && s.Epoch == epoch
 }
@@ -32,8 +32,8 @@ func (s RunState) IsOwnedAt(epoch Epoch) bool {
 // IsLive reports whether the run exists and has not ended. A run that has ended never changes.
 func (s RunState) IsLive() bool { return s.Found && !s.Status.IsTerminal() }
 
-// CancelForbidsEnd reports whether a requested cancel forbids the end status of this write: such a run can
-// end only as Cancelled.
+// CancelForbidsEnd reports whether a requested cancel forbids the final status of this write. A run whose cancel was requested can end only
+// as Cancelled.
 func (w *OwnershipEnd) CancelForbidsEnd(control ControlBits) bool {
 	return control&CancelRequested != 0 && w.Status.IsTerminal() && w.Status != Cancelled
 }
@@ -41,9 +41,9 @@ func (w *OwnershipEnd) CancelForbidsEnd(control ControlBits) bool {
 // The outcomes of writes that changed no row. A store calls Decide with the rows that it has read since. The
 // model in package model has its own copy of these rules, to check them.
 
-// OutcomeFromRows returns the outcome of a start that created no run. parent is the state of a child's parent, and existing is
-// the run with the same name and parent, or nil. OutcomeFromRows returns zero if nothing prevents the start any more; then the
-// caller writes it again.
+// OutcomeFromRows returns the outcome of a start that created no run. The argument parent is the state of a child's parent; existing is the
+// run with the same name and parent, or nil. OutcomeFromRows returns zero if nothing prevents the start any more; the caller then writes
+// the start again.
 func (w *StartWrite) OutcomeFromRows(parent RunState, existing *Run) WriteOutcome {
 	child := w.Run.Parent.Valid
 	switch {
@@ -59,8 +59,8 @@ func (w *StartWrite) OutcomeFromRows(parent RunState, existing *Run) WriteOutcom
 	return 0
 }
 
-// OutcomeFromRows returns the outcome of a step write that changed no row. row is the step's row, or nil. OutcomeFromRows returns
-// zero if the write can still be made: see NeedsSecondTry.
+// OutcomeFromRows returns the outcome of a step write that changed no row. The argument row is the step's row, or nil. OutcomeFromRows
+// returns zero if the store can still write the step; see NeedsSecondTry.
 func (w *StepWrite) OutcomeFromRows(run RunState, row *Step) WriteOutcome {
 	switch {
 	case row != nil && w.AlreadyWritten(row):
@@ -77,15 +77,15 @@ func (w *StepWrite) OutcomeFromRows(run RunState, row *Step) WriteOutcome {
 	return 0
 }
 
-// NeedsSecondTry reports whether to try the write of the step again. Call it after OutcomeFromRows has returned zero. NeedsSecondTry
-// returns true if RowExists is wrong, or if the run has a pause or cancel request. A second try that ignores RowExists and
-// control requests then succeeds. If NeedsSecondTry returns false, another transaction has locked the row.
+// NeedsSecondTry reports whether the store should try to write the step again. Call NeedsSecondTry after OutcomeFromRows has returned zero.
+// NeedsSecondTry returns true if RowExists is wrong, or if the run has a pause or cancel request. In both cases, a second try that ignores
+// RowExists and control requests succeeds. If NeedsSecondTry returns false, another transaction has locked the step's row.
 func (w *StepWrite) NeedsSecondTry(run RunState, row *Step) bool {
 	return run.Control != 0 || w.RowExists != (row != nil)
 }
 
-// OutcomeFromRows returns the outcome of a receive that changed no row. row is the step's row, or nil. OutcomeFromRows returns
-// zero if the receive can still be made.
+// OutcomeFromRows returns the outcome of a receive that changed no row. The argument row is the step's row, or nil. OutcomeFromRows returns
+// zero if the store can still write the receive.
 func (w *ReceiveWrite) OutcomeFromRows(run RunState, row *Step) WriteOutcome {
 	ended := row != nil && row.Status.IsTerminal()
 	switch {
@@ -99,9 +99,9 @@ func (w *ReceiveWrite) OutcomeFromRows(run RunState, row *Step) WriteOutcome {
 	return 0
 }
 
-// OutcomeFromRows returns the outcome of a run write that changed no row. run and row show the same run; if the run was not
-// found, row is not read. OutcomeFromRows returns zero if the ownership can still end, by the rules of OwnershipEnd for control
-// requests.
+// OutcomeFromRows returns the outcome of an OwnershipEnd that changed no row. The arguments run and row describe the same run; if the run
+// was not found, OutcomeFromRows does not read row. OutcomeFromRows returns zero if the ownership can still end, by the rules of
+// OwnershipEnd for control requests.
 func (w *OwnershipEnd) OutcomeFromRows(run RunState, row *Run) WriteOutcome {
 	switch {
 	case run.Found && (w.AlreadyWritten(row) || w.wasOverruledByControl(row)):
@@ -126,7 +126,7 @@ func (w *OwnershipEnd) wasOverruledByControl(row *Run) bool {
 	return false
 }
 
-// AlreadyWritten reports whether the row has the values of this write, by the same epoch and attempt. Then the
+// AlreadyWritten reports whether the row has the values of this write, by the same epoch and attempt. If AlreadyWritten returns true, the
 // write was committed before, and its result was lost.
 func (w *StepWrite) AlreadyWritten(row *Step) bool {
 	want := &w.Step
@@ -134,8 +134,8 @@ func (w *StepWrite) AlreadyWritten(row *Step) bool {
 		samePayload(row.Output, want.Output) && samePayload(row.Error, want.Error)
 }
 
-// OlderThan reports whether a marker or a backoff comes too late, because the same epoch has written a
-// later state since. step_update.sql has the same rule.
+// OlderThan reports whether a started marker or a backoff comes too late, because the same epoch has already written a later state of the
+// step. The statement step_update.sql contains the rule of OlderThan too.
 func (w *StepWrite) OlderThan(row *Step) bool {
 	want := &w.Step
 	if want.Status.IsTerminal() || row.Epoch != want.Epoch {
@@ -144,8 +144,8 @@ func (w *StepWrite) OlderThan(row *Step) bool {
 	return row.Attempt > want.Attempt || row.Attempt == want.Attempt && row.Status > want.Status
 }
 
-// StartsChild reports whether the write is the Started row of a child. It is written together with the
-// child's start, or not at all.
+// StartsChild reports whether the write is the row that records the start of a child. A store writes this row together with the child's
+// start, or not at all.
 func (w *StepWrite) StartsChild() bool {
 	return w.Step.Kind == KindChild && !w.Step.Status.IsTerminal()
 }

@@ -79,7 +79,7 @@ func awaitQuorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures 
 	}
 	if !c.scope.HasCallOutcome(name) {
 		// Wait outside of the call that records the choice: a run that only waits for branches may leave memory.
-		if spec.Deciders, err = awaitSuccesses(k, futures); err != nil {
+		if spec.DecidingBranches, err = awaitSuccesses(k, futures); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +90,7 @@ func awaitQuorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures 
 	for _, i := range winners {
 		switch _, err := futures[i].Wait(); {
 		case err == nil || c.Err() != nil:
-		case wrapsErrorOfRepeatedCall(c, name, err):
+		case wrapsErrorOfCallRepeatedByRepair(c, name, err):
 			return nil, err
 		default:
 			return nil, c.scope.ReportDivergence(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q succeeded, and now it failed: %w", ErrDiverged, name, c.ID(), spec.Branches[i].Name(), err))
@@ -99,8 +99,8 @@ func awaitQuorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures 
 	return winners, nil
 }
 
-// wrapsErrorOfRepeatedCall reports whether the error of a recorded winner wraps that of a call which a repair has repeated since.
-func wrapsErrorOfRepeatedCall(c *Ctx, choice string, err error) (repeated bool) {
+// wrapsErrorOfCallRepeatedByRepair reports whether the error of a recorded winner wraps that of a call which a repair has repeated since.
+func wrapsErrorOfCallRepeatedByRepair(c *Ctx, choice string, err error) (repeated bool) {
 	walkErrorTree(err, func(err error) (wrapsMore bool) {
 		switch e := err.(type) {
 		case *StepError:
@@ -130,7 +130,7 @@ func newChoiceSpec[T any](c *Ctx, name string, where uintptr, wanted int, others
 		spec.Branches = append(spec.Branches, f.branch)
 	}
 	if others == CancelLosers {
-		spec.Losers = func(won []int) []engine.LoserBranch { return losersAmong(won, futures) }
+		spec.SelectLosers = func(won []int) []engine.LoserBranch { return losersAmong(won, futures) }
 	}
 	return spec, nil
 }
@@ -139,7 +139,7 @@ func newChoiceSpec[T any](c *Ctx, name string, where uintptr, wanted int, others
 // have returned.
 func recordOrReadChoice[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
 	res, err := c.callScope().RecordChoiceAndEndLosers(spec)
-	if err := outcomeError(c, spec.Name, &res, err); err != nil {
+	if err := callResultError(c, spec.Name, &res, err); err != nil {
 		return nil, err
 	}
 	deciders, err := c.scope.DecodeDecidingBranches(spec, res.Output)
@@ -176,7 +176,7 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 			}
 			return All(futures...)
 		}
-		spec.Deciders = []int{failed}
+		spec.DecidingBranches = []int{failed}
 	}
 	deciders, err := recordOrReadChoice(c, spec, futures)
 	if err != nil {

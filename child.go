@@ -93,7 +93,7 @@ func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	if order.Reason == "" {
 		order.Reason = "its parent has cancelled it"
 	}
-	_, err = executeEngineCall(h.c, name, store.KindCancel, callSite(0), withEmptyResult(func(ctx context.Context) error {
+	_, err = executeEngineCall(h.c, name, store.KindCancelChild, callSite(0), withEmptyResult(func(ctx context.Context) error {
 		return h.c.scope.CancelRun(ctx, h.inner.UUID(), order)
 	}))
 	return err

@@ -43,7 +43,7 @@ func (c *Ctx) ContinueAsNew(in any) error {
 	if err := s.CheckContinueAsNew(); err != nil {
 		return convertStateError(err)
 	}
-	input, err := s.EncodeInput(in)
+	input, err := s.EncodeContinueAsNewInput(in)
 	if err != nil {
 		return fmt.Errorf("continue run %q of workflow %q as new: %w", s.RunNameOrUUID(), s.Workflow(), err)
 	}

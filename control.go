@@ -35,11 +35,11 @@ var _ = [1]struct{}{}[MaxControlIDs-store.MaxControlIDs] // does not compile unl
 // addResults adds the results of one operation to the total.
 func (f *ControlResult) addResults(o *store.ControlRequest) {
 	for _, a := range o.Results {
-		f.Done += a.Changed
-		f.Requested += a.Requested
+		f.Done += a.ChangedCount
+		f.Requested += a.RequestedCount
 	}
-	f.DoneIDs = appendIDsUpToMax(f.DoneIDs, o.Changed)
-	f.RequestedIDs = appendIDsUpToMax(f.RequestedIDs, o.Requested)
+	f.DoneIDs = appendIDsUpToMax(f.DoneIDs, o.ChangedRuns)
+	f.RequestedIDs = appendIDsUpToMax(f.RequestedIDs, o.RequestedRuns)
 }
 
 func appendIDsUpToMax(to []string, ids []uuid.UUID) []string {
@@ -314,19 +314,19 @@ func (e *Engine) controlRun(ctx context.Context, verb store.ControlVerb, id stri
 	refused := a.Status.IsTerminal()
 	switch verb {
 	case store.VerbPause:
-		refused = refused || a.Control&store.CancelRequested != 0
+		refused = refused || a.ControlBefore&store.CancelRequested != 0
 	case store.VerbCancel, store.VerbTerminate:
 		// Descendants may live when the run has ended: they are cancelled, and the call is not refused.
-		refused = refused && a.Status != store.Cancelled && a.Changed+a.Requested == 0
+		refused = refused && a.Status != store.Cancelled && a.ChangedCount+a.RequestedCount == 0
 	case store.VerbResume:
 		// Descendants that were paused with the run are resumed, also if the run has ended.
-		refused = (refused || a.Control&store.PausedItself == 0) && a.Changed == 0
+		refused = (refused || a.ControlBefore&store.PausedItself == 0) && a.ChangedCount == 0
 	}
 	switch {
 	case !a.Found:
 		return ControlResult{}, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
 	case refused:
-		return ControlResult{}, convertStateError(&engine.StateError{Ref: id, Verb: string(publicVerbs[verb]), Status: a.Status, Control: a.Control})
+		return ControlResult{}, convertStateError(&engine.StateError{Ref: id, Verb: string(publicVerbs[verb]), Status: a.Status, Control: a.ControlBefore})
 	}
 	effect := ControlResult{Matched: 1}
 	effect.addResults(o)

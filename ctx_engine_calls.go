@@ -25,13 +25,13 @@ func (c *Ctx) Signal(name, id, signalName string, payload any, opts ...SignalOpt
 
 func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOption, where uintptr) error {
 	signal, _, err := newSignal(c.payloadLimit(name), signalName, payload, opts)
-	if err == nil && signal.Act.HasActorOrReason() {
+	if err == nil && signal.ActorAndReason.HasActorOrReason() {
 		err = fmt.Errorf("%w: Reason and Actor are for Engine.Signal: a workflow's own signals are in its history, leave the options out", ErrInvalidConfig)
 	}
 	if err != nil {
 		return fmt.Errorf("signal call %q: %w", name, err)
 	}
-	_, err = executeEngineCall(c, name, store.KindSignal, where, withEmptyResult(func(ctx context.Context) error {
+	_, err = executeEngineCall(c, name, store.KindSendSignal, where, withEmptyResult(func(ctx context.Context) error {
 		return convertStateError(c.scope.SendSignal(ctx, id, signal))
 	}))
 	return err
@@ -51,7 +51,7 @@ func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 	if err != nil {
 		return "", fmt.Errorf("start call %q: %w", name, err)
 	}
-	return executeEngineCall(c, name, store.KindStart, callSite(0), func(ctx context.Context) (string, error) { return c.scope.StartRun(ctx, request) })
+	return executeEngineCall(c, name, store.KindStartRoot, callSite(0), func(ctx context.Context) (string, error) { return c.scope.StartRun(ctx, request) })
 }
 
 // SetTags sets tags of this run, as [Engine.SetTags] does, and records the call under name. An empty value removes a tag. If
@@ -83,7 +83,7 @@ func (c *Ctx) UUID(name string) (string, error) {
 // something that differs between executions.
 func executeEngineCall[T any](c *Ctx, name string, kind store.StepKind, where uintptr, fn func(context.Context) (T, error)) (T, error) {
 	call := newDurableCall(c, name, kind, where, fn, nil)
-	call.spec.Attempt = func(ctx context.Context) (engine.AttemptOutput, *record.Failure) {
+	call.spec.ExecuteAttempt = func(ctx context.Context) (engine.AttemptOutput, *record.Failure) {
 		v, err := fn(ctx)
 		return call.encodeEngineCallResult(v, err)
 	}

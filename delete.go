@@ -65,7 +65,7 @@ func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption)
 	if err := checkFilterNotEmpty(&filter, VerbDelete); err != nil {
 		return all, err
 	}
-	if filter.Roots = true; len(filter.Statuses) == 0 {
+	if filter.OnlyRoots = true; len(filter.Statuses) == 0 {
 		filter.Statuses = []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired}
 	}
 	var before uuid.UUID
@@ -78,7 +78,7 @@ func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption)
 		results, err := e.inner.DeleteTrees(ctx, rows, q)
 		for i := range results {
 			r := &results[i]
-			all.Deleted += r.Deleted
+			all.Deleted += r.DeletedRunCount
 			if r.Err != nil && !errors.Is(r.Err, ErrNotFound) && len(all.Refused) < MaxControlIDs {
 				all.Refused = append(all.Refused, RefusedDeletion{ID: r.Run.NameOrUUID(), Err: convertStateError(r.Err)})
 			}

@@ -246,7 +246,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 	e.inner = engine.New(s, engine.Config{
 		Definitions: defs, Queues: slices.Clone(cfg.Queues), Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepConcurrency: cfg.StepConcurrency,
 		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes, FailAtMaxCrashes: cfg.FailAtMaxCrashes, ClaimLimit: cfg.ClaimLimit,
-		MarkAfter: startedMarkerDelay, Patience: cfg.Patience, Schedules: schedules, DeclaredQueues: queues, Telemetry: tel,
+		StartedMarkerDelay: startedMarkerDelay, Patience: cfg.Patience, Schedules: schedules, DeclaredQueues: queues, Telemetry: tel,
 		Retention: cfg.Retention.toEngine(e, names), Codec: cfg.Codec,
 	})
 	return e, nil

@@ -76,7 +76,7 @@ func (x *Exported) rowsForReplay() (*store.Run, []store.Step, error) {
 		switch {
 		case !known:
 			return nil, nil, fmt.Errorf("%w: the export of run %q has a checkpoint %q that is a %s and %s, which this code does not know: export the run again", ErrInvalidConfig, x.Run.ID, h.Name, h.Kind, h.Status)
-		case kind == store.KindFailure || kind == store.KindRenewal:
+		case kind == store.KindRunEnd || kind == store.KindKeyRenewal:
 			continue // today's code must fail by itself; and a replay executes no step, so it needs no keys
 		}
 		row := store.Step{

@@ -45,7 +45,7 @@ type Filter struct {
 // convertFilter checks a filter, and converts it for the store.
 func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, error) {
 	g := store.Filter{
-		Workflow: f.Workflow, Queue: f.Queue, GroupKey: f.GroupKey, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",
+		Workflow: f.Workflow, Queue: f.Queue, GroupKey: f.GroupKey, NamePrefix: f.IDPrefix, OnlyRoots: f.Roots || f.IDPrefix != "",
 		Tag: store.Tag{Key: f.Tag, Value: f.TagValue}, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
 		Failure: store.FailureKey(f.Failure), OnlyHeld: f.Held, Version: f.Version, EndedAfter: f.EndedAfter, EndedBefore: f.EndedBefore,
 	}

@@ -158,7 +158,7 @@ func (f *Future[T]) await() {
 func (f *Future[T]) Wait() (T, error) {
 	f.await()
 	if f.branch != nil && errors.Is(f.err, ErrSuspended) {
-		f.branch.Scope().NoteSuspendedBranch()
+		f.branch.Scope().NoteBranchSuspensionSeen()
 	}
 	return f.value, f.err
 }

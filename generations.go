@@ -48,7 +48,7 @@ func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, erro
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the generations of run %q: %w", id, err)
 	}
-	row, before, err := e.inner.Generations(ctx, id, store.GenerationsQuery{With: store.AllPayloads})
+	row, before, err := e.inner.Generations(ctx, id, store.GenerationsQuery{Payloads: store.AllPayloads})
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +82,13 @@ func (e *Engine) LatestGenerations(ctx context.Context, id string, p Page) (Gene
 	if err != nil {
 		return GenerationPage{}, err
 	}
-	q := store.GenerationsQuery{Limit: limit, MaxBytes: maxGenerationBytes, With: store.AllPayloads} // and the present one, or the one that tells how the oldest of the page began
+	q := store.GenerationsQuery{Limit: limit, MaxBytes: maxGenerationBytes, Payloads: store.AllPayloads} // and the present one, or the one that tells how the oldest of the page began
 	if p.Cursor != "" {
 		before, err := strconv.ParseInt(p.Cursor, 10, 32)
 		if err != nil || before < 1 || strconv.FormatInt(before, 10) != p.Cursor {
 			return GenerationPage{}, fmt.Errorf("%w: %.40q: pass the Next of a GenerationPage", ErrInvalidCursor, p.Cursor)
 		}
-		q.Before, q.Limit = int32(before), limit+1
+		q.BeforeNumber, q.Limit = int32(before), limit+1
 	}
 	row, before, err := e.inner.Generations(ctx, id, q)
 	if err != nil {
@@ -182,7 +182,7 @@ func InGeneration(number int) HistoryOption {
 // such generation, and row itself for the newest one.
 func (e *Engine) readRunAtGeneration(ctx context.Context, row *store.Run, number int) (*store.Run, store.UUID, error) {
 	if number < math.MaxInt32 {
-		before, err := e.inner.Store().SupersededGenerations(ctx, row.UUID, store.GenerationsQuery{Before: int32(number) + 1, Limit: 1})
+		before, err := e.inner.Store().SupersededGenerations(ctx, row.UUID, store.GenerationsQuery{BeforeNumber: int32(number) + 1, Limit: 1})
 		if err != nil {
 			return nil, store.UUID{}, fmt.Errorf("read the generations of run %q: %w", row.NameOrUUID(), err)
 		}
@@ -192,7 +192,7 @@ func (e *Engine) readRunAtGeneration(ctx context.Context, row *store.Run, number
 			if run.Status == store.Superseded {
 				run.EndedAt = g.At
 			}
-			return &run, g.Archive, nil
+			return &run, g.ArchiveID, nil
 		}
 	}
 	newest, err := e.inner.Store().SupersededGenerations(ctx, row.UUID, store.GenerationsQuery{Limit: 1})

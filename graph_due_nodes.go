@@ -92,7 +92,7 @@ func (x *graphRun) executeInBranch(n dueNode) {
 	*c = *x.c
 	c.scope = f.branch.Scope()
 	c.Context = c.scope.Context()
-	c.scope.CallWithRecover(func() { f.storeResult(x.executeNode(c, n)) }, func(failure *record.Failure) {
+	c.scope.CallCatchingPanicAndGoexit(func() { f.storeResult(x.executeNode(c, n)) }, func(failure *record.Failure) {
 		f.storeResult(nil, newBranchPanicError(x.c.scope.DisplayName(n.name), failure))
 	})
 }

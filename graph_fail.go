@@ -33,8 +33,8 @@ func (x *graphRun) failRun(c *Ctx, n, culprit *graphNode, cause error) error {
 	if err := x.openChoiceBranches(n, culprit); err != nil {
 		return err
 	}
-	spec := &engine.ChoiceSpec{Name: name, CallSite: n.callSite, Deciders: []int{0}, Branches: []*engine.Branch{x.nodeFutures[culprit.index].branch}}
-	spec.Losers = func([]int) []engine.LoserBranch {
+	spec := &engine.ChoiceSpec{Name: name, CallSite: n.callSite, DecidingBranches: []int{0}, Branches: []*engine.Branch{x.nodeFutures[culprit.index].branch}}
+	spec.SelectLosers = func([]int) []engine.LoserBranch {
 		var open []string
 		for _, other := range x.definition.nodes {
 			if other != n && !x.nodeState(other.name).IsFinal() {
@@ -44,7 +44,7 @@ func (x *graphRun) failRun(c *Ctx, n, culprit *graphNode, cause error) error {
 		return x.loserBranches(open)
 	}
 	res, err := c.callScope().RecordChoiceAndEndLosers(spec)
-	if err := outcomeError(c, name, &res, err); err != nil {
+	if err := callResultError(c, name, &res, err); err != nil {
 		return err
 	}
 	if _, err := c.scope.DecodeDecidingBranches(spec, res.Output); err != nil {

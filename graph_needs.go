@@ -13,7 +13,7 @@ type NodeOption interface{ applyToNode(o *nodeOptions) }
 // nodeOptions are the options of one node.
 type nodeOptions struct {
 	givenOptions
-	accepted    acceptedOptionKinds
+	accepted    nodeOptionKinds
 	needs       []AnyNode
 	after       []AnyNode
 	choices     []quorumNeed
@@ -29,11 +29,11 @@ type nodeOptions struct {
 	delay          time.Duration
 }
 
-// acceptedOptionKinds says which options of calls a node takes.
-type acceptedOptionKinds uint8
+// nodeOptionKinds says which options of calls a node takes.
+type nodeOptionKinds uint8
 
 const (
-	acceptsStepOptions acceptedOptionKinds = 1 << iota
+	acceptsStepOptions nodeOptionKinds = 1 << iota
 	acceptsMapOptions
 	acceptsStartOptions
 	acceptsReceiveOptions
@@ -67,7 +67,7 @@ func (f StartOption) applyToNode(o *nodeOptions) { o.startOptions = append(o.sta
 func (f ReceiveOption) applyToNode(o *nodeOptions) { o.receiveOptions = append(o.receiveOptions, f) }
 
 // newNodeOptions applies the options of a node, and checks those of its call.
-func newNodeOptions(opts []NodeOption, takes acceptedOptionKinds) *nodeOptions {
+func newNodeOptions(opts []NodeOption, takes nodeOptionKinds) *nodeOptions {
 	o := &nodeOptions{accepted: takes}
 	for i, option := range opts {
 		if option == nil {
@@ -91,7 +91,7 @@ func (o *nodeOptions) checkCallOptions() {
 	var receives receiveOptions
 	o.setFirstError(errors.Join(applyOptions(o.receiveOptions, &receives), receives.err))
 	o.hasSignalName = receives.given&optionOnSignal != 0
-	refuse := func(given bool, takes acceptedOptionKinds, what, instead string) {
+	refuse := func(given bool, takes nodeOptionKinds, what, instead string) {
 		if given && o.accepted&takes == 0 {
 			o.setFirstError(fmt.Errorf("%w: the node does not take a %s: %s", ErrInvalidConfig, what, instead))
 		}

@@ -141,7 +141,7 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 	in.choiceWinners = make([][]int, len(declared.Choices))
 	for i := range declared.Choices {
 		if c.scope.HasCallOutcome(graph.ChoiceName(i)) { // also if the node is skipped: the record names nodes that have ended
-			if err := x.decideChoice(c, in, i); err != nil {
+			if err := x.recordWinnersAndEndLosers(c, in, i); err != nil {
 				return err
 			}
 		}
@@ -167,7 +167,7 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 		case graph.VerdictFailRun:
 			return x.failRunForUnmetNeed(c, n)
 		case graph.VerdictChoose:
-			if err := x.decideChoice(c, in, choice); err != nil {
+			if err := x.recordWinnersAndEndLosers(c, in, choice); err != nil {
 				return err
 			}
 		case graph.VerdictWait:
@@ -190,7 +190,7 @@ func (x *graphRun) executeUnlessSkipped(c *Ctx, in *NodeInput) (v any, err error
 	n, kind := in.node, in.node.spec().Kind
 	call := graph.CallName(kind)
 	decides := len(n.conditions) > 0 || n.isEmpty != nil || x.hasRecords && c.scope.HasCallBegun(graph.CallSkip)
-	if decides && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, graph.CallHeld, call}, c.scope.HasCallBegun) && !c.scope.HasBegunCallInScope(call) {
+	if decides && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, graph.CallHeld, call}, c.scope.HasCallBegun) && !c.scope.HasBegunCallInNestedScope(call) {
 		if err := x.recordConditionResult(c, in); err != nil {
 			return nil, err
 		}
@@ -228,8 +228,8 @@ func (x *graphRun) recordConditionResult(c *Ctx, in *NodeInput) error {
 	return newNodeSkippedError(on, true)
 }
 
-// decideChoice records the choice of the node with the index, or reads its record, and ends the losers.
-func (x *graphRun) decideChoice(c *Ctx, in *NodeInput, index int) error {
+// recordWinnersAndEndLosers records the choice of the node with the index, or reads its record, and ends the losers.
+func (x *graphRun) recordWinnersAndEndLosers(c *Ctx, in *NodeInput, index int) error {
 	choice, name := x.choicesOf(in.node)[index], graph.ChoiceName(index)
 	members, nodes := make([]*Future[any], len(choice.Of)), make([]*graphNode, len(choice.Of))
 	for i, of := range choice.Of {
@@ -244,7 +244,7 @@ func (x *graphRun) decideChoice(c *Ctx, in *NodeInput, index int) error {
 		return err
 	}
 	if !choice.Keep {
-		spec.Losers = func(won []int) []engine.LoserBranch {
+		spec.SelectLosers = func(won []int) []engine.LoserBranch {
 			var winners []string
 			for _, i := range won {
 				winners = append(winners, choice.Of[i])
@@ -253,8 +253,8 @@ func (x *graphRun) decideChoice(c *Ctx, in *NodeInput, index int) error {
 		}
 	}
 	for i, of := range choice.Of {
-		if len(spec.Deciders) < choice.K && x.nodeState(of) == graph.Completed {
-			spec.Deciders = append(spec.Deciders, i)
+		if len(spec.DecidingBranches) < choice.K && x.nodeState(of) == graph.Completed {
+			spec.DecidingBranches = append(spec.DecidingBranches, i)
 		}
 	}
 	won, err := x.recordChoice(c, in.node, index, spec, members)
@@ -264,7 +264,7 @@ func (x *graphRun) decideChoice(c *Ctx, in *NodeInput, index int) error {
 	for _, i := range won {
 		switch _, err := members[i].Wait(); {
 		case err == nil || c.Err() != nil:
-		case wrapsErrorOfRepeatedCall(c, name, err):
+		case wrapsErrorOfCallRepeatedByRepair(c, name, err):
 			return err
 		default:
 			return c.scope.ReportDivergence(name, fmt.Errorf("%w: node %q in run %q has recorded that node %q completed, and now it did not: %w", ErrDiverged, in.node.name, c.ID(), choice.Of[i], err))
@@ -277,7 +277,7 @@ func (x *graphRun) decideChoice(c *Ctx, in *NodeInput, index int) error {
 // recordChoice records the choice of a node, or reads its record. Choices that end nodes are made one after the other, so that the later
 // one of two that could do without a node ends it.
 func (x *graphRun) recordChoice(c *Ctx, n *graphNode, index int, spec *engine.ChoiceSpec, members []*Future[any]) ([]int, error) {
-	if spec.Losers != nil && !c.scope.HasCallOutcome(spec.Name) {
+	if spec.SelectLosers != nil && !c.scope.HasCallOutcome(spec.Name) {
 		x.choosing.Lock()
 		defer x.choosing.Unlock()
 	}

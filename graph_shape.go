@@ -119,7 +119,7 @@ func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
 	if err != nil {
 		return nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
 	}
-	if err := was.CheckRevision(&d.shape, c.scope.HasBegunCallInScope); err != nil {
+	if err := was.CheckRevision(&d.shape, c.scope.HasBegunCallInNestedScope); err != nil {
 		return nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err))
 	}
 	next := was.ContinuedShape(&d.shape)
@@ -151,14 +151,14 @@ func (d *graphDefinition) minNameCount() int {
 
 // recordGraphCall makes a call whose record is what output returns when it is made first. It returns the record.
 func recordGraphCall(c *Ctx, name string, where uintptr, output func() ([]byte, error)) ([]byte, error) {
-	res, err := c.callScope().Step(&engine.CallSpec{Name: name, Kind: store.KindGraph, CallSite: where, Attempt: func(context.Context) (engine.AttemptOutput, *record.Failure) {
+	res, err := c.callScope().Step(&engine.CallSpec{Name: name, Kind: store.KindGraph, CallSite: where, ExecuteAttempt: func(context.Context) (engine.AttemptOutput, *record.Failure) {
 		b, err := output()
 		if err != nil {
 			return engine.AttemptOutput{}, toPermanentFailure(err)
 		}
 		return engine.AttemptOutput{Bytes: b}, nil
 	}})
-	if err := outcomeError(c, name, &res, err); err != nil {
+	if err := callResultError(c, name, &res, err); err != nil {
 		return nil, err
 	}
 	return res.Output, nil

@@ -214,14 +214,14 @@ func (info *RunInfo) addPermitWait(p *store.QueuedPermit) {
 		info.OpenCalls = append(info.OpenCalls, OpenCall{Name: name, Kind: KindStep, Attempts: int(p.Attempt) - 1, Since: p.ArrivedAt})
 	}
 	w := &info.OpenCalls[i]
-	w.Limit, w.LimitKey, w.Before = p.Limit, p.Key, p.Before
+	w.Limit, w.LimitKey, w.Before = p.Limit, p.Key, p.StepsAhead
 }
 
 // newRunInfo converts the run's own row.
 func newRunInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
 		ID: r.NameOrUUID(), Name: childCallName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version,
-		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch.Count), Crashes: int(r.Crashes),
+		Status: Status(r.Status.String()), Reason: r.PauseOrHoldReason, Epoch: int(r.Epoch.Count), Crashes: int(r.Crashes),
 		Input: payload.Shown(r.Input), Output: payload.Shown(r.Output),
 		Detached: r.Detached, PausedBy: r.PausedBy,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, PausedAt: r.PausedAt, WakeAt: r.WakeAt, Deadline: r.Deadline,
@@ -307,7 +307,7 @@ func (e *Engine) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	states := map[store.WorkerState]WorkerState{store.WorkerRunning: WorkerRunning, store.WorkerDraining: WorkerDraining}
 	for i, r := range rows {
 		workers[i] = WorkerInfo{
-			ID: r.ID.String(), Name: r.Name, Version: r.Version, Capacity: int(r.Capacity), Active: int(r.Active), State: states[r.State],
+			ID: r.ID.String(), Name: r.Name, Version: r.Version, Capacity: int(r.Capacity), Active: int(r.ActiveRuns), State: states[r.State],
 			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt, DeadAt: r.DeadAt, ClockAhead: r.ClockAhead, Workflows: r.Workflows, Queues: r.Queues,
 			Quiet: r.Quiet, LastChange: newOperatorChange(r.LastChange),
 		}

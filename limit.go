@@ -253,11 +253,11 @@ func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
 			Name: r.Name, LimitBounds: newLimitBounds(r.LimitSettings), DeclaredVersion: r.DeclaredVersion, DeclaredAt: r.DeclaredAt,
 			SetBy: r.SetBy, SetReason: r.SetReason, SetAt: r.SetAt, LastChange: newOperatorChange(r.LastChange), LimitUse: LimitUse(r.LimitUse),
 		}
-		if r.Declared != nil {
-			all[i].Declared = new(newLimitBounds(*r.Declared))
+		if r.DeclaredSettings != nil {
+			all[i].Declared = new(newLimitBounds(*r.DeclaredSettings))
 		}
-		if r.Set != nil {
-			all[i].Set = new(newLimitBounds(*r.Set))
+		if r.OperatorSettings != nil {
+			all[i].Set = new(newLimitBounds(*r.OperatorSettings))
 		}
 		for _, k := range r.Keys {
 			all[i].Keys = append(all[i].Keys, LimitKeyUse{k.Key, LimitUse(k.LimitUse)})

@@ -95,7 +95,7 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 	working.Wait()
 	for _, err := range m.errs {
 		if errors.Is(err, ErrSuspended) {
-			m.c.scope.NoteSuspendedBranch()
+			m.c.scope.NoteBranchSuspensionSeen()
 			return nil, ErrSuspended
 		}
 	}

@@ -172,7 +172,7 @@ func (p *preflightCall) replayRun(row *store.Run, history []store.Step) (Preflig
 	for _, c := range got.NextCalls {
 		r.Next = append(r.Next, c.Name)
 	}
-	if d := got.Diverged; d != nil {
+	if d := got.Divergence; d != nil {
 		r.Diverged, r.Call, r.Reason, r.Next, r.Err = true, d.Call, d.Detail, nil, ""
 	}
 	p.mu.Lock()

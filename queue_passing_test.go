@@ -35,7 +35,7 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 		}
 		now := orFail(s.Now(ctx))(t).Add(time.Millisecond)
 		for more := true; more; {
-			a := store.AdmissionRequest{Queue: "mail", Now: now, CloseAfterRewind: time.Minute}
+			a := store.AdmissionRequest{Queue: "mail", Now: now, CloseDurationAfterRewind: time.Minute}
 			if err := s.AdmitRuns(ctx, &a); err != nil {
 				t.Fatal(err)
 			}

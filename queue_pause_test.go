@@ -38,7 +38,7 @@ func TestNothingOfAPausedQueueBegins(t *testing.T) {
 			admitted = append(admitted, orFail(w.Start(ctx, client, false, durable.InQueue("mail")))(t))
 		}
 		await(t, "places", func() bool {
-			if err := s.AdmitRuns(ctx, &store.AdmissionRequest{Queue: "mail", Now: orFail(s.Now(ctx))(t), CloseAfterRewind: time.Minute}); err != nil {
+			if err := s.AdmitRuns(ctx, &store.AdmissionRequest{Queue: "mail", Now: orFail(s.Now(ctx))(t), CloseDurationAfterRewind: time.Minute}); err != nil {
 				t.Fatal(err)
 			}
 			for _, run := range admitted {

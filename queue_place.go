@@ -62,7 +62,7 @@ func (p *QueuePlace) String() string {
 	case PlaceInLine, PlaceBehindKey:
 		text = "waits for its turn in queue " + p.Queue
 		switch {
-		case p.Before >= store.MaxBefore:
+		case p.Before >= store.MaxRunsAhead:
 			notes = append(notes, fmt.Sprintf("at least %d before it", p.Before))
 		default:
 			notes = append(notes, fmt.Sprintf("%d before it", p.Before))
@@ -106,7 +106,7 @@ func (e *Engine) addQueuePlaceToInfo(ctx context.Context, r *store.Run, info *Ru
 		return err
 	}
 	at := &QueuePlace{
-		Queue: p.Queue, GroupKey: p.Key, Weight: int(p.Weight), State: placeStates[p.State], Before: p.Before, InProgress: p.Root && p.HasBegun,
+		Queue: p.Queue, GroupKey: p.Key, Weight: int(p.Weight), State: placeStates[p.State], Before: p.RunsAhead, InProgress: p.Root && p.HasBegun,
 		Since: p.ArrivedAt, StartBy: p.StartBy,
 	}
 	if p.Admission == store.AdmissionNotNeeded && p.State == store.PlaceNotArrived { // the queue has no settings, and the place only has a time

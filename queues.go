@@ -72,7 +72,7 @@ type QueueKeyUse struct {
 }
 
 func toQueueUse(u store.QueueUse) QueueUse {
-	return QueueUse{Executing: u.Executing, InProgress: u.Open, Waiting: u.Waiting, WaitingForKey: u.Behind}
+	return QueueUse{Executing: u.Executing, InProgress: u.InProgress, Waiting: u.Waiting, WaitingForKey: u.WaitingForKey}
 }
 
 // Queues returns the queues that have settings, ordered by name.
@@ -97,11 +97,11 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 			LastChange: newOperatorChange(q.LastChange),
 			QueueUse:   toQueueUse(q.QueueUse), OldestDue: q.OldestDue, BlockedBy: QueueBlock(q.BlockedBy(now)),
 		}
-		if q.Declared != nil {
-			all[i].Declared = new(newQueueSettings(*q.Declared))
+		if q.DeclaredSettings != nil {
+			all[i].Declared = new(newQueueSettings(*q.DeclaredSettings))
 		}
-		if q.Set != nil {
-			all[i].Set = new(newQueueSettings(*q.Set))
+		if q.OperatorSettings != nil {
+			all[i].Set = new(newQueueSettings(*q.OperatorSettings))
 		}
 		for _, k := range q.Keys {
 			all[i].Keys = append(all[i].Keys, QueueKeyUse{k.Key, toQueueUse(k.QueueUse)})

@@ -35,7 +35,7 @@ func (s *counting) Commit(ctx context.Context, b *store.Batch) error {
 	}
 	for _, r := range b.Receives {
 		s.looks.Add(1)
-		if r.Outcome == store.Written && r.Recorded.Status == store.StepStarted {
+		if r.Outcome == store.Written && r.RecordedStep.Status == store.StepStarted {
 			s.waits <- struct{}{}
 		}
 	}

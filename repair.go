@@ -103,7 +103,7 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 	if err := checkFilterNotEmpty(&filter, VerbRetry); err != nil {
 		return all, err
 	}
-	if filter.Roots = true; len(filter.Statuses) == 0 {
+	if filter.OnlyRoots = true; len(filter.Statuses) == 0 {
 		filter.Statuses = []store.Status{store.Failed, store.Expired}
 	}
 	var before uuid.UUID
@@ -223,7 +223,7 @@ func (e *Engine) newRepairRequest(ctx context.Context, verb Verb, q engine.Repai
 		err = o.checkActorAndReason()
 	}
 	if err == nil {
-		q.Values, err = e.encodeStepOverrides(o.stepValues)
+		q.ForkStepValues, err = e.encodeStepOverrides(o.stepValues)
 	}
 	q.NewID = o.newID
 	q.Verb, q.From, q.FromEnd, q.InterruptSteps, q.DryRun, q.Actor, q.Reason = string(verb), o.fromStep, o.fromEnd, o.interruptSteps, o.dryRun, o.actor, o.reason
@@ -239,7 +239,7 @@ func newRepaired(runs []engine.PlannedRunRepair) *Repaired {
 			ID: r.Run.NameOrUUID(), RunID: r.Run.UUID.String(), Generation: int(r.Generation), Kept: r.Detail.Kept,
 			Dropped: r.Detail.Dropped, Renewed: r.Detail.Renewed, Corrected: r.Detail.Corrected,
 		}
-		for _, id := range r.Cancelled {
+		for _, id := range r.ChildrenToCancel {
 			one.Cancelled = append(one.Cancelled, id.String())
 		}
 		all[r.Run.UUID] = one

@@ -61,7 +61,7 @@ func (e *Engine) repairStep(ctx context.Context, verb Verb, id, step string, val
 	q := engine.RepairRequest{Step: step}
 	if value != nil {
 		var err error
-		if q.Value, err = encodeAndCheckDecodes(*value, e.cfg.MaxPayload); err != nil {
+		if q.StepValue, err = encodeAndCheckDecodes(*value, e.cfg.MaxPayload); err != nil {
 			return nil, fmt.Errorf("%s step %q of run %q: %w", verb, step, id, err)
 		}
 	}

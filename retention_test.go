@@ -38,7 +38,7 @@ func endedTree(t testing.TB, s durable.Store, workflow, id string, ago time.Dura
 		StartedAt: ended, EndedAt: ended,
 	}
 	end := func(r store.Run) *store.OwnershipEnd {
-		return &store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Epoch: epoch, Status: status, Output: []byte(`"x"`), EndedAt: ended, Now: ended}
+		return &store.OwnershipEnd{UUID: r.UUID, ParentToWake: r.Parent, Epoch: epoch, Status: status, Output: []byte(`"x"`), EndedAt: ended, Now: ended}
 	}
 	for _, b := range []*store.Batch{
 		{Starts: []*store.StartWrite{{Run: root}}},
@@ -204,8 +204,8 @@ func TestRetentionOfGenerations(t *testing.T) {
 		for shard := range int16(store.Shards) { // as the sweep of a day later does
 			page := orFail(s.OldGenerations(ctx, store.OldGenerationsQuery{Shard: shard, SupersededBefore: now.Add(time.Hour), Limit: 10}))(t)
 			for _, g := range page.Generations {
-				d := &store.DeleteTreesRequest{Now: now.Add(day), Trees: []store.DeleteTreeRequest{{Root: g.Archive, EndedBefore: now.Add(time.Hour)}}}
-				if err := s.DeleteTrees(ctx, d); err != nil || d.Trees[0].DeletedGenerations != 1 {
+				d := &store.DeleteTreesRequest{Now: now.Add(day), Trees: []store.DeleteTreeRequest{{Root: g.ArchiveID, EndedBefore: now.Add(time.Hour)}}}
+				if err := s.DeleteTrees(ctx, d); err != nil || d.Trees[0].DeletedGenerationCount != 1 {
 					t.Errorf("generation %d: %+v, %v", g.Number, d.Trees[0], err)
 				}
 			}

@@ -20,7 +20,7 @@ const (
 func (e *Engine) searchRuns(ctx context.Context, f store.Filter, before uuid.UUID, limit int, maxTime time.Duration) (rows []*store.Run, reached uuid.UUID, err error) {
 	s := e.inner.Store()
 	times := !f.EndedAfter.IsZero() || !f.EndedBefore.IsZero() || !f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero()
-	conditions := f.Workflow != "" || f.Queue != "" || f.Version != "" || f.Owner != (uuid.UUID{}) || len(f.Statuses)+len(f.Priorities) > 0 || f.Roots
+	conditions := f.Workflow != "" || f.Queue != "" || f.Version != "" || f.Owner != (uuid.UUID{}) || len(f.Statuses)+len(f.Priorities) > 0 || f.OnlyRoots
 	if maxTime <= 0 || f.UsesIndex() || !conditions && !times {
 		rows, err = s.ListRuns(ctx, f, before, limit)
 		return rows, reached, err

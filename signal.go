@@ -31,7 +31,7 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 		return err
 	}
 	if insert != nil {
-		if signal.Act.HasActorOrReason() {
+		if signal.ActorAndReason.HasActorOrReason() {
 			return fmt.Errorf("signal %q: %w: Reason and Actor are not recorded for a signal in your own transaction: record them there, and leave the options out", name, ErrInvalidConfig)
 		}
 		return e.signalInTx(ctx, id, signal, insert)
@@ -60,7 +60,7 @@ func (e *Engine) Complete(ctx context.Context, token string, value any, opts ...
 	if err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
-	err = e.inner.Signal(ctx, run, &store.SignalWrite{Name: signal, Key: signal, Payload: b, Act: o.actorAndReason()})
+	err = e.inner.Signal(ctx, run, &store.SignalWrite{Name: signal, Key: signal, Payload: b, ActorAndReason: o.actorAndReason()})
 	if errors.Is(err, ErrIDConflict) {
 		return &engine.ConflictError{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", naming.DisplaySignal(signal), run)}
 	}
@@ -115,7 +115,7 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 	if err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
 	}
-	return &store.SignalWrite{Name: name, Key: o.key, Payload: b, Act: by.actorAndReason()}, o.insert, nil
+	return &store.SignalWrite{Name: name, Key: o.key, Payload: b, ActorAndReason: by.actorAndReason()}, o.insert, nil
 }
 
 // Receive returns the payload of the oldest signal with the given name that the run has not received yet. If no such signal has
@@ -192,7 +192,7 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 		return zero, fmt.Errorf("receive %q: %w", name, o.err)
 	}
 	res, err := c.callScope().Receive(&spec)
-	if err := outcomeError(c, name, &res, err); err != nil {
+	if err := callResultError(c, name, &res, err); err != nil {
 		return zero, err
 	}
 	v, err := decode[T](res.Output)

@@ -117,13 +117,13 @@ func (o *startOptions) setStartKey(kind store.StartKeyKind, option, key string) 
 	return o.startKeySpec
 }
 
-// maxStartKeyTime bounds the durations of starts with a start key.
-const maxStartKeyTime = 366 * 24 * time.Hour
+// maxStartKeyDuration bounds the durations of starts with a start key.
+const maxStartKeyDuration = 366 * 24 * time.Hour
 
 // checkStartKeyDuration checks a duration, and returns it in whole microseconds.
 func (o *startOptions) checkStartKeyDuration(option, field string, d time.Duration) time.Duration {
-	if d < time.Microsecond || d > maxStartKeyTime {
-		o.setFirstError(fmt.Errorf("%w: %s with a %s of %v: it must be between 1µs and %v", ErrInvalidConfig, option, field, d, maxStartKeyTime))
+	if d < time.Microsecond || d > maxStartKeyDuration {
+		o.setFirstError(fmt.Errorf("%w: %s with a %s of %v: it must be between 1µs and %v", ErrInvalidConfig, option, field, d, maxStartKeyDuration))
 	}
 	return d.Truncate(time.Microsecond)
 }

@@ -50,7 +50,7 @@ type durableCall[T any] struct {
 // newDurableCall returns a call of fn. where is the position of the user's call, which the exported function gets from site.
 func newDurableCall[T any](c *Ctx, name string, kind store.StepKind, where uintptr, fn func(context.Context) (T, error), opts []StepOption) *durableCall[T] {
 	k := &durableCall[T]{c: c, spec: engine.CallSpec{Name: name, Kind: kind, CallSite: where}, fn: fn}
-	k.spec.Attempt = k.executeAttempt
+	k.spec.ExecuteAttempt = k.executeAttempt
 	if len(opts) > 0 || c.stepDefaults != nil {
 		k.err = k.applyOptions(opts)
 	}
@@ -92,7 +92,7 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	if k.c.stepDefaults != nil {
 		o.addDefaults(k.c.stepDefaults)
 	}
-	k.spec.Undoes = o.undoes
+	k.spec.CompensatedSteps = o.undoes
 	if o.hasRetries() {
 		k.spec.RetryDelay = o.retry.waitAfter
 		if o.retry.Attempts != Unlimited {
@@ -111,7 +111,7 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	if !ok || verify == nil {
 		return fmt.Errorf("%w: Verify of step %q is a %T, its result must be the step's own %v", ErrInvalidConfig, k.spec.Name, o.verify, reflect.TypeFor[T]())
 	}
-	k.spec.Verify = func(ctx context.Context) (engine.AttemptOutput, bool, *record.Failure) {
+	k.spec.VerifyInterruptedAttempt = func(ctx context.Context) (engine.AttemptOutput, bool, *record.Failure) {
 		v, happened, err := verify(ctx)
 		switch {
 		case err != nil:
@@ -144,7 +144,7 @@ func (k *durableCall[T]) executeCall() (T, error) {
 		return zero, k.err
 	}
 	res, err := k.c.callScope().Step(&k.spec)
-	if err := outcomeError(k.c, k.spec.Name, &res, err); err != nil {
+	if err := callResultError(k.c, k.spec.Name, &res, err); err != nil {
 		return zero, err
 	}
 	if back, fresh := res.Value.(*T); fresh {
@@ -158,8 +158,8 @@ func (k *durableCall[T]) executeCall() (T, error) {
 	return v, nil
 }
 
-// outcomeError returns the error of a durable call that returned res and err: err, or the recorded failure.
-func outcomeError(c *Ctx, name string, res *engine.CallResult, err error) error {
+// callResultError returns the error of a durable call that returned res and err: err, or the recorded failure.
+func callResultError(c *Ctx, name string, res *engine.CallResult, err error) error {
 	if err == nil && res.Failure != nil {
 		return newStepError(c.scope.DisplayName(name), res.Failure)
 	}

@@ -32,8 +32,8 @@ func init() {
 // checkpoint or the commit fails, and no value is the cause, the function is called again within the same attempt, until Config.Patience is
 // over. Then the run is held.
 func (k *durableCall[T]) makeTransactional(in bridge.Transact) {
-	k.spec.Attempt = nil
-	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.TxAttempt) (any, *record.Failure) {
+	k.spec.ExecuteAttempt = nil
+	k.spec.ExecuteTxAttempt = func(ctx context.Context, w *store.StepWrite, attempt *engine.TxAttempt) (any, *record.Failure) {
 		ctx = bridge.WithOutlast(ctx, engine.ContextExtendedByPatience)
 		var out engine.AttemptOutput
 		var unfit *record.Failure // set if the value that the function returned cannot be recorded
@@ -87,7 +87,7 @@ func startInTx[O any](ctx context.Context, e *Engine, request engine.StartReques
 		return nil, err
 	}
 	requests := []engine.StartRequest{request}
-	if err := e.inner.PlaceStartsInQueues(ctx, requests); err != nil {
+	if err := e.inner.MarkStartsNeedingQueuePlace(ctx, requests); err != nil {
 		return nil, err
 	}
 	starts, spans := e.inner.PrepareStarts(ctx, requests)

@@ -116,7 +116,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.declaredChange.onDrift, PreviousCallNames: w.declaredChange.previousNames, Retired: w.declaredChange.retiredNames, Pinned: w.pinned, PinnedGrace: w.grace, RunRetryDelay: w.retryWaitFunc(), UserFunction: w.fn, FirstRecord: w.declaredGraph().firstShapeRecord(), UsedNames: w.declaredGraph().minNameCount(), CallFunction: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
+	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.declaredChange.onDrift, PreviousCallNames: w.declaredChange.previousNames, RetiredCalls: w.declaredChange.retiredNames, Pinned: w.pinned, PinnedGrace: w.grace, RunRetryDelay: w.retryWaitFunc(), UserFunction: w.fn, FirstCheckpoint: w.declaredGraph().firstShapeRecord(), UsedNameCount: w.declaredGraph().minNameCount(), CallFunction: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
 			fix := "bring back the old type"
@@ -140,7 +140,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 			return nil, toRecordedFailure(err)
 		}
 		return b, nil
-	}, EncodeInput: func(next any) ([]byte, error) { return w.encodeContinueAsNewInput(next, maxPayload) }}, nil
+	}, EncodeContinueAsNewInput: func(next any) ([]byte, error) { return w.encodeContinueAsNewInput(next, maxPayload) }}, nil
 }
 
 // StartOption configures one start of a run.

@@ -58,8 +58,8 @@ func blindHoldingRole(ctx context.Context, j *job, s durable.Store, said <-chan 
 // blindStore is a store that cannot detect dead workers, as a store behind a connection pooler.
 type blindStore struct{ durable.Store }
 
-func (blindStore) DeadWorkers(context.Context, uuid.UUID, []uuid.UUID) (store.Peers, error) {
-	return store.Peers{}, nil
+func (blindStore) DeadWorkers(context.Context, uuid.UUID, []uuid.UUID) (store.DeadWorkersResult, error) {
+	return store.DeadWorkersResult{}, nil
 }
 
 func held(n int) string { return "held-" + strconv.Itoa(n) }

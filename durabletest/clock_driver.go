@@ -14,7 +14,7 @@ import (
 const (
 	minPollInterval      = 50 * time.Microsecond // the shortest time between two checks whether all engines wait
 	maxPollInterval      = 2 * time.Millisecond
-	requestClaimsTimeout = time.Second // how long requestClaims waits
+	requestClaimsTimeout = time.Second // how long pollAllEngines waits
 	neverDue             = 25 * 365 * 24 * time.Hour
 	leaseDuration        = 2 * neverDue // so long that no lease ends before anything that is due
 )
@@ -202,7 +202,7 @@ func (p *clockDriver) isIdle(nodes []*engineProbe) (idle bool, settle time.Durat
 		if q.BusyRun != "" {
 			return false, 0
 		}
-		settle = max(settle, q.Settle)
+		settle = max(settle, q.IdleAfter)
 	}
 	return true, settle
 }
@@ -219,7 +219,7 @@ func (p *clockDriver) isQuiescent(nodes []*engineProbe) bool {
 	if lasted := p.quietTimer.duration(version, now); !isGoSchedulerIdle() && lasted < settle {
 		return false
 	}
-	if parkRuns(nodes) || !p.requestClaims(nodes) {
+	if parkRuns(nodes) || !p.pollAllEngines(nodes) {
 		return false
 	}
 	idle, _ = p.isIdle(nodes)
@@ -236,9 +236,9 @@ func parkRuns(nodes []*engineProbe) bool {
 	return false
 }
 
-// requestClaims makes every engine claim, admit runs to their queues, and check for awaited results, and waits until it is done. It returns
+// pollAllEngines makes every engine claim, admit runs to their queues, and check for awaited results, and waits until it is done. It returns
 // false after requestClaimsTimeout.
-func (p *clockDriver) requestClaims(nodes []*engineProbe) bool {
+func (p *clockDriver) pollAllEngines(nodes []*engineProbe) bool {
 	var barriers []pollBarrier
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil {
@@ -270,7 +270,7 @@ func newPollBarrier(n *engineProbe, e *engine.Engine) pollBarrier {
 	b.claimNumber, _, _ = n.claimProgress()
 	b.scheduleQueryNumber, _, _ = n.scheduleQueryProgress()
 	b.startKeyQueryNumber, _, _ = n.startKeyQueryProgress()
-	b.queueCheckNumber, _ = e.CountQueueChecks()
+	b.queueCheckNumber, _ = e.CountAdmissionPasses()
 	b.resultCheckNumber, _ = e.CountResultChecks()
 	return b
 }
@@ -288,7 +288,7 @@ func (b pollBarrier) isPending() bool {
 	if _, ended, _ := b.probe.startKeyQueryProgress(); ended <= b.startKeyQueryNumber && b.engine.IsFiringSchedules() {
 		return true
 	}
-	if _, ended := b.engine.CountQueueChecks(); ended <= b.queueCheckNumber && b.engine.IsFiringSchedules() {
+	if _, ended := b.engine.CountAdmissionPasses(); ended <= b.queueCheckNumber && b.engine.IsFiringSchedules() {
 		return true
 	}
 	checks, waiting := b.engine.CountResultChecks()

@@ -75,7 +75,7 @@ func (n *engineProbe) describeRunsInMemory() engine.LoadedRunsActivity {
 		return engine.LoadedRunsActivity{}
 	}
 	flying := n.activeCalls.Load() > 0 // read before Rest: a call that ends in between leaves work in memory
-	rest := e.DescribeRunsInMemory()
+	rest := e.LoadedRunsActivity()
 	if rest.BusyRun == "" && flying {
 		rest.BusyRun = "a call of the database"
 	}

@@ -70,7 +70,7 @@ func (s *observedStore) Commit(ctx context.Context, b *store.Batch) error {
 // countConsecutiveHolds counts the commits in a row that only hold runs for a cause outside of the run, such as a queue without settings. Such a
 // run is tried again for ever.
 func (s *observedStore) countConsecutiveHolds(b *store.Batch) {
-	if len(b.OwnershipEnds) < b.Len() || slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return !w.HoldsRun || !w.Uncounted }) {
+	if len(b.OwnershipEnds) < b.Len() || slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return !w.HoldsRun || !w.NotCountedAsCrash }) {
 		s.holdsInARow.Store(0)
 		return
 	}
@@ -97,7 +97,7 @@ func (s *observedStore) FenceRun(ctx context.Context, f *store.FenceRequest) err
 }
 
 // ForkRun implements store.RepairStore.
-func (s *observedStore) ForkRun(ctx context.Context, f *store.Fork) error {
+func (s *observedStore) ForkRun(ctx context.Context, f *store.ForkRequest) error {
 	return s.executeWrite("a fork", func() error { return s.Store.ForkRun(ctx, f) })
 }
 
@@ -206,9 +206,9 @@ func (s *observedStore) History(ctx context.Context, run store.UUID) (steps []st
 }
 
 // DeadWorkers implements store.Store. The clock does not wait for it.
-func (s *observedStore) DeadWorkers(ctx context.Context, self store.UUID, known []store.UUID) (store.Peers, error) {
+func (s *observedStore) DeadWorkers(ctx context.Context, self store.UUID, known []store.UUID) (store.DeadWorkersResult, error) {
 	if s.process.isDead() {
-		return store.Peers{}, errProcessCrashed
+		return store.DeadWorkersResult{}, errProcessCrashed
 	}
 	return s.Store.DeadWorkers(ctx, self, known)
 }

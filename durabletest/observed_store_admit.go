@@ -17,7 +17,7 @@ func (s *observedStore) AdmitRuns(ctx context.Context, a *store.AdmissionRequest
 				time.Sleep(minPollInterval)
 				continue
 			}
-			if err != nil || a.Admitted > 0 {
+			if err != nil || a.AdmittedCount > 0 {
 				s.writeCalls.Add(1)
 			}
 			return err

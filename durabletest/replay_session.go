@@ -73,7 +73,7 @@ func (p *replaySession) hasFinished(n *engineProbe) bool {
 	rest := n.describeRunsInMemory()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.calledNames)+len(p.newCalls) == 0 || p.blockedAttempts != rest.Active || p.blockedAttempts == 0 && rest.BusyRun != "" || n.activeCalls.Load() > 0 {
+	if len(p.calledNames)+len(p.newCalls) == 0 || p.blockedAttempts != rest.ActiveCalls || p.blockedAttempts == 0 && rest.BusyRun != "" || n.activeCalls.Load() > 0 {
 		p.lastCallTime, p.quietChecks = time.Now(), 0
 		return false
 	}
@@ -159,7 +159,7 @@ func (p *replaySession) buildImportBatches(x *durable.Exported) (rows []*store.B
 	}}
 	written := &store.Batch{}
 	for _, h := range x.History {
-		if h.Kind == store.KindFailure.String() || h.Kind == store.KindRenewal.String() {
+		if h.Kind == store.KindRunEnd.String() || h.Kind == store.KindKeyRenewal.String() {
 			continue // today's code must fail by itself; and a replay executes no step, so it needs no keys
 		}
 		name := naming.ParseDisplay(h.Name)

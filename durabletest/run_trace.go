@@ -92,7 +92,7 @@ func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testR
 			return nil, err
 		}
 		for i := range generations {
-			before, err := s.History(ctx, generations[i].Archive)
+			before, err := s.History(ctx, generations[i].ArchiveID)
 			if err != nil {
 				return nil, err
 			}

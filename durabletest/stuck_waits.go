@@ -54,7 +54,7 @@ func (p *clockDriver) endStuckWaits(nodes []*engineProbe) bool {
 		p.logStuckWait(p.clock.Now(), p.describeWaits(nodes, nearDeadline[0].Run))
 	}
 	for _, a := range waits {
-		a.End(fmt.Errorf("durabletest: the clock shows %s, and nothing more will happen by itself: %s", p.clock.Now().Format(time.RFC3339), p.describeWaits(nodes, a.Run)))
+		a.CancelAwait(fmt.Errorf("durabletest: the clock shows %s, and nothing more will happen by itself: %s", p.clock.Now().Format(time.RFC3339), p.describeWaits(nodes, a.Run)))
 	}
 	return true
 }

@@ -41,7 +41,7 @@ func init() {
 		if _, err := opened.QueueRows(ctx); err != nil { // opens a connection
 			return err
 		}
-		pass := store.AdmissionRequest{Queue: j.ID, Now: time.Now(), CloseAfterRewind: time.Second}
+		pass := store.AdmissionRequest{Queue: j.ID, Now: time.Now(), CloseDurationAfterRewind: time.Second}
 		leave := f.enter()
 		if s.Name() == "sqlite" {
 			ctx = passContext{ctx, func() {
@@ -60,7 +60,7 @@ func init() {
 		if err != nil {
 			return err
 		}
-		say("passed", f.trips.Load(), pass.Admitted)
+		say("passed", f.trips.Load(), pass.AdmittedCount)
 		die()
 		return nil
 	}

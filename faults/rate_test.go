@@ -38,7 +38,7 @@ func (b *beginnings) add(name string, at time.Time, n int) {
 func (b *beginnings) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
 	err := b.Store.AdmitRuns(ctx, a)
 	if err == nil {
-		b.add("queue "+a.Queue, a.AdmittedAt, a.Admitted)
+		b.add("queue "+a.Queue, a.AdmittedAt, a.AdmittedCount)
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func (s *repairTrips) ApplyRepair(ctx context.Context, r *store.RepairRequest) e
 	return s.within(ctx, func(ctx context.Context) error { return s.Store.ApplyRepair(ctx, r) })
 }
 
-func (s *repairTrips) ForkRun(ctx context.Context, f *store.Fork) error {
+func (s *repairTrips) ForkRun(ctx context.Context, f *store.ForkRequest) error {
 	return s.within(ctx, func(ctx context.Context) error { return s.Store.ForkRun(ctx, f) })
 }
 

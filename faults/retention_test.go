@@ -79,7 +79,7 @@ func oldTree(t *testing.T, s durable.Store, id string) (all []uuid.UUID) {
 		kid.Name, kid.Parent = fmt.Sprint("kid-", i), uuid.NullUUID{UUID: run.UUID, Valid: true}
 		kid.UUID = store.ChildUUID(run.UUID, kid.Name, ended, 1)
 		kids.Starts = append(kids.Starts, &store.StartWrite{Run: kid, ParentEpoch: epoch})
-		ends.OwnershipEnds = append(ends.OwnershipEnds, &store.OwnershipEnd{UUID: kid.UUID, Parent: kid.Parent, Epoch: epoch, Status: store.Completed, EndedAt: ended, Now: ended})
+		ends.OwnershipEnds = append(ends.OwnershipEnds, &store.OwnershipEnd{UUID: kid.UUID, ParentToWake: kid.Parent, Epoch: epoch, Status: store.Completed, EndedAt: ended, Now: ended})
 		all = append(all, kid.UUID)
 	}
 	commit(kids)
@@ -88,8 +88,8 @@ func oldTree(t *testing.T, s durable.Store, id string) (all []uuid.UUID) {
 		commit(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run.UUID, Epoch: epoch, Status: store.Failed, EndedAt: ended, Now: ended}}})
 	}
 	end(epoch)
-	p := &store.RepairRequest{Request: uuid.New(), Verb: "retry", Now: ended, Runs: []store.RunRepair{{
-		Run: run.UUID, Before: store.RunState{Found: true, Status: store.Failed, Epoch: epoch}, Number: 1, Checkpoints: 1, KeptSteps: []string{"first"},
+	p := &store.RepairRequest{RequestID: uuid.New(), Verb: "retry", Now: ended, Runs: []store.RunRepair{{
+		Run: run.UUID, StateBefore: store.RunState{Found: true, Status: store.Failed, Epoch: epoch}, SupersededNumber: 1, CheckpointCount: 1, KeptSteps: []string{"first"},
 		Epoch: epoch.Next(7), Status: store.Pending, WakeAt: ended,
 	}}}
 	must(t, "repair", s.ApplyRepair(bounded(t), p))

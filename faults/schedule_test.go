@@ -34,7 +34,7 @@ type fatalFiring struct {
 func (f *fatalFiring) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
 	defer f.enter()()
 	plan := u.Plan
-	u.Plan = func(s store.ScheduleState) *store.ScheduleWrite {
+	u.Plan = func(s store.ScheduleSnapshot) *store.ScheduleWrite {
 		w := plan(s)
 		if w != nil {
 			f.decided()

@@ -199,7 +199,7 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/sorted_batch.go", modelTest("TestLocksAreSorted"),
-			[]change{{"slices.SortFunc(w.runsToLock, store.CompareUUIDs)\n", "\n"}},
+			[]change{{"slices.SortFunc(w.runsToLock, store.CompareUUIDsByShard)\n", "\n"}},
 		},
 	}},
 	{"an outcome before the commit", []place{

@@ -34,19 +34,19 @@ const (
 	maxSpareCheckpoints = 64
 )
 
-// searchBatchSize is about how many checkpoints one statement of a search reads.
-const searchBatchSize = 20_000
+// checkpointSearchBatchSize is about how many checkpoints one statement of a search reads.
+const checkpointSearchBatchSize = 20_000
 
 // addHeldRun records the ownership of a run. The caller holds l.mu.
 func (l *rewindDetector) addHeldRun(run *store.Run) *ownedRunHistory {
-	h := l.heldRuns[run.UUID]
-	if last := len(l.spareHeldRuns) - 1; h == nil && last >= 0 {
-		h, l.spareHeldRuns = l.spareHeldRuns[last], l.spareHeldRuns[:last]
-		l.heldRuns[run.UUID] = h
+	h := l.ownedRuns[run.UUID]
+	if last := len(l.spareRunHistories) - 1; h == nil && last >= 0 {
+		h, l.spareRunHistories = l.spareRunHistories[last], l.spareRunHistories[:last]
+		l.ownedRuns[run.UUID] = h
 	}
 	if h == nil {
 		h = &ownedRunHistory{steps: make([]acknowledgedCheckpoint, 0, 8)}
-		l.heldRuns[run.UUID] = h
+		l.ownedRuns[run.UUID] = h
 	}
 	h.name, h.epoch, h.steps = run.Name, run.Epoch, h.steps[:0]
 	return h
@@ -55,7 +55,7 @@ func (l *rewindDetector) addHeldRun(run *store.Run) *ownedRunHistory {
 // addCheckpoint records an acknowledged checkpoint: found if it is not nil, otherwise step. The caller holds
 // l.mu.
 func (l *rewindDetector) addCheckpoint(step, found *store.Step) {
-	h := l.heldRuns[step.Run]
+	h := l.ownedRuns[step.Run]
 	if h == nil || h.epoch != step.Epoch {
 		return
 	}
@@ -67,15 +67,15 @@ func (l *rewindDetector) addCheckpoint(step, found *store.Step) {
 
 // removeHeldRun records the end of an ownership. The caller holds l.mu.
 func (l *rewindDetector) removeHeldRun(run uuid.UUID, epoch store.Epoch) {
-	h := l.heldRuns[run]
+	h := l.ownedRuns[run]
 	if h == nil || h.epoch != epoch {
 		return
 	}
-	delete(l.heldRuns, run)
-	if len(l.spareHeldRuns) < maxSpareRuns && cap(h.steps) <= maxSpareCheckpoints {
+	delete(l.ownedRuns, run)
+	if len(l.spareRunHistories) < maxSpareRuns && cap(h.steps) <= maxSpareCheckpoints {
 		clear(h.steps)
 		*h = ownedRunHistory{steps: h.steps[:0]}
-		l.spareHeldRuns = append(l.spareHeldRuns, h)
+		l.spareRunHistories = append(l.spareRunHistories, h)
 	}
 }
 
@@ -121,16 +121,16 @@ func (l *rewindDetector) recordAcknowledgedBatch(era uint64, b *store.Batch) err
 	}
 	for _, item := range b.Steps {
 		switch {
-		case item.Outcome == store.Adopted || item.Outcome == store.Written && item.Step.Status.IsTerminal():
-			l.addCheckpoint(&item.Step, item.Recorded)
+		case item.Outcome == store.AlreadyRecorded || item.Outcome == store.Written && item.Step.Status.IsTerminal():
+			l.addCheckpoint(&item.Step, item.RecordedStep)
 		case item.Outcome == store.Fenced:
 			l.removeFencedRun(item.Step.Run, item.Step.Epoch, item.RunState)
 		}
 	}
 	for _, item := range b.Receives {
 		switch {
-		case item.Recorded != nil && item.Recorded.Status.IsTerminal() && (item.Outcome == store.Adopted || item.Outcome == store.Written):
-			l.addCheckpoint(&item.Step, item.Recorded)
+		case item.RecordedStep != nil && item.RecordedStep.Status.IsTerminal() && (item.Outcome == store.AlreadyRecorded || item.Outcome == store.Written):
+			l.addCheckpoint(&item.Step, item.RecordedStep)
 		case item.Outcome == store.Fenced:
 			l.removeFencedRun(item.Step.Run, item.Step.Epoch, item.RunState)
 		}
@@ -160,8 +160,8 @@ func (l *rewindDetector) recordRepairedRuns(era uint64, r *store.RepairRequest) 
 	}
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		h := l.heldRuns[run.Run]
-		if h == nil || h.epoch != run.Before.Epoch && h.epoch != run.Epoch {
+		h := l.ownedRuns[run.Run]
+		if h == nil || h.epoch != run.StateBefore.Epoch && h.epoch != run.Epoch {
 			continue // another process holds the run
 		}
 		name := h.name
@@ -203,7 +203,7 @@ func (l *rewindDetector) addHistoryPart(era uint64, part *store.ClaimedRun) erro
 	if era != l.rewindCount.Load() {
 		return fmt.Errorf("postgres: read a history: %w: %w", store.ErrUnavailable, errRewound)
 	}
-	if h := l.heldRuns[part.Run.UUID]; h != nil {
+	if h := l.ownedRuns[part.Run.UUID]; h != nil {
 		h.addHistory(part.History)
 	}
 	return nil
@@ -238,9 +238,9 @@ func (l *rewindDetector) removeLostRuns(leases []store.Lease, gone []uuid.UUID) 
 func (s *database) findRunsLostInRewind(ctx context.Context, ask roundTripFunc) (lost []store.LostRun, err error) {
 	var portion []uuid.UUID
 	size := 0
-	for id, h := range s.rewindDetector.heldRuns {
+	for id, h := range s.rewindDetector.ownedRuns {
 		portion = append(portion, id)
-		if size += len(h.steps); size < searchBatchSize {
+		if size += len(h.steps); size < checkpointSearchBatchSize {
 			continue
 		}
 		some, err := s.findLostRunsAmong(ctx, ask, portion)
@@ -292,7 +292,7 @@ func (s *database) findLostRunsAmong(ctx context.Context, ask roundTripFunc, run
 	}
 	var release []*store.OwnershipEnd
 	for i, id := range runs {
-		h := s.rewindDetector.heldRuns[id]
+		h := s.rewindDetector.ownedRuns[id]
 		one := store.LostRun{UUID: id, Name: h.name, RunMissing: !states[i].Found}
 		for _, step := range h.steps {
 			if !found[i][step] {

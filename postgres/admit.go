@@ -20,7 +20,7 @@ import (
 // The commit does not wait until it is on disk. Nobody is told of an admission before a claim has committed what it took, and the commit
 // of the claim, which is later in the log, waits for both.
 func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
-	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
+	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.AdmittedCount = false, false, time.Time{}, 0
 	strays, err := s.lanesWithUnadmittedRuns(ctx, a.Queue)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) err
 		}
 		takesBack = q.ExceedsBounds()
 	}
-	return s.transact(ctx, "admit runs", transactionOptions{lockTimeout: controlLockTimeout, isAsync: true}, func(ask, _ roundTripFunc) error {
+	return s.tryTransactionWithOptions(ctx, "admit runs", transactionOptions{lockTimeout: controlLockTimeout, isAsync: true}, func(ask, _ roundTripFunc) error {
 		q := newQueueState(a)
 		if a.QueueLocked, err = s.lockQueue(ask, q, strays, found, takesBack); err != nil || a.QueueLocked {
 			return err
@@ -47,11 +47,11 @@ func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) err
 				return err
 			}
 		}
-		if err := s.readRunsInLine(ask, q); err != nil {
+		if err := s.readRunsInLineAndKeys(ask, q); err != nil {
 			return err
 		}
-		plan := q.Plan(s.rewindDetector.timelineText(), a.CloseAfterRewind)
-		slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDs(l.Run, r.Run) })
+		plan := q.Plan(s.rewindDetector.timelineText(), a.CloseDurationAfterRewind)
+		slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDsByShard(l.Run, r.Run) })
 		a.SetResultsFromPlan(&plan)
 		return s.writeAdmission(ask, q, &plan, found)
 	})
@@ -69,7 +69,7 @@ func (r *queueRowScanner) scanTargets() []any {
 	q := r.state
 	return []any{
 		&r.settings, &r.applied, (*timeValue)(&r.now), (*timeValue)(&q.RateUsedUntil), (*timeValue)(&q.ClosedUntil), (*timeValue)(&q.PausedAt), &q.Deleted, &q.DatabaseTimeline,
-		&r.latestTurns, (*intValue)(&q.Use.Waiting), (*intValue)(&q.Use.Executing), (*intValue)(&q.Use.Open),
+		&r.latestTurns, (*intValue)(&q.Use.Waiting), (*intValue)(&q.Use.Executing), (*intValue)(&q.Use.InProgress),
 	}
 }
 
@@ -88,7 +88,7 @@ func (r *queueRowScanner) decodeState() error {
 // readQueueSummary reads the queue without a lock. A queue without a row counts as deleted.
 func (s *database) readQueueSummary(ctx context.Context, a *store.AdmissionRequest, strays []store.ClaimLane) (q *store.QueueState, found bool, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look at a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.admitHasWork, a.Queue, pgTime(a.Now), newLaneArray(strays), pgTime(a.Now.Add(-store.UnclaimedAfter)))
+		batch.Queue(s.statements.admitHasWork, a.Queue, pgTime(a.Now), newLaneArray(strays), pgTime(a.Now.Add(-store.CheckUnclaimedRunAfter)))
 	}, func(res statementResults) error {
 		q, found = newQueueState(a), false // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -116,7 +116,7 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 			strays = nil
 		}
 		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), !found,
-			pgTime(q.Now.Add(-store.UnclaimedAfter)), takesBack, int64(store.UnreleasedLane))
+			pgTime(q.Now.Add(-store.CheckUnclaimedRunAfter)), takesBack, int64(store.UnreleasedLane))
 		batch.Queue(s.statements.admitUnclaimedRunsCount, q.Name, pgTime(q.Now), int32(store.MaxAdmittedNotClaimed))
 	}, func(res statementResults) error {
 		if found {
@@ -155,31 +155,31 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 	return busy, err
 }
 
-// readRunsInLine reads which of the runs that were read have recorded how they end, the beginning of the queue's line, and the keys
+// readRunsInLineAndKeys reads which of the runs that were read have recorded how they end, the beginning of the queue's line, and the keys
 // that a pass decides about: those of the runs that were read, of the line, and those to be looked at.
-func (s *database) readRunsInLine(ask roundTripFunc, q *store.QueueState) error {
+func (s *database) readRunsInLineAndKeys(ask roundTripFunc, q *store.QueueState) error {
 	room := q.MaxRunsToReadInLine()
 	line := newWaitingRunsReader(q, room, spareRunsToRead)
 	var look []string
 	keys := queueKeyReader{q: q, names: q.KeysToRead(nil)}
-	started := q.DueExecutedRuns()
+	started := q.DueRunsExecutedBefore()
 	err := ask("read the line of a queue", func(batch *pgx.Batch) {
 		if len(started) > 0 {
 			batch.Queue(s.statements.admitRunsWithRecordedEnd, int2Array{len(started), func(i int) int16 { return store.ShardOf(started[i]) }},
 				uuidArray{len(started), func(i int) *uuid.UUID { return &started[i] }}, store.EndRecordName)
 		}
 		if q.HasRate() {
-			batch.Queue(s.statements.admitUnclaimedRunsByGroupKey, q.Name, pgTime(q.Now.Add(-store.ClaimTime)), int32(store.MaxAdmittedNotClaimed))
+			batch.Queue(s.statements.admitUnclaimedRunsByGroupKey, q.Name, pgTime(q.Now.Add(-store.UnclaimedStopsRateAfter)), int32(store.MaxAdmittedNotClaimed))
 		}
 		s.addRunsInLineRead(batch, line)
-		batch.Queue(s.statements.admitGroupKeysDueForCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
+		batch.Queue(s.statements.admitGroupKeysDueForCheck, q.Name, pgTime(q.Now), int32(store.MaxGroupKeysRead))
 		s.addQueueKeyReads(batch, &keys)
 	}, func(res statementResults) error {
 		if len(started) > 0 {
 			err := eachRow(res, func(rows pgx.Rows) error {
 				var id uuidValue
 				err := rows.Scan(&id)
-				q.MarkEnding(uuid.UUID(id))
+				q.MarkRunEnding(uuid.UUID(id))
 				return err
 			})
 			if err != nil {
@@ -388,8 +388,8 @@ func scanQueueKey(rows pgx.Rows) (*store.QueueKeyState, error) {
 	k := new(store.QueueKeyState)
 	var turns, levels []int64
 	var lined, begun, children int
-	err := rows.Scan(&k.Key, (*timeValue)(&k.RateUsedUntil), (*timeValue)(&k.CheckAt), &turns, &levels, (*intValue)(&k.Use.Executing), (*intValue)(&k.Use.Open),
-		(*intValue)(&lined), (*intValue)(&begun), (*intValue)(&children), (*intValue)(&k.Behind))
+	err := rows.Scan(&k.Key, (*timeValue)(&k.RateUsedUntil), (*timeValue)(&k.CheckAt), &turns, &levels, (*intValue)(&k.Use.Executing), (*intValue)(&k.Use.InProgress),
+		(*intValue)(&lined), (*intValue)(&begun), (*intValue)(&children), (*intValue)(&k.WaitingForKeyCount))
 	copy(k.LatestTurns[:], turns)
 	copy(k.InLineByPriority[:], levels)
 	k.InLine = [3]int{begun, children, lined - begun - children}

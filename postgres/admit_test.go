@@ -50,7 +50,7 @@ func admissionBuffers(t *testing.T, conn *pgx.Conn, queue, key string) map[strin
 	count("unclaimed", "admit_unclaimed_runs_count.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
 	count("unclaimed by key", "admit_unclaimed_runs_by_group_key.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
 	count("line", "admit_runs_in_line_lock.sql", queue, rangesBegun, rangesRoot, int32(10))
-	count("look", "admit_group_keys_due_for_check.sql", queue, at, int32(store.MaxKeysRead))
+	count("look", "admit_group_keys_due_for_check.sql", queue, at, int32(store.MaxGroupKeysRead))
 	count("keys", "admit_group_keys_read.sql", queue, keys)
 	count("behind", "admit_runs_behind_group_key_lock.sql", queue, keys, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
 	return buffers

@@ -16,7 +16,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 	var placed, ended []store.AdmissionRun
 	for i := range runs {
 		switch r := &runs[i]; {
-		case !r.LosesPlace():
+		case !r.ShouldDeletePlaceRow():
 			placed = append(placed, *r)
 		case r.HasPlace:
 			ended = append(ended, *r)
@@ -52,7 +52,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 		if ends {
 			batch.Queue(s.statements.admitQueueDeleteIfEmpty, q.Name, int64(store.UnreleasedLane))
 		}
-		if plan.Admitted > 0 || q.Deleted && len(runs) > 0 {
+		if plan.AdmittedCount > 0 || q.Deleted && len(runs) > 0 {
 			batch.Queue(s.statements.notify, notifyChannel(s.schema), admittedPayload)
 		}
 	}, func(res statementResults) error {
@@ -88,7 +88,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 				return err
 			}
 		}
-		for _, sent := range []bool{ends, plan.Admitted > 0 || q.Deleted && len(runs) > 0} {
+		for _, sent := range []bool{ends, plan.AdmittedCount > 0 || q.Deleted && len(runs) > 0} {
 			if sent {
 				if _, err := res.Exec(); err != nil {
 					return err
@@ -164,7 +164,7 @@ func admissionPlaceArgs(queue string, runs []store.AdmissionRun) []any {
 func queueArgs(q *store.QueueState) []any {
 	return []any{
 		q.Name, textOrNull(&q.AppliedSettings), pgTime(q.Clock), pgTime(q.RateUsedUntil), pgTime(q.ClosedUntil), q.DatabaseTimeline,
-		q.LatestTurns[0], q.LatestTurns[1], q.LatestTurns[2], q.LatestTurns[3], q.LatestTurns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.Open),
+		q.LatestTurns[0], q.LatestTurns[1], q.LatestTurns[2], q.LatestTurns[3], q.LatestTurns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.InProgress),
 	}
 }
 
@@ -176,19 +176,19 @@ func queueKeyArgs(queue string, keys []store.QueueKeyState) []any {
 		timeArray{n, func(i int) *time.Time { return &keys[i].RateUsedUntil }},
 		timeArray{n, func(i int) *time.Time { return &keys[i].CheckAt }},
 	}
-	for level := range len(store.PerPriority{}) {
+	for level := range len(store.NumberPerPriority{}) {
 		args = append(args, int8Array{n, func(i int) int64 { return keys[i].LatestTurns[level] }})
 	}
-	for level := range len(store.PerPriority{}) {
+	for level := range len(store.NumberPerPriority{}) {
 		args = append(args, int8Array{n, func(i int) int64 { return keys[i].InLineByPriority[level] }})
 	}
 	for _, count := range []func(*store.QueueKeyState) int{
 		func(k *store.QueueKeyState) int { return k.Use.Executing },
-		func(k *store.QueueKeyState) int { return k.Use.Open },
+		func(k *store.QueueKeyState) int { return k.Use.InProgress },
 		func(k *store.QueueKeyState) int { return k.InLine[0] + k.InLine[1] + k.InLine[2] },
 		func(k *store.QueueKeyState) int { return k.InLine[0] },
 		func(k *store.QueueKeyState) int { return k.InLine[1] },
-		func(k *store.QueueKeyState) int { return k.Behind },
+		func(k *store.QueueKeyState) int { return k.WaitingForKeyCount },
 	} {
 		args = append(args, int4Array{n, func(i int) int32 { return int32(count(&keys[i])) }})
 	}

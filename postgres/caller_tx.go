@@ -13,9 +13,9 @@ import (
 // Until then no other worker can claim the run. If marked is true and the transaction is no longer the
 // one that tx_step_begin.sql began, checkpoint returns errEndedItself.
 func (s *database) writeStepInTx(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
-	ask := s.roundTripInUserTx(ctx, tx)
+	ask := s.roundTripFuncInUserTx(ctx, tx)
 	var took, mark int64
-	err := s.roundTripWithSyncCommit(ask)("checkpoint", func(batch *pgx.Batch) {
+	err := s.roundTripFuncWithSyncCommit(ask)("checkpoint", func(batch *pgx.Batch) {
 		if marked {
 			batch.Queue(s.statements.txStepCheckBegun)
 		}
@@ -42,14 +42,14 @@ func (s *database) writeStepInTx(ctx context.Context, tx pgx.Tx, w *store.StepWr
 	if err != nil {
 		return err
 	}
-	w.RunState, w.Recorded = states[0].runState, nil
+	w.RunState, w.RecordedStep = states[0].runState, nil
 	switch w.Outcome = w.OutcomeFromRows(states[0].runState, states[0].row); w.Outcome {
 	case 0:
 		w.Outcome = store.Locked
-	case store.Adopted, store.Written:
+	case store.AlreadyRecorded, store.Written:
 		// Another transaction wrote it, perhaps an earlier one of this attempt. If this one committed too,
 		// the caller's own writes would take effect twice.
-		w.Outcome, w.Recorded = store.Adopted, states[0].row
+		w.Outcome, w.RecordedStep = store.AlreadyRecorded, states[0].row
 	}
 	return nil
 }
@@ -62,9 +62,9 @@ func (s *database) startRunsInTx(ctx context.Context, tx pgx.Tx, starts []*store
 	}
 	w := &sortedBatch{newRowsMayExist: true} // so that an existing row is no error, which would abort the caller's transaction
 	w.addBatch(&store.Batch{Starts: starts})
-	ask := s.roundTripInUserTx(ctx, tx)
+	ask := s.roundTripFuncInUserTx(ctx, tx)
 	var took changedRowCounts
-	err := s.roundTripWithSyncCommit(ask)("start", func(batch *pgx.Batch) { s.addStatements(batch, w) },
+	err := s.roundTripFuncWithSyncCommit(ask)("start", func(batch *pgx.Batch) { s.addStatements(batch, w) },
 		func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *database) startRunsInTx(ctx context.Context, tx pgx.Tx, starts []*store
 // transaction commits, the run is woken and workers are notified. Until then the row of the run is
 // locked. The outcome in the signal holds from the commit on.
 func (s *database) signalInTx(ctx context.Context, tx pgx.Tx, ref store.RunRef, signal *store.SignalWrite) error {
-	ask := s.roundTripInUserTx(ctx, tx)
+	ask := s.roundTripFuncInUserTx(ctx, tx)
 	runs, err := s.findRuns(ask, []store.RunRef{ref}, store.NoPayloads)
 	if err != nil {
 		return err
@@ -95,13 +95,13 @@ func (s *database) signalInTx(ctx context.Context, tx pgx.Tx, ref store.RunRef, 
 		signal.Outcome, signal.Existing, signal.RunState = store.Fenced, nil, store.RunState{}
 		return nil
 	}
-	if err := signal.EncodePayloadFor(runs[0].UUID); err != nil {
+	if err := signal.SetRunAndEncodePayload(runs[0].UUID); err != nil {
 		return err
 	}
 	w := &sortedBatch{}
 	w.addBatch(&store.Batch{Signals: []*store.SignalWrite{signal}})
 	var took changedRowCounts
-	err = s.roundTripWithSyncCommit(ask)("signal", func(batch *pgx.Batch) { s.addStatements(batch, w) },
+	err = s.roundTripFuncWithSyncCommit(ask)("signal", func(batch *pgx.Batch) { s.addStatements(batch, w) },
 		func(res statementResults) error { return w.readRowCounts(res, &took) })
 	if err != nil {
 		return err

@@ -42,8 +42,8 @@ func TestCheckpointInTx(t *testing.T) {
 				}{
 					{done(run.UUID, "new", at), store.Written},
 					{known, store.Written},
-					{done(run.UUID, "first", at), store.Adopted}, // a repeated try must not repeat the user's writes
-					{other, store.Adopted},
+					{done(run.UUID, "first", at), store.AlreadyRecorded}, // a repeated try must not repeat the user's writes
+					{other, store.AlreadyRecorded},
 					{stale, store.Fenced},
 					{nonce, store.Fenced},
 				} {
@@ -62,7 +62,7 @@ func TestCheckpointInTx(t *testing.T) {
 				pulse, err := s.RenewLeases(t.Context(), store.Heartbeat{
 					Worker: store.Worker{ID: owner, StartedAt: at}, Leases: []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, LeaseUntil: at,
 				})
-				if err != nil || len(pulse.Lost) != 0 {
+				if err != nil || len(pulse.LostRuns) != 0 {
 					t.Errorf("a renewal during the transaction: %v, %v", pulse, err)
 				}
 				return nil
@@ -70,8 +70,8 @@ func TestCheckpointInTx(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(other.Recorded.Output) != `{"ok":true}` {
-				t.Errorf("the recorded output is %s", other.Recorded.Output)
+			if string(other.RecordedStep.Output) != `{"ok":true}` {
+				t.Errorf("the recorded output is %s", other.RecordedStep.Output)
 			}
 			history, err := s.History(t.Context(), run.UUID)
 			if err != nil || len(history) != 3 {

@@ -30,11 +30,11 @@ var errSchemaMoved = errors.New("the schema was moved to another node of the Cit
 // citusLocation is what a store knows of the Citus that it is connected to. The zero value is a server without Citus, or one on which the
 // schema is undistributed.
 type citusLocation struct {
-	mu      sync.Mutex
-	sharded bool // the schema lies on one node
-	home    nodeAddress
-	homeCtx context.Context // ends when the schema moves; nil until somebody needs it
-	endStay context.CancelFunc
+	mu            sync.Mutex
+	sharded       bool // the schema lies on one node
+	home          nodeAddress
+	homeCtx       context.Context // ends when the schema moves; nil until somebody needs it
+	cancelHomeCtx context.CancelFunc
 }
 
 // nodeAddress is the address of a node as Citus itself uses it.
@@ -52,8 +52,8 @@ type schemaPlacement struct {
 	node    nodeAddress
 }
 
-// isSharded reports whether the schema lies on one node of several.
-func (c *citusLocation) isSharded() bool {
+// isSchemaDistributed reports whether the schema lies on one node of several.
+func (c *citusLocation) isSchemaDistributed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sharded
@@ -61,7 +61,7 @@ func (c *citusLocation) isSharded() bool {
 
 // planCacheMode returns the plan_cache_mode of the engine's sessions. Citus cannot make a generic plan of every statement.
 func (c *citusLocation) planCacheMode() string {
-	if c.isSharded() {
+	if c.isSchemaDistributed() {
 		return "auto"
 	}
 	return "force_generic_plan"
@@ -90,7 +90,7 @@ func (c *citusLocation) recordPlacement(p schemaPlacement) (moved bool) {
 	moved = p.sharded != c.sharded || p.node != c.home
 	c.sharded, c.home = p.sharded, p.node
 	if moved && c.homeCtx != nil {
-		c.endStay()
+		c.cancelHomeCtx()
 		c.homeCtx = nil
 	}
 	return moved
@@ -100,7 +100,7 @@ func (c *citusLocation) recordPlacement(p schemaPlacement) (moved bool) {
 func (c *citusLocation) contextUntilSchemaMove(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.mu.Lock()
 	if c.homeCtx == nil {
-		c.homeCtx, c.endStay = context.WithCancel(context.Background())
+		c.homeCtx, c.cancelHomeCtx = context.WithCancel(context.Background())
 	}
 	stay := c.homeCtx
 	c.mu.Unlock()
@@ -169,12 +169,12 @@ func (s *database) reconnectIfSchemaMoved(p schemaPlacement) (moved bool) {
 	return true
 }
 
-// awayKey is the key under which a connection keeps that it leads to a node which is not the home of the schema.
-const awayKey = "durable.away"
+// connOffHomeNodeKey is the key under which a connection keeps that it leads to a node which is not the home of the schema.
+const connOffHomeNodeKey = "durable.away"
 
 // checkHomeNode checks where a new connection leads. It returns errSchemaMoved if another connection would lead to the home.
 func (s *database) checkHomeNode(ctx context.Context, conn *pgx.Conn) error {
-	if !s.citus.isSharded() {
+	if !s.citus.isSchemaDistributed() {
 		return nil
 	}
 	p, err := s.readSchemaPlacement(ctx, conn)
@@ -185,7 +185,7 @@ func (s *database) checkHomeNode(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, errSchemaMoved)
 	}
 	if !p.isHere {
-		conn.PgConn().CustomData()[awayKey] = true
+		conn.PgConn().CustomData()[connOffHomeNodeKey] = true
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (e *WrongCitusNodeError) Error() string {
 // checkUserConnOnHomeNode returns an WrongCitusNodeError if a connection of the user's pool leads to another node than the home of the
 // schema: there, nobody could tell whether the home has gone back in its history.
 func (s *database) checkUserConnOnHomeNode(ctx context.Context, conn *pgx.Conn) error {
-	if !s.citus.isSharded() {
+	if !s.citus.isSchemaDistributed() {
 		return nil
 	}
 	p, err := s.readSchemaPlacement(ctx, conn)
@@ -220,7 +220,7 @@ func (s *database) checkUserConnOnHomeNode(ctx context.Context, conn *pgx.Conn) 
 }
 
 // isOnOtherNode reports whether a connection leads to a node that is not the home of the schema.
-func isOnOtherNode(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[awayKey] != nil }
+func isOnOtherNode(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[connOffHomeNodeKey] != nil }
 
 // runBatchOnHomeNode is runBatch for statements that only the home of the schema can execute. On a Citus it checks that in the same
 // transaction, after the statements have locked the tables that a move would have to lock.
@@ -234,7 +234,7 @@ func (s *database) runBatchOnHomeNode(ctx context.Context, what string, fill fun
 		_ = conn.Conn().Close(ctx) // the next connection may lead to the home
 		return fmt.Errorf("postgres: %s: %w", what, s.citus.notOnHomeNodeError())
 	}
-	if !s.citus.isSharded() {
+	if !s.citus.isSchemaDistributed() {
 		return s.runBatchOnConn(ctx, conn, what, fill, read)
 	}
 	var p schemaPlacement

@@ -122,7 +122,7 @@ func TestPeersOfEndedWorkersAreForgotten(t *testing.T) {
 	leaktest.Test(t)
 	_, tenants := openTenants(t, migratedURL(t), 1)
 	s := tenants[0]
-	s.storeCachedPeers(peersView{self: uuid.New(), at: time.Now().Add(-time.Hour)})
+	s.cacheDeadWorkers(deadWorkersView{self: uuid.New(), at: time.Now().Add(-time.Hour)})
 	dead(t, s, uuid.New(), uuid.New())
 	if len(s.peers) != 1 {
 		t.Errorf("the views of %d workers are kept", len(s.peers))

@@ -137,7 +137,7 @@ func TestCitusAwayFromHome(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if err := s.awaitWriters(ctx); err != nil || time.Since(began) < 150*time.Millisecond {
+	if err := s.awaitStepWriters(ctx); err != nil || time.Since(began) < 150*time.Millisecond {
 		t.Errorf("a takeover waited for %v, %v", time.Since(began), err)
 	}
 }
@@ -234,7 +234,7 @@ func TestCitusLayouts(t *testing.T) {
 	at := migratedURL(t)
 	execAt(t, at, fakeCitus)
 	s := openAt(t, at)
-	if s.citus.isSharded() {
+	if s.citus.isSchemaDistributed() {
 		t.Error("undistributed tables seem sharded")
 	}
 	execAt(t, at, placed(1, closedPort), "SET allow_system_table_mods = on; UPDATE pg_dist_partition SET partmethod = 'h'")

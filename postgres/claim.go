@@ -54,9 +54,9 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 // lease, and whether there are new lanes, so that it must be called again.
 func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.ClaimResult, overtaken []int, again bool, err error) {
 	arrival := time.Time{} // NULL: the claim takes no runs of other versions
-	plan := s.knownLanes.newClaimLanes(q.Filter, q.QueueRules, q.Versions)
+	plan := s.knownLanes.newClaimLaneArgs(q.Filter, q.QueueRules, q.Versions)
 	if plan.hasOtherVersions {
-		arrival = q.Versions.LatestVersionArrival()
+		arrival = q.Versions.LastVersionArrivalTime()
 	}
 	place := make(map[uuid.UUID]int)
 	err = s.runBatchOnHomeNode(ctx, "claim", func(batch *pgx.Batch) {
@@ -108,7 +108,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 }
 
 // findUnknownLanes adds the lanes that exist in the gaps of the plan to the known ones.
-func (s *database) findUnknownLanes(ctx context.Context, plan *claimLanes) error {
+func (s *database) findUnknownLanes(ctx context.Context, plan *claimLaneArgs) error {
 	var found []knownLane
 	err := s.runBatch(ctx, s.enginePool, "look for lanes", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.lanesFindUnknown, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds))
@@ -160,10 +160,10 @@ const unseenWriterWait = 200 * time.Millisecond
 // again.
 func (s *database) readTakenOverHistories(ctx context.Context, runs []store.ClaimedRun, overtaken []int, bytes int) error {
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
-		err := s.awaitWriters(ctx)
+		err := s.awaitStepWriters(ctx)
 		if err == nil {
 			// The claim's commit did not wait for writes that the former owner committed after it.
-			err = s.readHistoryParts(s.roundTripAwaitingStandbys(ctx), runs, overtaken, "", bytes)
+			err = s.readHistoryParts(s.roundTripFuncAwaitingStandbys(ctx), runs, overtaken, "", bytes)
 		}
 		// This worker owns the runs already: after an error nobody would execute them until the leases
 		// end.
@@ -173,9 +173,9 @@ func (s *database) readTakenOverHistories(ctx context.Context, runs []store.Clai
 	}
 }
 
-// awaitWriters waits until all transactions that write steps at this moment have ended. It waits at most maxWriterWait, and at
+// awaitStepWriters waits until all transactions that write steps at this moment have ended. It waits at most maxWriterWait, and at
 // most half of the time that ctx leaves. If it cannot see the transactions, it waits for unseenWriterWait.
-func (s *database) awaitWriters(ctx context.Context) error {
+func (s *database) awaitStepWriters(ctx context.Context) error {
 	patience := maxWriterWait
 	if end, bounded := ctx.Deadline(); bounded {
 		patience = min(patience, time.Until(end)/2)

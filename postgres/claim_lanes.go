@@ -37,8 +37,8 @@ type knownLane struct {
 	priority        int16
 }
 
-// claimLanes holds the lane arguments of a claim.
-type claimLanes struct {
+// claimLaneArgs holds the lane arguments of a claim.
+type claimLaneArgs struct {
 	gapStarts, gapEnds []store.ClaimLane // the bounds of the gaps between known lanes, exclusive
 	claimable          []store.ClaimLane // from which the claim may take runs, in the order of the claim
 	hasOtherVersions   bool              // some of them have runs of other versions
@@ -48,12 +48,12 @@ type claimLanes struct {
 	noneKnown          bool              // nothing was known
 }
 
-// newClaimLanes returns the arguments for the next claim.
-func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.QueueClaimRules, versions *store.VersionClaimRules) claimLanes {
+// newClaimLaneArgs returns the arguments for the next claim.
+func (l *knownLanes) newClaimLaneArgs(served *store.ClaimFilter, gated *store.QueueClaimRules, versions *store.VersionClaimRules) claimLaneArgs {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.laneReadAt) > forgetLanesAfter {
-		return claimLanes{gapStarts: []store.ClaimLane{store.FirstLane}, gapEnds: []store.ClaimLane{store.LastLane}, noneKnown: true}
+		return claimLaneArgs{gapStarts: []store.ClaimLane{store.FirstLane}, gapEnds: []store.ClaimLane{store.LastLane}, noneKnown: true}
 	}
 	if l.claimFilter != served || l.queueRules != gated || l.versions != versions {
 		l.claimFilter, l.queueRules, l.versions, l.claimedLanes = served, gated, versions, nil
@@ -67,19 +67,19 @@ func (l *knownLanes) newClaimLanes(served *store.ClaimFilter, gated *store.Queue
 	p := l.laneGaps()
 	n := len(l.claimedLanes)
 	p.claimable, p.onlyStarted, p.nextLanes, p.nextVersions = make([]store.ClaimLane, 0, n), make([]bool, 0, n), make([]store.ClaimLane, 0, n), make([]string, 0, n)
-	store.RotateLanes(l.claimedLanes, func(k *knownLane) int16 { return k.priority })
+	store.RotateLanesRandomly(l.claimedLanes, func(k *knownLane) int16 { return k.priority })
 	for _, k := range l.claimedLanes {
 		p.claimable, p.onlyStarted = append(p.claimable, k.lane), append(p.onlyStarted, gated.ClaimsOnlyStartedRuns(k.lane, k.queue))
 		lane, version := versions.LaneAfterClaim(k.lane, k.queue, k.workflow, k.version, k.diverged, k.priority)
 		p.nextLanes, p.nextVersions = append(p.nextLanes, lane), append(p.nextVersions, version)
-		p.hasOtherVersions = p.hasOtherVersions || versions.IsForeign(k.version)
+		p.hasOtherVersions = p.hasOtherVersions || versions.IsOtherOrderedVersion(k.version)
 	}
 	return p
 }
 
 // laneGaps returns the bounds of the gaps between the known lanes.
-func (l *knownLanes) laneGaps() claimLanes {
-	p := claimLanes{gapStarts: make([]store.ClaimLane, 0, len(l.lanes)+1), gapEnds: make([]store.ClaimLane, 0, len(l.lanes)+1)}
+func (l *knownLanes) laneGaps() claimLaneArgs {
+	p := claimLaneArgs{gapStarts: make([]store.ClaimLane, 0, len(l.lanes)+1), gapEnds: make([]store.ClaimLane, 0, len(l.lanes)+1)}
 	p.gapStarts = append(p.gapStarts, store.FirstLane)
 	for _, k := range l.lanes {
 		p.gapStarts, p.gapEnds = append(p.gapStarts, k.lane), append(p.gapEnds, k.lane)
@@ -90,11 +90,11 @@ func (l *knownLanes) laneGaps() claimLanes {
 
 // gapsToSearch returns the bounds of the gaps between the known lanes, unless somebody has looked there lately. The lanes in
 // the gaps are to be added.
-func (l *knownLanes) gapsToSearch() (claimLanes, bool) {
+func (l *knownLanes) gapsToSearch() (claimLaneArgs, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.lastSearch) < store.StrayCheckInterval {
-		return claimLanes{}, false
+		return claimLaneArgs{}, false
 	}
 	return l.laneGaps(), true
 }
@@ -112,7 +112,7 @@ func (l *knownLanes) lanesWithUnadmittedRuns(queue string) (lanes []store.ClaimL
 }
 
 // add adds lanes that the claim with this plan has found.
-func (l *knownLanes) add(p *claimLanes, found []knownLane) {
+func (l *knownLanes) add(p *claimLaneArgs, found []knownLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lastSearch = time.Now()

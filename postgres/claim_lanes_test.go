@@ -18,7 +18,7 @@ import (
 // claimBuffers returns how many buffers the two statements of a claim by this worker touch.
 func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.ClaimFilter) (buffers int) {
 	t.Helper()
-	plan := s.knownLanes.newClaimLanes(served, nil, nil)
+	plan := s.knownLanes.newClaimLaneArgs(served, nil, nil)
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestAClaimReadsTheLanesThatItServes(t *testing.T) {
 		if _, err := s.Claim(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.knownLanes.newClaimLanes(many, nil, nil); len(got.claimable) != want {
+		if got := s.knownLanes.newClaimLaneArgs(many, nil, nil); len(got.claimable) != want {
 			t.Fatalf("a claim reads %d lanes, want the %d with live runs", len(got.claimable), want)
 		}
 	}

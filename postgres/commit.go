@@ -14,9 +14,9 @@ import (
 // changedRowCounts holds the number of rows that each section changed.
 type changedRowCounts struct{ starts, newSteps, existingSteps, signals, runs int64 }
 
-// If a start becomes due later than maxNotifiedDelay after its creation, its commit sends no notification, because
+// If a start becomes due later than maxStartDelayToNotify after its creation, its commit sends no notification, because
 // workers poll before that. Transactions that notify have to commit one after the other.
-const maxNotifiedDelay = time.Minute
+const maxStartDelayToNotify = time.Minute
 
 // maxStartTries bounds the tries of a start whose parent was paused at the write, and resumed when it was
 // read back.
@@ -106,24 +106,24 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 	}
 	switch {
 	case len(w.newSteps) > 0 && w.newRowsMayExist:
-		batch.Queue(s.statements.stepInsertIfAbsent, stepArgs(w.newSteps, w.ignoresControl)...)
+		batch.Queue(s.statements.stepInsertIfAbsent, stepArgs(w.newSteps, w.ignoresControlRequests)...)
 	case len(w.newSteps) == 1 && s.hasSingleItemStatements():
-		batch.Queue(s.statements.stepInsertOne, stepInsertOneArgs(w.newSteps[0], w.ignoresControl(w.newSteps[0]))...)
+		batch.Queue(s.statements.stepInsertOne, stepInsertOneArgs(w.newSteps[0], w.ignoresControlRequests(w.newSteps[0]))...)
 	case len(w.newSteps) > 0:
-		batch.Queue(s.statements.stepInsert, stepArgs(w.newSteps, w.ignoresControl)...)
+		batch.Queue(s.statements.stepInsert, stepArgs(w.newSteps, w.ignoresControlRequests)...)
 	}
 	if len(w.existingSteps) > 0 {
-		batch.Queue(s.statements.stepUpdate, stepArgs(w.existingSteps, w.ignoresControl)...)
+		batch.Queue(s.statements.stepUpdate, stepArgs(w.existingSteps, w.ignoresControlRequests)...)
 	}
 	for _, item := range w.receives {
 		batch.Queue(s.statements.signalReceive, append(singleStepArgs(&item.Step), item.Signal, cmp.Or(item.Receiver, item.Step.Name))...)
 	}
-	plain, byPerson := w.splitSignals()
+	plain, byPerson := w.splitSignalsByEvent()
 	if len(plain) > 0 {
 		batch.Queue(s.statements.signalInsert, signalArgs(plain)...)
 	}
 	for i := range byPerson {
-		batch.Queue(s.statements.signalInsertWithEvent, append(signalArgs(byPerson[i:i+1]), actorReasonArgs(&byPerson[i].Act)...)...)
+		batch.Queue(s.statements.signalInsertWithEvent, append(signalArgs(byPerson[i:i+1]), actorReasonArgs(&byPerson[i].ActorAndReason)...)...)
 	}
 	switch {
 	case len(w.ownershipEnds) == 1 && w.allFinish && s.hasSingleItemStatements():
@@ -135,11 +135,11 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 	}
 	for _, item := range w.holds {
 		if d := item.Divergence; d != nil {
-			batch.Queue(s.statements.runHoldForDrift, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.EncodeInt64(), pgTime(*ownershipEndTime(item)), item.Reason,
+			batch.Queue(s.statements.runHoldForDrift, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.EncodeInt64(), pgTime(*ownershipEndTime(item)), item.HoldReason,
 				textOrNull(&item.Trace), d.Version, pgTime(d.At), d.Call, d.Detail)
 			continue
 		}
-		batch.Queue(s.statements.runHoldAfterRejectedWrite, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.EncodeInt64(), pgTime(*ownershipEndTime(item)), item.Reason, int32(item.MaxCrashes), textOrNull(&item.Trace), item.Uncounted)
+		batch.Queue(s.statements.runHoldAfterRejectedWrite, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.EncodeInt64(), pgTime(*ownershipEndTime(item)), item.HoldReason, int32(item.MaxCrashes), textOrNull(&item.Trace), item.NotCountedAsCrash)
 	}
 	if len(w.wakes) > 0 {
 		batch.Queue(s.statements.runWake, append(wakeArgs(w.wakes), notifyChannel(s.schema))...)
@@ -245,7 +245,7 @@ func readRowCount(res statementResults, items int, took *int64) error {
 
 // setBatchOutcomes sets the outcomes of a committed batch, except for the starts that it returns.
 func (s *database) setBatchOutcomes(ctx context.Context, w *sortedBatch, took changedRowCounts) (left []*store.StartWrite, err error) {
-	ask := s.roundTripOnEnginePool(ctx)
+	ask := s.roundTripFuncOnEnginePool(ctx)
 	if took.starts == int64(len(w.starts)) {
 		for _, item := range w.starts {
 			item.Outcome, item.Existing, item.RunState = store.Written, nil, store.RunState{}
@@ -266,7 +266,7 @@ func (s *database) setBatchOutcomes(ctx context.Context, w *sortedBatch, took ch
 	} else if err := s.setSignalOutcomes(ask, w.signals); err != nil {
 		return nil, err
 	}
-	return left, s.setOwnershipEndOutcomes(ask, w.missedOwnershipEnds(took.runs))
+	return left, s.setOwnershipEndOutcomes(ask, w.unwrittenOwnershipEnds(took.runs))
 }
 
 // markWrittenIfCountMatches returns the items if the statement changed fewer rows than there are items. Otherwise all are
@@ -276,14 +276,14 @@ func markWrittenIfCountMatches(items []*store.StepWrite, took int64) []*store.St
 		return items
 	}
 	for _, item := range items {
-		item.Outcome, item.Recorded, item.RunState = store.Written, nil, store.RunState{}
+		item.Outcome, item.RecordedStep, item.RunState = store.Written, nil, store.RunState{}
 	}
 	return nil
 }
 
-// missedOwnershipEnds returns the run writes that perhaps changed no row: all ends, if fewer rows changed than there
+// unwrittenOwnershipEnds returns the run writes that perhaps changed no row: all ends, if fewer rows changed than there
 // are ends, and the holds without an outcome.
-func (w *sortedBatch) missedOwnershipEnds(took int64) (missed []*store.OwnershipEnd) {
+func (w *sortedBatch) unwrittenOwnershipEnds(took int64) (missed []*store.OwnershipEnd) {
 	if took < int64(len(w.ownershipEnds)) {
 		missed = append(missed, w.ownershipEnds...)
 	} else {

@@ -46,7 +46,7 @@ func family(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	begin(t, s, ends)
 	begins.Tags = []store.Tag{{Key: "k", Value: "v"}}
 	end := finish(ends.Run.UUID, at)
-	end.Parent, end.Now = ends.Run.Parent, at
+	end.ParentToWake, end.Now = ends.Run.Parent, at
 	b.Starts = append(b.Starts, begins)
 	b.Receives = append(b.Receives, receive(parent.UUID, "wait", "go", at))
 	b.Signals = append(b.Signals, signal(parent.UUID, "go", "1", at))
@@ -69,13 +69,13 @@ func TestNoCallerWaitsForTheLocksOfAnother(t *testing.T) {
 			s.statements.runsLockForBatch, s.statements.runInsertAny, s.statements.stepInsertOne, s.statements.stepUpdate,
 			s.statements.signalReceive, s.statements.signalInsert, s.statements.runFinish, s.statements.runWake, s.statements.notify,
 		}},
-		"counted end": {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: uuid.New(), Parent: all.OwnershipEnds[1].Parent, CountingCall: "kids", Status: store.Completed, EndedAt: time.Now()}}}, []string{
+		"counted end": {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: uuid.New(), ParentToWake: all.OwnershipEnds[1].ParentToWake, CountingCall: "kids", Status: store.Completed, EndedAt: time.Now()}}}, []string{
 			s.statements.runsLockForBatch, s.statements.runFinishOne, s.statements.childEndsCountAndWakeParents,
 		}},
-		"a start far off": {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay)}}}}, []string{s.statements.runInsertOne}},
-		"a start soon":    {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxNotifiedDelay - 1)}}}}, []string{s.statements.runInsertOne, s.statements.notify}},
+		"a start far off": {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxStartDelayToNotify)}}}}, []string{s.statements.runInsertOne}},
+		"a start soon":    {&store.Batch{Starts: []*store.StartWrite{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(maxStartDelayToNotify - 1)}}}}, []string{s.statements.runInsertOne, s.statements.notify}},
 		"several steps":   {&store.Batch{Steps: []*store.StepWrite{done(uuid.New(), "a", time.Time{}), done(uuid.New(), "a", time.Time{})}}, []string{s.statements.stepInsert}},
-		"park":            {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: uuid.New(), Parent: all.OwnershipEnds[1].Parent, Status: store.Waiting}}}, []string{s.statements.runEndOwnership}},
+		"park":            {&store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: uuid.New(), ParentToWake: all.OwnershipEnds[1].ParentToWake, Status: store.Waiting}}}, []string{s.statements.runEndOwnership}},
 	} {
 		var w sortedBatch
 		var pipe pgx.Batch
@@ -166,7 +166,7 @@ func TestBadValueUndoesTheWholeFlush(t *testing.T) {
 			t.Parallel()
 			s := openBeside(t, mode)
 			b, runs := whole(t, s)
-			b.OwnershipEnds[0].Reason = "not UTF-8: \xff"
+			b.OwnershipEnds[0].HoldReason = "not UTF-8: \xff"
 			err := s.Commit(t.Context(), b)
 			if !errors.Is(err, store.ErrBadData) {
 				t.Fatalf("the error is %v", err)
@@ -178,7 +178,7 @@ func TestBadValueUndoesTheWholeFlush(t *testing.T) {
 			if got[0].Status != store.Running || got[1] != nil {
 				t.Errorf("part of the flush was kept: %v", got)
 			}
-			b.OwnershipEnds[0].Reason = ""
+			b.OwnershipEnds[0].HoldReason = ""
 			commit(t, s, b)
 			if b.Starts[0].Outcome != store.Written || b.OwnershipEnds[0].Outcome != store.Written {
 				t.Errorf("the flush without the bad value: outcomes %d and %d", b.Starts[0].Outcome, b.OwnershipEnds[0].Outcome)
@@ -252,7 +252,7 @@ func TestHeldNameSetsNeighboursFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit(t, s, b)
-	if got := b.Starts[0]; got.Outcome != store.Adopted || got.Existing.UUID != taken.UUID {
+	if got := b.Starts[0]; got.Outcome != store.AlreadyRecorded || got.Existing.UUID != taken.UUID {
 		t.Errorf("the held name: outcome %d", got.Outcome)
 	}
 	if got := b.Starts[1]; got.Outcome != store.Written {
@@ -268,7 +268,7 @@ func TestTwoStartsOfOneNameInOneBatch(t *testing.T) {
 	second.UUID = store.NewUUID(store.ShardOf(first.UUID))
 	b := &store.Batch{Starts: []*store.StartWrite{{Run: first}, {Run: second}}}
 	commit(t, s, b)
-	if b.Starts[0].Outcome != store.Written || b.Starts[1].Outcome != store.Adopted || b.Starts[1].Existing.UUID != first.UUID {
+	if b.Starts[0].Outcome != store.Written || b.Starts[1].Outcome != store.AlreadyRecorded || b.Starts[1].Existing.UUID != first.UUID {
 		t.Errorf("outcomes %d and %d", b.Starts[0].Outcome, b.Starts[1].Outcome)
 	}
 }
@@ -299,7 +299,7 @@ func TestAWriteWithAWrongRowExistsIsCorrected(t *testing.T) {
 	if len(history) != 2 || history[0].Status != store.StepCompleted || history[1].Status != store.StepCompleted {
 		t.Errorf("the history is %v", history)
 	}
-	if marker.Outcome != store.Adopted {
+	if marker.Outcome != store.AlreadyRecorded {
 		t.Errorf("the late marker: outcome %d", marker.Outcome)
 	}
 }

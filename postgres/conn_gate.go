@@ -33,17 +33,17 @@ type connGate struct {
 	max       int
 	openConns func() int // how many connections the pool has, without those that are being opened
 
-	mu             sync.Mutex
-	bound          int
-	inUse          int
-	changedAt      time.Time     // when inUse changed
-	usedTime       time.Duration // the sum of the times for which connections were in use since computedAt
-	boundCheckedAt time.Time
-	frozenUntil    time.Time
-	countedFrom    time.Time       // when the present interval of connBusyTime began
-	calls          int             // that began in it
-	wasBusy        bool            // the interval before it had connBusyCalls calls, and ended when it began
-	waiting        []chan struct{} // closed when the call may use the pool; in the order of arrival
+	mu              sync.Mutex
+	bound           int
+	inUse           int
+	changedAt       time.Time     // when inUse changed
+	usedTime        time.Duration // the sum of the times for which connections were in use since computedAt
+	boundCheckedAt  time.Time
+	frozenUntil     time.Time
+	countedFrom     time.Time       // when the present interval of connBusyTime began
+	callsInInterval int             // that began in it
+	wasBusy         bool            // the interval before it had connBusyCalls calls, and ended when it began
+	waiting         []chan struct{} // closed when the call may use the pool; in the order of arrival
 }
 
 func newConnGate(most int, openConns func() int) *connGate {
@@ -123,11 +123,11 @@ func (g *connGate) admitWaiting() {
 func (g *connGate) recordCall() bool {
 	now := time.Now()
 	if elapsed := now.Sub(g.countedFrom); elapsed >= connBusyTime {
-		g.wasBusy = g.calls >= connBusyCalls && elapsed < 2*connBusyTime
-		g.countedFrom, g.calls = now, 0
+		g.wasBusy = g.callsInInterval >= connBusyCalls && elapsed < 2*connBusyTime
+		g.countedFrom, g.callsInInterval = now, 0
 	}
-	g.calls++
-	return g.wasBusy || g.calls >= connBusyCalls
+	g.callsInInterval++
+	return g.wasBusy || g.callsInInterval >= connBusyCalls
 }
 
 // raiseBound raises the bound by one. g.mu is held.
@@ -152,8 +152,8 @@ func (g *connGate) updateInUseCount(change int) {
 	}
 }
 
-// freezeBound keeps the bound at the number of connections that there are, because the server has refused a further one.
-func (g *connGate) freezeBound(conns int) {
+// capBoundAtOpenConns keeps the bound at the number of connections that there are, because the server has refused a further one.
+func (g *connGate) capBoundAtOpenConns(conns int) {
 	if g == nil {
 		return
 	}

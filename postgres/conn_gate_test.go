@@ -154,7 +154,7 @@ func TestConnGateFreezes(t *testing.T) {
 			}
 		}
 		g.releaseSlot()
-		g.freezeBound(1)
+		g.capBoundAtOpenConns(1)
 		began := time.Now()
 		if err := g.acquireSlot(t.Context()); err != nil {
 			t.Fatal(err)
@@ -206,16 +206,16 @@ func TestServerWithoutConnectionsLeft(t *testing.T) {
 	if s.engineGate.inUse != 0 {
 		t.Errorf("%d connections count as used after all calls", s.engineGate.inUse)
 	}
-	if warning := s.noConnections.takeWarning(time.Now()); !strings.Contains(warning, "calls share the connections") || !strings.Contains(warning, "raise max_connections") {
+	if warning := s.tooManyConnsWarning.takeWarning(time.Now()); !strings.Contains(warning, "calls share the connections") || !strings.Contains(warning, "raise max_connections") {
 		t.Errorf("what is logged: %q", warning)
 	}
 	if _, err := s.dialListenSession(t.Context()); !hasSQLState(err, stateTooManyConns) {
 		t.Fatalf("a session to listen: %v", err)
 	}
-	if warning := s.noConnections.takeWarning(time.Now()); warning != "" {
+	if warning := s.tooManyConnsWarning.takeWarning(time.Now()); warning != "" {
 		t.Errorf("within the same minute: %q", warning)
 	}
-	if warning := s.noConnections.takeWarning(time.Now().Add(connWarningInterval)); !strings.Contains(warning, "no session listens") {
+	if warning := s.tooManyConnsWarning.takeWarning(time.Now().Add(connWarningInterval)); !strings.Contains(warning, "no session listens") {
 		t.Errorf("after a minute: %q", warning)
 	}
 	s.heartbeatPool.Reset()

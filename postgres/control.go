@@ -31,7 +31,7 @@ func (s *database) tryControlRuns(ask roundTripFunc, o *store.ControlRequest) er
 	}
 	var frozen []uuid.UUID
 	for _, c := range changes {
-		if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused {
+		if o.ShiftTimers && c.AuditColumns == store.AuditColumnsClearPause && c.Before.Status == store.Paused {
 			frozen = append(frozen, c.Before.UUID)
 		}
 	}
@@ -125,7 +125,7 @@ func controlApplyArgs(o *store.ControlRequest, items []store.ControlChange, chan
 		int2Array{n, func(i int) int16 { return int16(items[i].Status) }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Control) }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Wake) }},
-		int2Array{n, func(i int) int16 { return int16(items[i].Audit) }},
+		int2Array{n, func(i int) int16 { return int16(items[i].AuditColumns) }},
 		pgTime(o.Now), textOrNull(&o.Reason), textOrNull(&o.Actor), o.Error, channel,
 		uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&items[i].Before.Owner) }},
 		boolArray{n, func(i int) bool { return items[i].Detached }},

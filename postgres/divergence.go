@@ -12,7 +12,7 @@ import (
 // RunsHeldForDrift implements store.DivergenceStore.
 func (s *database) RunsHeldForDrift(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
 	workflows, queues := f.WorkflowsAndQueues()
-	err = s.roundTripOnEnginePool(ctx)("read held runs", func(batch *pgx.Batch) {
+	err = s.roundTripFuncOnEnginePool(ctx)("read held runs", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runsHeldForDrift, version, newTextArray(workflows), newTextArray(queues), pgUUID(after), int32(limit))
 	}, func(res statementResults) error {
 		runs = nil // discard the rows of a failed try
@@ -56,7 +56,7 @@ func (s *database) ClaimRunHeldForDrift(ctx context.Context, run *store.Run, div
 
 // Divergences implements store.DivergenceStore.
 func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.Divergence, err error) {
-	err = s.roundTripOnEnginePool(ctx)("read divergences", func(batch *pgx.Batch) {
+	err = s.roundTripFuncOnEnginePool(ctx)("read divergences", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.divergencesOfRun, store.ShardOf(run), pgUUID(run))
 	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
@@ -83,7 +83,7 @@ func newTextArray(texts []string) textArray {
 
 // Histories implements store.DivergenceStore.
 func (s *database) Histories(ctx context.Context, runs []uuid.UUID) (steps []store.Step, err error) {
-	err = s.roundTripOnEnginePool(ctx)("read histories", func(batch *pgx.Batch) {
+	err = s.roundTripFuncOnEnginePool(ctx)("read histories", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.historiesOfRuns, runIDArgs(runs)...)
 	}, func(res statementResults) error {
 		steps = nil // discard the rows of a failed try

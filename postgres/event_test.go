@@ -104,7 +104,7 @@ func TestAClaimPausesRuns(t *testing.T) {
 			}
 		}
 		got := row(t, s, paused.UUID)
-		if got.Status != store.Paused || got.Reason != "mine" || got.Crashes != 0 || got.Epoch != epochAt(1) || got.Owner.Valid || !got.WakeAt.IsZero() {
+		if got.Status != store.Paused || got.PauseOrHoldReason != "mine" || got.Crashes != 0 || got.Epoch != epochAt(1) || got.Owner.Valid || !got.WakeAt.IsZero() {
 			t.Errorf("the paused run is %+v", got)
 		}
 		claims, err = s.Claim(t.Context(), q)
@@ -112,7 +112,7 @@ func TestAClaimPausesRuns(t *testing.T) {
 			t.Fatalf("the second claims are %v, %v", claims, err)
 		}
 		a := order(t, s, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{paused.UUID, doomed.UUID}})
-		if a[0].Changed != 1 || a[1].Changed != 1 || row(t, s, doomed.UUID).Crashes != 0 {
+		if a[0].ChangedCount != 1 || a[1].ChangedCount != 1 || row(t, s, doomed.UUID).Crashes != 0 {
 			t.Errorf("the resume returned %+v", a)
 		}
 		n := make(map[store.EventType]int)

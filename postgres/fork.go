@@ -10,13 +10,13 @@ import (
 )
 
 // ForkRun implements store.RepairStore.
-func (s *database) ForkRun(ctx context.Context, f *store.Fork) error {
+func (s *database) ForkRun(ctx context.Context, f *store.ForkRequest) error {
 	return retryUnavailable(ctx, func() error {
 		return s.tryTransaction(ctx, "fork a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryForkRun(ask, f) })
 	})
 }
 
-func (s *database) tryForkRun(ask roundTripFunc, f *store.Fork) error {
+func (s *database) tryForkRun(ask roundTripFunc, f *store.ForkRequest) error {
 	w := &sortedBatch{newRowsMayExist: true}
 	w.addBatch(&store.Batch{Starts: []*store.StartWrite{f.Start}})
 	var took changedRowCounts
@@ -36,7 +36,7 @@ func (s *database) tryForkRun(ask roundTripFunc, f *store.Fork) error {
 }
 
 // writeForkedCheckpoints writes the checkpoints of a run that was created in this transaction, and an event.
-func (s *database) writeForkedCheckpoints(ask roundTripFunc, f *store.Fork) error {
+func (s *database) writeForkedCheckpoints(ask roundTripFunc, f *store.ForkRequest) error {
 	run := &f.Start.Run
 	shard, id := store.ShardOf(run.UUID), pgUUID(run.UUID)
 	return ask("write the checkpoints of a forked run", func(batch *pgx.Batch) {

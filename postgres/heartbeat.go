@@ -47,7 +47,7 @@ func (s *database) renewLeasesOnPool(ctx context.Context, pool *pgxpool.Pool, h 
 	floor := s.rewindDetector.lastPosition()
 	var home schemaPlacement
 	var homeErr error
-	sharded := s.citus.isSharded()
+	sharded := s.citus.isSchemaDistributed()
 	err := s.runBatch(ctx, pool, "renew", func(batch *pgx.Batch) {
 		s.addHeartbeatToBatch(batch, &h)
 		if len(h.Leases) > 0 {
@@ -61,7 +61,7 @@ func (s *database) renewLeasesOnPool(ctx context.Context, pool *pgxpool.Pool, h 
 		}
 		batch.Queue(s.statements.now)
 	}, func(res statementResults) error {
-		if err := s.readHeartbeat(res, &result); err != nil {
+		if err := s.readHeartbeatResult(res, &result); err != nil {
 			return err
 		}
 		if len(h.Leases) > 0 {
@@ -103,13 +103,13 @@ func (s *database) renewLeasesOnPool(ctx context.Context, pool *pgxpool.Pool, h 
 		return store.RenewResult{}, err
 	}
 	if len(extended) < len(h.Leases) {
-		if result.Lost, err = s.readLostLeases(ctx, pool, h); err != nil {
+		if result.LostRuns, err = s.readLostLeases(ctx, pool, h); err != nil {
 			return store.RenewResult{}, err
 		}
-		s.rewindDetector.removeLostRuns(h.Leases, result.Lost)
+		s.rewindDetector.removeLostRuns(h.Leases, result.LostRuns)
 		for _, lease := range h.Leases {
-			if !extended[lease.Run] && !slices.Contains(result.Lost, lease.Run) {
-				result.Locked = append(result.Locked, lease.Run)
+			if !extended[lease.Run] && !slices.Contains(result.LostRuns, lease.Run) {
+				result.LockedRuns = append(result.LockedRuns, lease.Run)
 			}
 		}
 	}

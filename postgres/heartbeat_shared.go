@@ -26,18 +26,18 @@ type sharedHeartbeats struct {
 
 // sharedHeartbeat is one heartbeat, and then its result.
 type sharedHeartbeat struct {
-	s         *database
-	h         store.Heartbeat
-	floor     seenPosition
-	result    store.RenewResult
-	delivered bool      // result is valid; else the caller sends the heartbeat by itself
-	turn      chan bool // receives true if the caller has to send, and false after another one has sent
-	ctx       context.Context
+	database       *database
+	heartbeat      store.Heartbeat
+	positionBefore seenPosition
+	result         store.RenewResult
+	delivered      bool      // result is valid; else the caller sends the heartbeat by itself
+	turn           chan bool // receives true if the caller has to send, and false after another one has sent
+	ctx            context.Context
 }
 
 // send sends the heartbeat, perhaps with others. It reports whether there is a result. If not, the caller sends the heartbeat alone.
 func (b *sharedHeartbeats) send(ctx context.Context, s *database, h store.Heartbeat) (store.RenewResult, bool) {
-	own := &sharedHeartbeat{s: s, h: h, turn: make(chan bool, 1), ctx: ctx}
+	own := &sharedHeartbeat{database: s, heartbeat: h, turn: make(chan bool, 1), ctx: ctx}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, own)
 	first := !b.sending
@@ -61,15 +61,15 @@ func (own *sharedHeartbeat) await(ctx context.Context, b *sharedHeartbeats) (sen
 	if at >= 0 {
 		b.waiting = slices.Delete(b.waiting, at, at+1)
 		if len(own.turn) > 0 { // it was told to send
-			b.passTurn()
+			b.wakeNextSender()
 		}
 	}
 	b.mu.Unlock()
 	return at < 0 && <-own.turn // another one is sending it, until the earliest deadline of all
 }
 
-// passTurn tells the first of those that wait to send. b.mu is held.
-func (b *sharedHeartbeats) passTurn() {
+// wakeNextSender tells the first of those that wait to send. b.mu is held.
+func (b *sharedHeartbeats) wakeNextSender() {
 	if b.sending = len(b.waiting) > 0; b.sending {
 		b.waiting[0].turn <- true
 	}
@@ -83,7 +83,7 @@ func (b *sharedHeartbeats) sendWaiting(ctx context.Context) {
 	b.mu.Unlock()
 	ctx, cancel := withEarliestDeadline(ctx, all)
 	defer cancel()
-	if len(all) > 0 && all[0].s.sendHeartbeatsTogether(ctx, all) != nil {
+	if len(all) > 0 && all[0].database.sendHeartbeatsTogether(ctx, all) != nil {
 		for _, one := range all { // perhaps the schema of one of them was dropped
 			one.result, one.delivered = store.RenewResult{}, false
 		}
@@ -93,7 +93,7 @@ func (b *sharedHeartbeats) sendWaiting(ctx context.Context) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.passTurn()
+	b.wakeNextSender()
 }
 
 // withEarliestDeadline returns ctx with the earliest deadline of the callers: none with less time waits for one with more.
@@ -119,7 +119,7 @@ func (s *database) HeartbeatPhase() time.Duration { return s.heartbeats.phase }
 // canShareHeartbeat reports whether the heartbeat may be sent with others: it renews no lease, and needs no connection of its own to
 // tell where the database is.
 func (s *database) canShareHeartbeat(h *store.Heartbeat) bool {
-	return len(h.Leases) == 0 && !s.citus.isSharded() && (s.rewindDetector.disabled || s.rewindDetector.withoutPooler.Load())
+	return len(h.Leases) == 0 && !s.citus.isSchemaDistributed() && (s.rewindDetector.disabled || s.rewindDetector.withoutPooler.Load())
 }
 
 // sendHeartbeatsTogether sends the heartbeats in one transaction.
@@ -128,8 +128,8 @@ func (s *database) sendHeartbeatsTogether(ctx context.Context, all []*sharedHear
 	var now time.Time
 	err := s.runBatch(ctx, s.idleHeartbeatPool(), "renew", func(batch *pgx.Batch) {
 		for _, one := range all {
-			one.floor = one.s.rewindDetector.lastPosition()
-			one.s.addHeartbeatToBatch(batch, &one.h)
+			one.positionBefore = one.database.rewindDetector.lastPosition()
+			one.database.addHeartbeatToBatch(batch, &one.heartbeat)
 		}
 		if !s.rewindDetector.disabled {
 			batch.Queue(s.statements.walPosition)
@@ -137,7 +137,7 @@ func (s *database) sendHeartbeatsTogether(ctx context.Context, all []*sharedHear
 		batch.Queue(s.statements.now)
 	}, func(res statementResults) error {
 		for _, one := range all {
-			if err := one.s.readHeartbeat(res, &one.result); err != nil {
+			if err := one.database.readHeartbeatResult(res, &one.result); err != nil {
 				return err
 			}
 		}
@@ -152,9 +152,9 @@ func (s *database) sendHeartbeatsTogether(ctx context.Context, all []*sharedHear
 		return err
 	}
 	for _, one := range all {
-		one.s.rewindDetector.advancePosition(at, one.floor)
+		one.database.rewindDetector.advancePosition(at, one.positionBefore)
 		one.result.Now, one.delivered = now, true
-		one.s.addRewindsAndWarning(&one.result)
+		one.database.addRewindsAndWarning(&one.result)
 	}
 	return nil
 }
@@ -162,12 +162,12 @@ func (s *database) sendHeartbeatsTogether(ctx context.Context, all []*sharedHear
 // addHeartbeatToBatch adds the statement that records the heartbeat of a worker.
 func (s *database) addHeartbeatToBatch(batch *pgx.Batch, h *store.Heartbeat) {
 	w, held := &h.Worker, s.presenceLockOf(h.Worker.ID)
-	batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 16), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
+	batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 16), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.ActiveRuns, pgTime(w.StartedAt),
 		pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema, w.Quiet, w.LastChange.EncodeJSONOrNil(), w.ClockAhead.Microseconds())...)
 }
 
-// readHeartbeat reads the result of addHeartbeatToBatch.
-func (s *database) readHeartbeat(res statementResults, result *store.RenewResult) error {
+// readHeartbeatResult reads the result of addHeartbeatToBatch.
+func (s *database) readHeartbeatResult(res statementResults, result *store.RenewResult) error {
 	return eachRow(res, func(rows pgx.Rows) error {
 		var change pgtype.Text
 		err := rows.Scan(&result.Quiet, &change)
@@ -179,5 +179,5 @@ func (s *database) readHeartbeat(res statementResults, result *store.RenewResult
 // addRewindsAndWarning adds to a result what the store has noticed. The caller does so last, because a result with an error is dropped.
 func (s *database) addRewindsAndWarning(result *store.RenewResult) {
 	result.DatabaseRewinds = s.rewindDetector.takeRewinds()
-	result.Warning = s.noConnections.takeWarning(time.Now())
+	result.Warning = s.tooManyConnsWarning.takeWarning(time.Now())
 }

@@ -137,7 +137,7 @@ func TestAHeartbeatWaitsNoLongerThanItsContext(t *testing.T) {
 	}
 	h := idleHeartbeat(t, s)
 	h.Leases = []store.Lease{{Run: store.NewUUID(0)}}
-	if got, err := s.RenewLeases(t.Context(), h); err != nil || len(got.Lost) != 1 {
+	if got, err := s.RenewLeases(t.Context(), h); err != nil || len(got.LostRuns) != 1 {
 		t.Errorf("with a lease: %+v, %v", got, err)
 	}
 }

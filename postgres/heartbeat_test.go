@@ -32,7 +32,7 @@ func TestRenewOfALockedRun(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(pulse.Locked) != 1 || pulse.Locked[0] != run.UUID || len(pulse.Lost) != 0 {
+	if len(pulse.LockedRuns) != 1 || pulse.LockedRuns[0] != run.UUID || len(pulse.LostRuns) != 0 {
 		t.Errorf("the renewal returned %+v, want the run as busy", pulse)
 	}
 	if got := row(t, s, run.UUID).WakeAt; !got.Equal(run.WakeAt) {

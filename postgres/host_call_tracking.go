@@ -50,7 +50,7 @@ func (h *hostSelector) trackCall(ctx context.Context, where string, long bool) (
 	defer h.mu.Unlock()
 	h.openCalls[c] = struct{}{}
 	if !long {
-		c.silenceTimer = time.AfterFunc(searchAfterSilence, func() { h.searchUntilReply(c) })
+		c.silenceTimer = time.AfterFunc(searchAfterSilence, func() { h.searchHostUntilReply(c) })
 	}
 	return ctx, func() bool {
 		h.mu.Lock()
@@ -64,8 +64,8 @@ func (h *hostSelector) trackCall(ctx context.Context, where string, long bool) (
 	}
 }
 
-// searchUntilReply searches for the host that takes writes, now and each second until the call has a reply.
-func (h *hostSelector) searchUntilReply(c *hostCall) {
+// searchHostUntilReply searches for the host that takes writes, now and each second until the call has a reply.
+func (h *hostSelector) searchHostUntilReply(c *hostCall) {
 	h.mu.Lock()
 	_, open := h.openCalls[c]
 	if open {

@@ -57,9 +57,9 @@ type hostSearch struct {
 	err     error
 }
 
-// hostSelectorIfSeveral returns the hosts of a configuration, or nil if it names only one.
-func hostSelectorIfSeveral(cfg *pgxpool.Config) *hostSelector {
-	if len(hostsOf(cfg.ConnConfig)) < 2 {
+// newHostSelectorIfSeveralHosts returns the hosts of a configuration, or nil if it names only one.
+func newHostSelectorIfSeveralHosts(cfg *pgxpool.Config) *hostSelector {
+	if len(groupAddressesByHost(cfg.ConnConfig)) < 2 {
 		return nil
 	}
 	return &hostSelector{openCalls: make(map[*hostCall]struct{})}
@@ -97,8 +97,8 @@ func (h *hostSelector) configurePool(cfg *pgxpool.Config) {
 	}
 }
 
-// hostsOf groups the addresses of a configuration by host. A host has several if its TLS is optional.
-func hostsOf(cfg *pgx.ConnConfig) (groups [][]*pgconn.FallbackConfig) {
+// groupAddressesByHost groups the addresses of a configuration by host. A host has several if its TLS is optional.
+func groupAddressesByHost(cfg *pgx.ConnConfig) (groups [][]*pgconn.FallbackConfig) {
 	all := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
 	place := make(map[string]int)
 	for _, one := range all {
@@ -222,7 +222,7 @@ func (h *hostSelector) discardSearchResult(err error) bool {
 func (h *hostSelector) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
 	ctx, cancel := context.WithTimeout(h.lifeCtx, maxSearchWait)
 	defer cancel()
-	groups := hostsOf(cfg)
+	groups := groupAddressesByHost(cfg)
 	type hostReply struct {
 		group int
 		where string

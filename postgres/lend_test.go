@@ -110,7 +110,7 @@ func (l *lender) empty(ctx context.Context, lent lentStores) error {
 		s.knownLanes.lanes, s.knownLanes.laneReadAt, s.knownLanes.claimFilter, s.knownLanes.claimedLanes = nil, time.Time{}, nil, nil
 		s.knownLanes.mu.Unlock()
 		s.rewindDetector.mu.Lock()
-		clear(s.rewindDetector.heldRuns)
+		clear(s.rewindDetector.ownedRuns)
 		s.rewindDetector.mu.Unlock()
 	}
 	return pgtest.EmptySchema(ctx, l.admin, lent.schema, kept...)

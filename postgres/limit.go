@@ -13,7 +13,7 @@ import (
 
 // ChangeLimit implements store.LimitStore.
 func (s *database) ChangeLimit(ctx context.Context, c store.LimitChangeRequest) error {
-	return s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), "change a limit", func(batch *pgx.Batch) {
+	return s.runAndAwaitStandbys(s.roundTripFuncOnEnginePool(ctx), "change a limit", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.limitSetBounds, append(limitSettingsArgs(c.Name, c.Settings), textOrNull(&c.Actor), textOrNull(&c.Reason), pgTime(c.Now), s.rewindDetector.timelineText(), c.OperatorChange().EncodeJSON())...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
@@ -45,7 +45,7 @@ func (s *database) ResetLimitSettings(ctx context.Context, c store.DeleteOrReset
 
 // execOnLimitRow executes a statement that returns the name of the limit that it has changed, and reports whether there was one.
 func (s *database) execOnLimitRow(ctx context.Context, what string, fill func(*pgx.Batch)) (found bool, err error) {
-	err = s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), what, fill, func(res statementResults) error {
+	err = s.runAndAwaitStandbys(s.roundTripFuncOnEnginePool(ctx), what, fill, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
 			return rows.Scan(nil)
@@ -90,8 +90,8 @@ func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
 		return l, err
 	}
 	l.DeclaredVersion, l.SetBy, l.SetReason = version.String, by.String, reason.String
-	if l.Declared, err = store.DecodeLimitSettings(declared.String); err == nil {
-		l.Set, err = store.DecodeLimitSettings(chosen.String)
+	if l.DeclaredSettings, err = store.DecodeLimitSettings(declared.String); err == nil {
+		l.OperatorSettings, err = store.DecodeLimitSettings(chosen.String)
 	}
 	if err == nil {
 		l.LastChange, err = store.DecodeOperatorChange(change.String)
@@ -140,7 +140,7 @@ func (s *database) PermitsOfRun(ctx context.Context, run uuid.UUID) (permits []s
 			var before int64
 			columns := p.scanTargets()
 			err := rows.Scan(append(append(columns[:2:2], &step), append(columns[2:], &before)...)...)
-			permits = append(permits, store.QueuedPermit{Permit: p.toPermit(run, step), Before: int(before)})
+			permits = append(permits, store.QueuedPermit{Permit: p.toPermit(run, step), StepsAhead: int(before)})
 			return err
 		})
 	})

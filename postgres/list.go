@@ -25,7 +25,7 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 	args := []any{
 		pgUUID(before), int32(min(limit, 1<<30)), f.Workflow, f.Queue,
 		int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
-		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.Roots,
+		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots,
 		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 	}
 	sql := s.statements.runsList
@@ -81,7 +81,7 @@ func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.U
 		batch.Queue(s.statements.runsSearch, pgUUID(before), int32(max(examine, 1)), f.Workflow, f.Queue,
 			int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
 			int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
-			pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.Roots, pgTime(f.EndedAfter), pgTime(f.EndedBefore), f.Version, ownerArg(&f))
+			pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots, pgTime(f.EndedAfter), pgTime(f.EndedBefore), f.Version, ownerArg(&f))
 	}, func(res statementResults) error {
 		found = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -98,7 +98,7 @@ func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.U
 
 // uniqueRunIDArgs returns the shards of runs and their UUIDs, each run once, as two parameters.
 func uniqueRunIDArgs(runs []uuid.UUID) []any {
-	ids := store.UniqueUUIDs(runs)
+	ids := store.SortedUniqueUUIDs(runs)
 	return []any{int2Array{len(ids), func(i int) int16 { return store.ShardOf(ids[i]) }}, uuidArrayOf(ids)}
 }
 

@@ -26,7 +26,7 @@ func TestListMergesShards(t *testing.T) {
 		begin(t, s, &store.StartWrite{Run: pending(at)})
 		slices.Reverse(want)
 		for name, f := range map[string]store.Filter{
-			"all":    {CreatedBefore: at.Add(time.Hour), Workflow: "flow", Queue: "default", Statuses: []store.Status{store.Running, store.Pending}, Roots: true},
+			"all":    {CreatedBefore: at.Add(time.Hour), Workflow: "flow", Queue: "default", Statuses: []store.Status{store.Running, store.Pending}, OnlyRoots: true},
 			"prefix": {NamePrefix: "order\U0010ffff"},
 			"tag":    {Tag: store.Tag{Key: "team", Value: "a"}, NamePrefix: "order"},
 			"key":    {Tag: store.Tag{Key: "n"}},
@@ -139,7 +139,7 @@ func TestTagsAreOfTheRunThatWasMade(t *testing.T) {
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{first}})
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{second, first}})
 	var tags int
-	if err := s.userPool.QueryRow(t.Context(), "SELECT count(*) FROM durable.tag").Scan(&tags); err != nil || tags != 1 || second.Outcome != store.Adopted {
+	if err := s.userPool.QueryRow(t.Context(), "SELECT count(*) FROM durable.tag").Scan(&tags); err != nil || tags != 1 || second.Outcome != store.AlreadyRecorded {
 		t.Errorf("%d tags, %v, outcome %d", tags, err, second.Outcome)
 	}
 }

@@ -49,7 +49,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(sto
 	defer context.AfterFunc(s.storeCtx, cancel)()
 
 	if shared && !s.withoutListen {
-		s.session.serveMember(ctx, &listenSessionMember{s: s, worker: worker, onHint: onHint})
+		s.session.serveMember(ctx, &listenSessionMember{database: s, worker: worker, onHint: onHint})
 		if outer.Err() == nil {
 			return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
 		}
@@ -169,7 +169,7 @@ func (s *database) dialListenSession(ctx context.Context) (*pgx.Conn, error) {
 	defer cancel()
 	conn, err := s.connectListener(ctx)
 	if hasSQLState(err, stateTooManyConns) {
-		s.noConnections.recordRefusal("no session listens, so workers poll, and a dead worker is noticed when its leases end")
+		s.tooManyConnsWarning.recordRefusal("no session listens, so workers poll, and a dead worker is noticed when its leases end")
 	}
 	return conn, err
 }
@@ -293,27 +293,27 @@ func (s *database) awaitNotification(ctx context.Context, conn *pgx.Conn, heard 
 
 // DeadWorkers implements store.Store. A worker whose session has just ended may reconnect in a moment. So the
 // caller considers a worker dead only if two calls, about 100 ms apart, return it.
-func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
+func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.DeadWorkersResult, error) {
 	if !s.isFromOpenSchema {
-		return s.queryPeers(ctx, self, known)
+		return s.queryDeadWorkers(ctx, self, known)
 	}
-	view, valid, err := s.cachedPeers(ctx, self)
+	view, valid, err := s.cachedDeadWorkers(ctx, self)
 	if err == nil && (!valid || len(known) > 0) {
-		view.peers, err = s.queryPeers(ctx, self, known)
+		view.peers, err = s.queryDeadWorkers(ctx, self, known)
 	}
 	if err != nil {
-		return store.Peers{}, err
+		return store.DeadWorkersResult{}, err
 	}
-	s.storeCachedPeers(view)
+	s.cacheDeadWorkers(view)
 	view.peers.WorkersSharingConns = max(0, s.session.memberCount()-1)
 	return view.peers, nil
 }
 
-// queryPeers queries the workers of the schema and their presence locks.
-func (s *database) queryPeers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
-	var peers store.Peers
+// queryDeadWorkers queries the workers of the schema and their presence locks.
+func (s *database) queryDeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.DeadWorkersResult, error) {
+	var peers store.DeadWorkersResult
 	err := s.runBatchOnHomeNode(ctx, "look for dead workers", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.presenceDeadWorkers, pgUUID(self), newUUIDArray(known), int32(store.DeadWorkerCheckCount))
+		batch.Queue(s.statements.presenceDeadWorkers, pgUUID(self), newUUIDArray(known), int32(store.MinDeadWorkerChecks))
 	},
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error {
@@ -323,16 +323,16 @@ func (s *database) queryPeers(ctx context.Context, self uuid.UUID, known []uuid.
 				if id.Valid {
 					peers.Dead = append(peers.Dead, id.Bytes)
 				} else {
-					peers.Live, peers.LiveWithLowerID = int(live), int(before)
+					peers.LiveCount, peers.LiveWithLowerIDCount = int(live), int(before)
 				}
 				return err
 			})
 		})
 	if errors.Is(err, errNotAtHome) { // what this node shows says nothing of the workers
-		return store.Peers{}, nil
+		return store.DeadWorkersResult{}, nil
 	}
 	if err != nil {
-		return store.Peers{}, err
+		return store.DeadWorkersResult{}, err
 	}
 	return peers, nil
 }

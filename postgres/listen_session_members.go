@@ -11,7 +11,7 @@ import (
 
 // listenSessionMember is a call of Listen. The mutex of the session guards attached, leaving and failed.
 type listenSessionMember struct {
-	s            *database
+	database     *database
 	worker       uuid.UUID
 	onHint       func(store.WakeHint)
 	attached     bool          // the session has begun to listen and to take the lock for it
@@ -47,8 +47,8 @@ func (h *sharedListenSession) removeMember(m *listenSessionMember) {
 	close(m.released)
 }
 
-// nextMember returns a member that leaves, or one that is to be attached now, or nil.
-func (h *sharedListenSession) nextMember() (m *listenSessionMember, leaving bool) {
+// nextMemberToUpdate returns a member that leaves, or one that is to be attached now, or nil.
+func (h *sharedListenSession) nextMemberToUpdate() (m *listenSessionMember, leaving bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var joining *listenSessionMember
@@ -66,8 +66,8 @@ func (h *sharedListenSession) nextMember() (m *listenSessionMember, leaving bool
 	return joining, false
 }
 
-// firstRetry returns when the first of the members that have failed is tried again, or zero.
-func (h *sharedListenSession) firstRetry() (at time.Time) {
+// nextRetryTime returns when the first of the members that have failed is tried again, or zero.
+func (h *sharedListenSession) nextRetryTime() (at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range h.members {

@@ -43,7 +43,7 @@ func (h *sharedListenSession) serveMember(ctx context.Context, m *listenSessionM
 			var session context.Context
 			session, h.cancel = context.WithCancel(context.Background())
 			h.done = make(chan struct{})
-			go h.keepOpen(session, m.s.sharedConns, h.done)
+			go h.keepOpen(session, m.database.sharedConns, h.done)
 		}
 	}
 	h.interruptWait()
@@ -96,12 +96,12 @@ func (h *sharedListenSession) serveUntilBroken(ctx context.Context) error {
 	if m == nil {
 		return nil
 	}
-	conn, err := m.s.dialListenSession(ctx)
+	conn, err := m.database.dialListenSession(ctx)
 	if err != nil {
 		return err
 	}
 	session, cancel := context.WithCancel(ctx)
-	session, landed := m.s.hosts.trackCall(session, m.s.hosts.addressOf(conn), true)
+	session, landed := m.database.hosts.trackCall(session, m.database.hosts.addressOf(conn), true)
 	defer h.detachAll(ctx)
 	defer func() {
 		landed()
@@ -131,9 +131,9 @@ func (h *sharedListenSession) serveUntilBroken(ctx context.Context) error {
 // first of these is tried again. update returns an error if the session has ended.
 func (h *sharedListenSession) updateMembers(ctx context.Context, end func(), conn *pgx.Conn, proven *bool) (retryAt time.Time, err error) {
 	for {
-		m, leaving := h.nextMember()
+		m, leaving := h.nextMemberToUpdate()
 		if m == nil {
-			return h.firstRetry(), nil
+			return h.nextRetryTime(), nil
 		}
 		if leaving {
 			if err := h.detachMember(ctx, conn, m); err != nil {
@@ -157,7 +157,7 @@ func (h *sharedListenSession) updateMembers(ctx context.Context, end func(), con
 
 // attachMember listens to the channel of a member's schema, and takes its presence lock. The first one proves that notifications arrive.
 func (h *sharedListenSession) attachMember(ctx context.Context, end func(), conn *pgx.Conn, m *listenSessionMember, proven bool) error {
-	era, leave := m.s.rewindDetector.contextUntilRewind(ctx)
+	era, leave := m.database.rewindDetector.contextUntilRewind(ctx)
 	stop := context.AfterFunc(era, end) // the database has gone back: this session belongs to its former history
 	m.unwatch = func() {
 		stop()
@@ -165,12 +165,12 @@ func (h *sharedListenSession) attachMember(ctx context.Context, end func(), conn
 	}
 	var err error
 	if proven {
-		err = execWithTimeout(ctx, conn, m.s.statements.listen, pgx.QueryExecModeSimpleProtocol)
+		err = execWithTimeout(ctx, conn, m.database.statements.listen, pgx.QueryExecModeSimpleProtocol)
 	} else {
-		err = m.s.subscribe(ctx, conn, func(string) {}) // the hints below make the member query everything
+		err = m.database.subscribe(ctx, conn, func(string) {}) // the hints below make the member query everything
 	}
 	if err == nil {
-		err = m.s.takePresenceLock(ctx, conn, m.worker)
+		err = m.database.takePresenceLock(ctx, conn, m.worker)
 	}
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func execWithTimeout(ctx context.Context, conn *pgx.Conn, sql string, args ...an
 
 // recordAttachFailure releases what the session holds for a member that could not be attached. It is tried again after a while.
 func (h *sharedListenSession) recordAttachFailure(ctx context.Context, conn *pgx.Conn, m *listenSessionMember) error {
-	m.s.clearPresenceLock(ctx, m.worker)
+	m.database.clearPresenceLock(ctx, m.worker)
 	if err := h.releaseMember(ctx, conn, m); err != nil {
 		return err
 	}
@@ -220,15 +220,15 @@ func (h *sharedListenSession) releaseMember(ctx context.Context, conn *pgx.Conn,
 	}
 	h.mu.Lock()
 	alone := !slices.ContainsFunc(h.members, func(other *listenSessionMember) bool {
-		return other != m && other.attached && other.s.schema == m.s.schema
+		return other != m && other.attached && other.database.schema == m.database.schema
 	})
 	h.mu.Unlock()
 	if alone {
-		if err := execWithTimeout(ctx, conn, m.s.statements.unlisten, pgx.QueryExecModeSimpleProtocol); err != nil {
+		if err := execWithTimeout(ctx, conn, m.database.statements.unlisten, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
 	}
-	return execWithTimeout(ctx, conn, m.s.statements.presenceUnlock, pgx.QueryExecModeExec, pgUUID(m.worker))
+	return execWithTimeout(ctx, conn, m.database.statements.presenceUnlock, pgx.QueryExecModeExec, pgUUID(m.worker))
 }
 
 // detachMember releases what the session holds for a member that leaves.
@@ -236,7 +236,7 @@ func (h *sharedListenSession) detachMember(ctx context.Context, conn *pgx.Conn, 
 	if err := h.releaseMember(ctx, conn, m); err != nil {
 		return err
 	}
-	m.s.setPresenceLock(m.worker, presenceLock{})
+	m.database.setPresenceLock(m.worker, presenceLock{})
 	if m.listening {
 		m.listening = false
 		m.onHint(store.HintListenLost)
@@ -264,7 +264,7 @@ func (h *sharedListenSession) detachAll(ctx context.Context) {
 			m.listening = false
 			m.onHint(store.HintListenLost)
 		}
-		records.Go(func() { m.s.clearPresenceLock(ctx, m.worker) })
+		records.Go(func() { m.database.clearPresenceLock(ctx, m.worker) })
 	}
 	records.Wait()
 	h.mu.Lock()
@@ -307,7 +307,7 @@ func (h *sharedListenSession) passNotification(n *pgconn.Notification) {
 	members := slices.Clone(h.members)
 	h.mu.Unlock()
 	for _, m := range members {
-		if m.listening && notifyChannel(m.s.schema) == n.Channel {
+		if m.listening && notifyChannel(m.database.schema) == n.Channel {
 			sendHint(n.Payload, m.worker, m.onHint)
 		}
 	}

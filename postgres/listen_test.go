@@ -225,12 +225,12 @@ func TestListenWithoutASession(t *testing.T) {
 	}
 }
 
-// TestNeighbours checks that a query checks the next store.DeadWorkerCheckCount workers in the order of their IDs and those that the caller
+// TestNeighbours checks that a query checks the next store.MinDeadWorkerChecks workers in the order of their IDs and those that the caller
 // knows to be dead, and counts the others.
 func TestNeighbours(t *testing.T) {
 	pgtest.NeedLocalFacts(t)
 	s := open(t, "cache_statement")
-	const workers = store.DeadWorkerCheckCount + 8
+	const workers = store.MinDeadWorkerChecks + 8
 	at := now(t, s)
 	var ids []uuid.UUID
 	for i := range workers {
@@ -249,22 +249,22 @@ func TestNeighbours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if peers.Live != workers-1 || peers.LiveWithLowerID != 10 {
-		t.Errorf("%d others, %d of them before", peers.Live, peers.LiveWithLowerID)
+	if peers.LiveCount != workers-1 || peers.LiveWithLowerIDCount != 10 {
+		t.Errorf("%d others, %d of them before", peers.LiveCount, peers.LiveWithLowerIDCount)
 	}
-	want := append(slices.Clone(ids[11:]), ids[:store.DeadWorkerCheckCount-(workers-11)]...)
+	want := append(slices.Clone(ids[11:]), ids[:store.MinDeadWorkerChecks-(workers-11)]...)
 	known := sortedUUIDs(want)
 	if !slices.Equal(sortedUUIDs(peers.Dead), known) {
-		t.Errorf("dead: %v, want the next %d", peers.Dead, store.DeadWorkerCheckCount)
+		t.Errorf("dead: %v, want the next %d", peers.Dead, store.MinDeadWorkerChecks)
 	}
 	if peers, err = s.DeadWorkers(t.Context(), self, known); err != nil {
 		t.Fatal(err)
 	}
-	if len(peers.Dead) != workers-1 || peers.Live != workers-1-len(known) {
-		t.Errorf("%d dead, %d others, if %d are known", len(peers.Dead), peers.Live, len(known))
+	if len(peers.Dead) != workers-1 || peers.LiveCount != workers-1-len(known) {
+		t.Errorf("%d dead, %d others, if %d are known", len(peers.Dead), peers.LiveCount, len(known))
 	}
 }
 
 func sortedUUIDs(ids []uuid.UUID) []uuid.UUID {
-	return slices.SortedFunc(slices.Values(ids), store.CompareUUIDs)
+	return slices.SortedFunc(slices.Values(ids), store.CompareUUIDsByShard)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Statements that find the runs to lock sort them with ORDER BY shard, id. Other statements get their runs
-// sorted by store.CompareUUIDs. Both orders are the same, so that two transactions never wait for each other.
+// sorted by store.CompareUUIDsByShard. Both orders are the same, so that two transactions never wait for each other.
 func TestSQLSortsRunsAsTheirLocksAreTaken(t *testing.T) {
 	conn := ours(t, open(t, "exec"))
 	var shards []int16
@@ -33,7 +33,7 @@ func TestSQLSortsRunsAsTheirLocksAreTaken(t *testing.T) {
 		}
 		got = append(got, uuid.MustParse(text))
 	}
-	slices.SortFunc(ids, store.CompareUUIDs)
+	slices.SortFunc(ids, store.CompareUUIDsByShard)
 	if err := rows.Err(); err != nil || !slices.Equal(got, ids) {
 		t.Errorf("ORDER BY shard, id sorts %d runs in another order than CompareUUIDs, or fails: %v", len(got), err)
 	}

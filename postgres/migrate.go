@@ -27,10 +27,10 @@ func (s *database) prepareSchema(ctx context.Context, migrate bool) error {
 		return err
 	}
 	if !migrate {
-		return s.withSchemaName(schema.Check(have, all))
+		return s.addSchemaNameToVersionError(schema.Check(have, all))
 	}
 	if pending, err := schema.Pending(have, all); err != nil || len(pending) == 0 {
-		return s.withSchemaName(err) // the usual start takes no lock
+		return s.addSchemaNameToVersionError(err) // the usual start takes no lock
 	}
 	if err := s.migrateSchema(ctx, all); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (s *database) prepareSchema(ctx context.Context, migrate bool) error {
 // schemaVersion returns the version of the schema, without locks. It is zero if there is no schema.
 func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	// Owners are checked first: a schema that a stranger owns may be invisible to this role.
-	if err := s.checkSchemaOwners(s.roundTripOnEnginePool(ctx)); err != nil {
+	if err := s.checkSchemaOwners(s.roundTripFuncOnEnginePool(ctx)); err != nil {
 		return 0, err
 	}
 	server, encoding, recorded, onCitus := 0, "", false, false
@@ -116,7 +116,7 @@ func (s *database) migrateOnce(ctx context.Context, all []schema.Migration) erro
 }
 
 func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []schema.Migration) error {
-	ask := s.roundTripInTx(ctx, tx)
+	ask := s.roundTripFuncInTx(ctx, tx)
 	if connStateOf(conn) == nil { // before any CREATE: the names in a new view keep their present meaning
 		if err := ask("migrate", s.addEngineSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
 			return err
@@ -145,7 +145,7 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 	}
 	pending, err := schema.Pending(have, all)
 	if err != nil {
-		return s.withSchemaName(err)
+		return s.addSchemaNameToVersionError(err)
 	}
 	for _, m := range pending {
 		text := m.SQL
@@ -157,7 +157,7 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 			parts = splitStatements(text)
 		}
 		for _, part := range parts {
-			if _, err := tx.Conn().PgConn().Exec(ctx, replaceSchema(part, s.schema)).ReadAll(); err != nil {
+			if _, err := tx.Conn().PgConn().Exec(ctx, replaceSchemaName(part, s.schema)).ReadAll(); err != nil {
 				return fmt.Errorf("%s: %w", m.Name, err)
 			}
 		}
@@ -166,8 +166,8 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 	return tx.QueryRow(ctx, s.statements.migrationVersion).Scan(&have)
 }
 
-// withSchemaName adds the name of the schema to an error about its version.
-func (s *database) withSchemaName(err error) error {
+// addSchemaNameToVersionError adds the name of the schema to an error about its version.
+func (s *database) addSchemaNameToVersionError(err error) error {
 	if err == nil || !errors.Is(err, store.ErrSchema) {
 		return err
 	}

@@ -33,7 +33,7 @@ func TestAControlOperationLocksNoEndedRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		results := order(t, s, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}, Now: at.Add(time.Second)})
-		if want := (store.ControlResult{Found: true, Status: store.Running, Requested: 2}); results[0] != want {
+		if want := (store.ControlResult{Found: true, Status: store.Running, RequestedCount: 2}); results[0] != want {
 			t.Errorf("the cancel returned %+v, not %+v", results[0], want)
 		}
 		if got := row(t, s, beneath.Run.UUID); got.Control != store.CancelRequested {

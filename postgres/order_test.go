@@ -45,12 +45,12 @@ func TestOrder(t *testing.T) {
 			}
 		}
 		a := order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{waits.Run.UUID}, Reason: "mine", Actor: "me"})
-		if want := (store.ControlResult{Found: true, Status: store.Waiting, Changed: 2}); a[0] != want {
+		if want := (store.ControlResult{Found: true, Status: store.Waiting, ChangedCount: 2}); a[0] != want {
 			t.Errorf("the pause returned %+v, not %+v", a[0], want)
 		}
 		order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{root.UUID}, Reason: "all", Actor: "ops"})
 		status(store.Running, store.Running, store.Paused, store.Paused, store.Paused)
-		if got := row(t, s, waits.Run.UUID); got.Reason != "mine" || got.PausedBy != "me" || got.PausedAt.IsZero() || got.Control != store.PausedMask || !got.WakeAt.IsZero() {
+		if got := row(t, s, waits.Run.UUID); got.PauseOrHoldReason != "mine" || got.PausedBy != "me" || got.PausedAt.IsZero() || got.Control != store.PausedMask || !got.WakeAt.IsZero() {
 			t.Errorf("the paused child is %+v", got)
 		}
 		late := childOf(root.UUID, "late", at)
@@ -59,7 +59,7 @@ func TestOrder(t *testing.T) {
 			t.Errorf("a child of a paused run: outcome %d, %+v", late.Outcome, late.RunState)
 		}
 		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: root.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at}}})
-		if got := row(t, s, root.UUID); got.Status != store.Paused || got.Reason != "all" || !got.WakeAt.IsZero() {
+		if got := row(t, s, root.UUID); got.Status != store.Paused || got.PauseOrHoldReason != "all" || !got.WakeAt.IsZero() {
 			t.Errorf("the parked root is %+v", got)
 		}
 		order(t, s, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{root.UUID}})
@@ -67,7 +67,7 @@ func TestOrder(t *testing.T) {
 		order(t, s, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{waits.Run.UUID}})
 		status(store.Pending, store.Running, store.Pending, store.Pending, store.Pending)
 		a = order(t, s, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID, uuid.New()}, Reason: "enough", Actor: "me", Error: []byte(`{"message":"cancelled"}`)})
-		if a[0].Changed != 1 || a[0].Requested != 4 || a[1].Found {
+		if a[0].ChangedCount != 1 || a[0].RequestedCount != 4 || a[1].Found {
 			t.Errorf("the cancel returned %+v", a)
 		}
 		status(store.Pending, store.Running, store.Pending, store.Pending, store.Cancelled)

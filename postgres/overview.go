@@ -23,7 +23,7 @@ func (s *database) FailureGroups(ctx context.Context, f store.Filter, examine, l
 	args := []any{
 		int32(min(limit, 1<<30)), int32(min(examine, 1<<30)), f.Workflow, f.Queue,
 		int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
-		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.Roots,
+		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots,
 		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 		f.Tag.Key, f.Tag.Value, from, to,
 	}

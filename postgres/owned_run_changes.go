@@ -38,10 +38,10 @@ func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held [
 				return nil
 			}
 			if !deadline.Equal(known[asked.Run]) {
-				changes.Deadlines = append(changes.Deadlines, lease)
+				changes.ChangedDeadlines = append(changes.ChangedDeadlines, lease)
 			}
 			if asked.Control != 0 {
-				changes.Requests = append(changes.Requests, asked)
+				changes.ControlRequests = append(changes.ControlRequests, asked)
 			}
 			if woken {
 				changes.Woken = append(changes.Woken, asked.Run)

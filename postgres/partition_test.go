@@ -57,7 +57,7 @@ func TestTablesDistribute(t *testing.T) {
 	placed := []*store.StartWrite{{Run: child[0].Run, Place: &store.QueuePlace{Run: child[0].Run.UUID, Queue: "queue", Weight: 1}}}
 	wait := receive(run.UUID, "wait", "go", at)
 	sent := []*store.SignalWrite{signal(run.UUID, "go", "1", at)}
-	change := store.ControlChange{Before: store.RunToControl{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1), Owner: run.Owner}, Status: store.Cancelled, Audit: store.AuditCancel}
+	change := store.ControlChange{Before: store.RunToControl{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1), Owner: run.Owner}, Status: store.Cancelled, AuditColumns: store.AuditColumnsSetCancel}
 	key := []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}
 	lease := leaseArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)
 	for _, c := range []struct {
@@ -98,10 +98,10 @@ func TestTablesDistribute(t *testing.T) {
 		{"run_tree.sql", key},
 		{"run_tree_counts.sql", append(key[:2:2], pgTime(at))},
 		{"run_by_name.sql", startNameArgs(start)},
-		{"step_insert.sql", stepArgs(step, new(sortedBatch).ignoresControl)},
+		{"step_insert.sql", stepArgs(step, new(sortedBatch).ignoresControlRequests)},
 		{"step_insert_one.sql", stepInsertOneArgs(step[0], false)},
-		{"step_insert_if_absent.sql", stepArgs(step, new(sortedBatch).ignoresControl)},
-		{"step_update.sql", stepArgs(step, new(sortedBatch).ignoresControl)},
+		{"step_insert_if_absent.sql", stepArgs(step, new(sortedBatch).ignoresControlRequests)},
+		{"step_update.sql", stepArgs(step, new(sortedBatch).ignoresControlRequests)},
 		{"step_not_written_reasons.sql", stepKeyArgs(step)},
 		{"tx_step_checkpoint.sql", append(singleStepArgs(&step[0].Step), step[0].Step.Failures)},
 		{"lease_extend.sql", append(lease, pgTime(at))},

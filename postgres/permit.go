@@ -32,7 +32,7 @@ func (s *database) GrantAndReturnPermits(ctx context.Context, b *store.PermitBat
 		if round == maxOfferRounds || took > maxOfferTime { // those who have got permits wait for their outcomes
 			break
 		}
-		again := &store.PermitBatch{Now: b.Now.Add(took), CloseAfterRewind: b.CloseAfterRewind, LimitKeys: locked} // the requests have their outcomes
+		again := &store.PermitBatch{Now: b.Now.Add(took), CloseDurationAfterRewind: b.CloseDurationAfterRewind, LimitKeys: locked} // the requests have their outcomes
 		if locked, err = s.grantAndReturnPermitsOnce(ctx, again, busy); err != nil {
 			return nil // b was committed; the check that is scheduled offers
 		}
@@ -48,7 +48,7 @@ func (s *database) grantAndReturnPermitsOnce(ctx context.Context, b *store.Permi
 	for i, g := range lineKeys {
 		r.limitKeys[i].LimitKey = g
 	}
-	err = s.transact(ctx, "grant permits", transactionOptions{lockTimeout: controlLockTimeout}, func(ask, askLast roundTripFunc) error {
+	err = s.tryTransactionWithOptions(ctx, "grant permits", transactionOptions{lockTimeout: controlLockTimeout}, func(ask, askLast roundTripFunc) error {
 		if err := s.lockLimitKeys(ask, b, r); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (s *database) grantAndReturnPermitsOnce(ctx context.Context, b *store.Permi
 		return err
 	})
 	if err == nil {
-		s.limitsOnDatabaseTimeline.recordTimeline(r.limitNames, r.timeline)
+		s.limitTimelineCache.recordTimeline(r.limitNames, r.timeline)
 	}
 	return locked, err
 }
@@ -93,7 +93,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 	}
 	limits, shut := make(map[string]store.LimitRow), make(map[string]time.Time)
 	timeline := s.rewindDetector.timelineText()
-	unseen, now := s.limitsOnDatabaseTimeline.limitsNotOnTimeline(r.limitKeys, timeline), b.Now
+	unseen, now := s.limitTimelineCache.limitsNotOnTimeline(r.limitKeys, timeline), b.Now
 	if len(unseen) > 0 {
 		var err error
 		if now, err = s.clockInTx(ask, now); err != nil {
@@ -103,7 +103,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 	err := ask("lock lines", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.limitKeyLock, r.limitNameArray(), r.keyArray(), pgTime(b.Now), timeline)
 		if len(unseen) > 0 {
-			batch.Queue(s.statements.permitLimitBlockAfterFailover, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(now), b.CloseAfterRewind.Microseconds())
+			batch.Queue(s.statements.permitLimitBlockAfterFailover, textArray{len(unseen), func(i int) *string { return &unseen[i] }}, timeline, pgTime(now), b.CloseDurationAfterRewind.Microseconds())
 		}
 		if len(b.Returns) > 0 {
 			batch.Queue(s.statements.permitReturn, permitReturnArgs(b.Returns)...)
@@ -149,7 +149,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 		if until := shut[r.limitKeys[i].Limit]; until.After(r.limitKeys[i].ClosedUntil) {
 			r.limitKeys[i].ClosedUntil = until
 		}
-		d := r.limitKeys[i].SetBounds(limits, b)
+		d := r.limitKeys[i].SetBoundsFromRows(limits, b)
 		if d == nil {
 			continue
 		}
@@ -193,7 +193,7 @@ func (r *lockedLimitKeys) readLimitKeys(res statementResults, b *store.PermitBat
 		var p store.PermitWithRun
 		var status, control pgtype.Int2
 		err := rows.Scan(&ordinal, (*uuidValue)(&p.Run), &p.Step, (*int16)(&p.Status), (*epochValue)(&p.Epoch), &p.Attempt, (*intValue)(&p.Units), &p.Priority,
-			&p.MissedOffer, (*timeValue)(&p.ArrivedAt), (*timeValue)(&p.GrantedAt), (*timeValue)(&p.Until),
+			&p.MissedOffer, (*timeValue)(&p.ArrivedAt), (*timeValue)(&p.GrantedAt), (*timeValue)(&p.OfferedUntil),
 			&status, (*epochValue)(&p.RunState.Epoch), &control, (*timeValue)(&p.LeaseUntil))
 		if err != nil {
 			return err
@@ -258,7 +258,7 @@ func (s *database) writePermits(
 		}
 		if len(offers) > 0 {
 			batch.Queue(s.statements.permitOffer, append(permitKeyArgs(offers),
-				timeArray{len(offers), func(i int) *time.Time { return &offers[i].Until }}, pgTime(b.Now), notifyChannel(s.schema))...)
+				timeArray{len(offers), func(i int) *time.Time { return &offers[i].OfferedUntil }}, pgTime(b.Now), notifyChannel(s.schema))...)
 		}
 		batch.Queue(s.statements.limitKeyRecordGrant,
 			textArray{n, func(i int) *string { return &lines[i].Limit }},
@@ -332,7 +332,7 @@ func permitArgs(items []store.Permit) []any {
 		boolArray{n, func(i int) bool { return items[i].MissedOffer }},
 		timeArray{n, func(i int) *time.Time { return &items[i].ArrivedAt }},
 		timeArray{n, func(i int) *time.Time { return &items[i].GrantedAt }},
-		timeArray{n, func(i int) *time.Time { return &items[i].Until }},
+		timeArray{n, func(i int) *time.Time { return &items[i].OfferedUntil }},
 	)
 }
 
@@ -357,6 +357,6 @@ func (p *permitRowScanner) toPermit(run uuid.UUID, step string) store.Permit {
 	return store.Permit{
 		Limit: p.limit.String, Key: p.key.String, Run: run, Step: step, Status: store.PermitStatus(p.status.Int16), Epoch: p.epoch,
 		Attempt: p.attempt.Int32, Units: int(p.units.Int32), Priority: p.priority.Int16, MissedOffer: p.missedOffer.Bool,
-		ArrivedAt: p.arrived, GrantedAt: p.granted, Until: p.until,
+		ArrivedAt: p.arrived, GrantedAt: p.granted, OfferedUntil: p.until,
 	}
 }

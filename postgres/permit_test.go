@@ -33,7 +33,7 @@ func TestPermitPassesALockedRun(t *testing.T) {
 		first, next := asks[1], asks[2]
 		if places, err := s.PermitsOfRun(t.Context(), first.Run); err != nil || len(places) != 1 {
 			t.Fatal(places, err)
-		} else if places[0].Before != 0 {
+		} else if places[0].StepsAhead != 0 {
 			first, next = next, first
 		}
 		if _, err := tx.Exec(t.Context(), "SELECT FROM "+s.schema+".run WHERE id = $1 FOR UPDATE", first.Run); err != nil {

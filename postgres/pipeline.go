@@ -122,12 +122,12 @@ func (s *database) acquireConn(ctx context.Context, pool *pgxpool.Pool) (conn *p
 			return conn, nil
 		}
 		gate.releaseSlot()
-		open := openConns(pool)
+		open := openConnCount(pool)
 		if gate == nil || !hasSQLState(err, stateTooManyConns) || open == 0 {
 			return nil, err
 		}
-		gate.freezeBound(open)
-		s.noConnections.recordRefusal("for a minute calls share the connections that there are")
+		gate.capBoundAtOpenConns(open)
+		s.tooManyConnsWarning.recordRefusal("for a minute calls share the connections that there are")
 	}
 }
 

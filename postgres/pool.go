@@ -29,7 +29,7 @@ func (s *database) openPools(ctx context.Context) error {
 	if s.enginePool, err = s.newPool(ctx, engineConns); err != nil {
 		return err
 	}
-	s.engineGate = newConnGate(engineConns, func() int { return openConns(s.enginePool) })
+	s.engineGate = newConnGate(engineConns, func() int { return openConnCount(s.enginePool) })
 	if s.heartbeatPool, err = s.newPool(ctx, heartbeatConns); err != nil {
 		s.enginePool.Close()
 		return err
@@ -47,7 +47,7 @@ func (s *database) openPools(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		keepAlive(conn.PgConn().Conn())
+		enableTCPKeepAlive(conn.PgConn().Conn())
 		return conn, nil
 	}
 	return nil
@@ -91,7 +91,7 @@ func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, err
 	cfg.PrepareConn = nil
 	cfg.BeforeAcquire = nil //lint:ignore SA1019 deprecated, but still called if it is set
 	cfg.AfterRelease = nil
-	noteCancelledSyncWaits(&cfg.ConnConfig.Config)
+	detectCancelledSyncWaits(&cfg.ConnConfig.Config)
 	if params := cfg.ConnConfig.RuntimeParams; params["application_name"] == "" {
 		params["application_name"] = "durable"
 	}
@@ -111,8 +111,8 @@ func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, err
 	return pool, nil
 }
 
-// openConns returns how many connections a pool has, without those that are being opened.
-func openConns(pool *pgxpool.Pool) int {
+// openConnCount returns how many connections a pool has, without those that are being opened.
+func openConnCount(pool *pgxpool.Pool) int {
 	stat := pool.Stat()
 	return int(stat.AcquiredConns() + stat.IdleConns())
 }
@@ -143,14 +143,14 @@ func (s *database) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 				return err
 			}
 		}
-		conn.PgConn().CustomData()[sessionKey] = &connState{eras: eras, sendsBeginCommit: s.citus.isSharded(), traced: conn.Config().Tracer != nil, prepared: make(map[string]*preparedStatement)}
+		conn.PgConn().CustomData()[sessionKey] = &connState{eras: eras, sendsBeginCommit: s.citus.isSchemaDistributed(), traced: conn.Config().Tracer != nil, prepared: make(map[string]*preparedStatement)}
 	}
 	return nil
 }
 
-// keepAlive makes the kernel close a silent TCP connection within 30 seconds after the other side is
+// enableTCPKeepAlive makes the kernel close a silent TCP connection within 30 seconds after the other side is
 // gone. It does nothing for connections of other kinds.
-func keepAlive(c net.Conn) {
+func enableTCPKeepAlive(c net.Conn) {
 	for wrapped, ok := c.(interface{ NetConn() net.Conn }); ok; wrapped, ok = c.(interface{ NetConn() net.Conn }) { // unwraps TLS
 		c = wrapped.NetConn()
 	}

@@ -33,24 +33,24 @@ type database struct {
 	trustedOwners    []string                                 // see OwnedBy
 	connectListener  func(context.Context) (*pgx.Conn, error) // opens the session of Listen
 
-	batchPool  sync.Pool // of *sortedBatch
-	cannotMark bool      // transactions cannot take the lock of shared_writer_lock_tx.sql; set when the store is opened
+	batchPool            sync.Pool // of *sortedBatch
+	cannotTakeWriterLock bool      // transactions cannot take the lock of shared_writer_lock_tx.sql; set when the store is opened
 
 	storeCtx    context.Context // ends with Close
 	endStoreCtx context.CancelFunc
 	userEraKey  string // see eraKey
 
-	mu                       sync.Mutex
-	closed                   bool
-	activeListeners          sync.WaitGroup // calls of Listen; added to under mu while not closed
-	listeners                int            // how many there are
-	activeCalls              sync.WaitGroup // that use the engine's connections; likewise
-	rewindDetector           rewindDetector
-	citus                    citusLocation
-	limitsOnDatabaseTimeline limitTimelineCache
-	knownLanes               knownLanes
-	presenceLocks            map[uuid.UUID]presenceLock // the presence locks of this process's workers
-	peers                    map[uuid.UUID]peersView    // by the caller, of a store of OpenSchema
+	mu                 sync.Mutex
+	closed             bool
+	activeListeners    sync.WaitGroup // calls of Listen; added to under mu while not closed
+	listeners          int            // how many there are
+	activeCalls        sync.WaitGroup // that use the engine's connections; likewise
+	rewindDetector     rewindDetector
+	citus              citusLocation
+	limitTimelineCache limitTimelineCache
+	knownLanes         knownLanes
+	presenceLocks      map[uuid.UUID]presenceLock    // the presence locks of this process's workers
+	peers              map[uuid.UUID]deadWorkersView // by the caller, of a store of OpenSchema
 }
 
 var _ store.Store = (*database)(nil)
@@ -87,8 +87,8 @@ func openFromConfig(ctx context.Context, cfg *pgxpool.Config, o openOptions) (*d
 		}
 		return nil
 	}
-	noteCancelledSyncWaits(&cfg.ConnConfig.Config)
-	several := hostSelectorIfSeveral(cfg)
+	detectCancelledSyncWaits(&cfg.ConnConfig.Config)
+	several := newHostSelectorIfSeveralHosts(cfg)
 	several.configurePool(cfg)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -113,7 +113,7 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	return newDatabaseWithPool(ctx, pool, hostSelectorIfSeveral(pool.Config()), false, o)
+	return newDatabaseWithPool(ctx, pool, newHostSelectorIfSeveralHosts(pool.Config()), false, o)
 }
 
 // newDatabaseWithPool creates a database with the user's pool. If owned is true, Close closes the pool.
@@ -146,7 +146,7 @@ func newDatabaseWithPool(ctx context.Context, user *pgxpool.Pool, several *hostS
 func newDatabaseOnConns(sv *sharedConns, o openOptions) *database {
 	s := &database{
 		sharedConns: sv, schema: o.schema, statements: loadStatements(o.schema), allowAsyncCommit: o.allowAsyncCommit, withoutListen: o.withoutListen, trustedOwners: o.trustedOwners,
-		presenceLocks: make(map[uuid.UUID]presenceLock), peers: make(map[uuid.UUID]peersView), userEraKey: eraKey + "." + o.schema,
+		presenceLocks: make(map[uuid.UUID]presenceLock), peers: make(map[uuid.UUID]deadWorkersView), userEraKey: eraKey + "." + o.schema,
 	}
 	if o.homeToFollow != nil {
 		o.homeToFollow.Store(&s.citus)

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// The stores of one server use the same sight of its locks for sightTTL, or for sightTTLEach for each worker of a schema, at most
-	// maxSightTTL: with many processes each of them looks less often, and all of them together as often.
-	sightTTL     = 100 * time.Millisecond
-	sightTTLEach = 40 * time.Millisecond
-	maxSightTTL  = 2 * time.Second
+	// The stores of one server use the same sight of its locks for presenceViewTTL, or for presenceViewTTLPerWorker for each worker of a schema, at most
+	// maxPresenceViewTTL: with many processes each of them looks less often, and all of them together as often.
+	presenceViewTTL          = 100 * time.Millisecond
+	presenceViewTTLPerWorker = 40 * time.Millisecond
+	maxPresenceViewTTL       = 2 * time.Second
 	// presenceReadTimeout bounds a look together with the wait for that of another store.
 	presenceReadTimeout = 5 * time.Second
 	// maxPeersAge is how long the result of a query for dead workers is used while no lock disappears.
@@ -28,22 +28,22 @@ const (
 )
 
 // sharedPresenceView is what the stores of OpenSchema see of the presence locks of all workers of the server. A look at it costs one query
-// every sightTTL or less, however many schemas there are. Only when a lock has disappeared or appeared, each store queries the workers of its
+// every presenceViewTTL or less, however many schemas there are. Only when a lock has disappeared or appeared, each store queries the workers of its
 // schema.
 type sharedPresenceView struct {
-	readSemaphore chan struct{} // held during a look and for access to the fields below; a look must end when its caller's context does
-	locks         string
-	started       time.Time // of the server
-	seenAt        time.Time
-	changes       uint64 // how often a lock has disappeared or appeared
-	changedAt     time.Time
-	others        atomic.Int32 // live workers of the schema that was queried last, without the caller
+	readSemaphore    chan struct{} // held during a look and for access to the fields below; a look must end when its caller's context does
+	locks            string
+	started          time.Time // of the server
+	seenAt           time.Time
+	changes          uint64 // how often a lock has disappeared or appeared
+	changedAt        time.Time
+	otherLiveWorkers atomic.Int32 // live workers of the schema that was queried last, without the caller
 }
 
-// peersView is the latest result of a store's query for dead workers.
-type peersView struct {
+// deadWorkersView is the latest result of a store's query for dead workers.
+type deadWorkersView struct {
 	self    uuid.UUID
-	peers   store.Peers
+	peers   store.DeadWorkersResult
 	at      time.Time
 	changes uint64 // when it was made
 }
@@ -58,7 +58,7 @@ func (v *sharedPresenceView) refreshIfOld(ctx context.Context, s *database) (cha
 	case <-ctx.Done():
 		return 0, time.Time{}, s.wrapError(ctx, "look at the locks", ctx.Err())
 	}
-	if time.Since(v.seenAt) < max(sightTTL, min(time.Duration(v.others.Load()+1)*sightTTLEach, maxSightTTL)) {
+	if time.Since(v.seenAt) < max(presenceViewTTL, min(time.Duration(v.otherLiveWorkers.Load()+1)*presenceViewTTLPerWorker, maxPresenceViewTTL)) {
 		return v.changes, v.changedAt, nil
 	}
 	var locks string
@@ -76,11 +76,11 @@ func (v *sharedPresenceView) refreshIfOld(ctx context.Context, s *database) (cha
 	return v.changes, v.changedAt, nil
 }
 
-// cachedPeers returns the latest result of a query for dead workers, if nothing has happened since then that could change it.
-func (s *database) cachedPeers(ctx context.Context, self uuid.UUID) (view peersView, valid bool, err error) {
+// cachedDeadWorkers returns the latest result of a query for dead workers, if nothing has happened since then that could change it.
+func (s *database) cachedDeadWorkers(ctx context.Context, self uuid.UUID) (view deadWorkersView, valid bool, err error) {
 	changes, changedAt, err := s.presenceView.refreshIfOld(ctx, s)
 	if err != nil {
-		return peersView{}, false, err
+		return deadWorkersView{}, false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,14 +88,14 @@ func (s *database) cachedPeers(ctx context.Context, self uuid.UUID) (view peersV
 	if view.changes == changes && view.at.Sub(changedAt) > peersSettleTime && len(view.peers.Dead) == 0 && time.Since(view.at) < maxPeersAge {
 		return view, true, nil
 	}
-	return peersView{self: self, changes: changes, at: time.Now()}, false, nil
+	return deadWorkersView{self: self, changes: changes, at: time.Now()}, false, nil
 }
 
-// storeCachedPeers keeps the result of a query.
-func (s *database) storeCachedPeers(view peersView) {
-	s.presenceView.others.Store(int32(view.peers.Live))
+// cacheDeadWorkers keeps the result of a query.
+func (s *database) cacheDeadWorkers(view deadWorkersView) {
+	s.presenceView.otherLiveWorkers.Store(int32(view.peers.LiveCount))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.peers, func(_ uuid.UUID, old peersView) bool { return view.at.Sub(old.at) > 2*maxPeersAge }) // of workers that have ended
+	maps.DeleteFunc(s.peers, func(_ uuid.UUID, old deadWorkersView) bool { return view.at.Sub(old.at) > 2*maxPeersAge }) // of workers that have ended
 	s.peers[view.self] = view
 }

@@ -69,7 +69,7 @@ func (s *database) ResetQueueSettings(ctx context.Context, c store.DeleteOrReset
 // execOnQueueRow executes a statement that returns the names of the rows that it has changed, and notifies the
 // engines. It reports whether there was one.
 func (s *database) execOnQueueRow(ctx context.Context, what string, fill func(*pgx.Batch)) (changed bool, err error) {
-	err = s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), what, func(batch *pgx.Batch) {
+	err = s.runAndAwaitStandbys(s.roundTripFuncOnEnginePool(ctx), what, func(batch *pgx.Batch) {
 		fill(batch)
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), queuesPayload)
 	}, func(res statementResults) error {
@@ -89,7 +89,7 @@ func (s *database) execOnQueueRow(ctx context.Context, what string, fill func(*p
 func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.queuesWithCounts)
-		batch.Queue(s.statements.queueBusiestGroupKeys, int32(store.MaxQueueKeys))
+		batch.Queue(s.statements.queueBusiestGroupKeys, int32(store.MaxListedQueueKeys))
 	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		at := make(map[string]int)
@@ -105,7 +105,7 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 		return eachRow(res, func(rows pgx.Rows) error {
 			var name string
 			var k store.QueueKeyUse
-			err := rows.Scan(&name, &k.Key, (*intValue)(&k.Executing), (*intValue)(&k.Open), (*intValue)(&k.Waiting), (*intValue)(&k.Behind))
+			err := rows.Scan(&name, &k.Key, (*intValue)(&k.Executing), (*intValue)(&k.InProgress), (*intValue)(&k.Waiting), (*intValue)(&k.WaitingForKey))
 			if i, found := at[name]; found { // else it was created since the first statement
 				all[i].Keys = append(all[i].Keys, k)
 			}
@@ -118,7 +118,7 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 func scanQueue(rows pgx.Rows) (q store.Queue, err error) {
 	var declared, version, set, by, reason, pausedBy, pauseReason, change pgtype.Text
 	err = rows.Scan(&q.Name, &declared, &version, (*timeValue)(&q.DeclaredAt), &set, &by, &reason, (*timeValue)(&q.SetAt),
-		(*timeValue)(&q.PausedAt), &pausedBy, &pauseReason, (*intValue)(&q.Executing), (*intValue)(&q.Open), (*intValue)(&q.Waiting), (*intValue)(&q.Behind),
+		(*timeValue)(&q.PausedAt), &pausedBy, &pauseReason, (*intValue)(&q.Executing), (*intValue)(&q.InProgress), (*intValue)(&q.Waiting), (*intValue)(&q.WaitingForKey),
 		(*timeValue)(&q.OldestDue), (*timeValue)(&q.RateUsedUntil), &change)
 	if err != nil {
 		return q, err
@@ -142,27 +142,27 @@ func (s *database) QueueDepth(ctx context.Context, queue string, most int) (n in
 // QueuePlaceOfRun implements store.QueueStore.
 func (s *database) QueuePlaceOfRun(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read a place", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.queuePlaceOfRun, store.ShardOf(run), pgUUID(run), int32(store.MaxBefore))
+		batch.Queue(s.statements.queuePlaceOfRun, store.ShardOf(run), pgUUID(run), int32(store.MaxRunsAhead))
 	}, func(res statementResults) error {
 		place = nil // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			place = &store.QueuedRun{QueuePlace: store.QueuePlace{Run: run}}
 			var admission pgtype.Int2
 			err := rows.Scan(&place.Queue, &place.Key, &place.Weight, &place.Priority, (*int16)(&place.State), &place.Root, &place.HasBegun, &place.Turn,
-				(*timeValue)(&place.ArrivedAt), (*timeValue)(&place.StartBy), &admission, (*intValue)(&place.Before))
+				(*timeValue)(&place.ArrivedAt), (*timeValue)(&place.StartBy), &admission, (*intValue)(&place.RunsAhead))
 			place.Admission = store.AdmissionState(admission.Int16)
 			return err
 		})
 	})
 	if place != nil {
-		place.Before = min(place.Before, store.MaxBefore)
+		place.RunsAhead = min(place.RunsAhead, store.MaxRunsAhead)
 	}
 	return place, err
 }
 
 // ClearStartByDeadline implements store.QueueStore.
 func (s *database) ClearStartByDeadline(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
-	err = s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), "begin a run", func(batch *pgx.Batch) {
+	err = s.runAndAwaitStandbys(s.roundTripFuncOnEnginePool(ctx), "begin a run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.startByDeadlineMarkClear, store.ShardOf(run), pgUUID(run), epoch.EncodeInt64())
 	}, func(res statementResults) error {
 		kept = false // discard the row of a failed try

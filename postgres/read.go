@@ -22,7 +22,7 @@ func (s *database) GetRunsSelectingPayloads(ctx context.Context, refs []store.Ru
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	return s.findRuns(s.roundTripOnEnginePool(ctx), refs, with)
+	return s.findRuns(s.roundTripFuncOnEnginePool(ctx), refs, with)
 }
 
 // Statuses implements store.Store.
@@ -31,7 +31,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 		return nil, nil
 	}
 	statuses := make([]store.Status, len(runs))
-	err := s.roundTripOnEnginePool(ctx)("read statuses", func(batch *pgx.Batch) {
+	err := s.roundTripFuncOnEnginePool(ctx)("read statuses", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runStatuses, runIDArgs(runs)...)
 	}, func(res statementResults) error {
 		clear(statuses) // discard the rows of a failed try
@@ -54,7 +54,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 // RunFingerprints implements store.Store.
 func (s *database) RunFingerprints(ctx context.Context, runs []uuid.UUID, limit int) ([]string, error) {
 	marks := make([]string, len(runs))
-	err := s.roundTripOnEnginePool(ctx)("read marks of changes", func(batch *pgx.Batch) {
+	err := s.roundTripFuncOnEnginePool(ctx)("read marks of changes", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runFingerprints, append(runIDArgs(runs), int32(min(limit, math.MaxInt32)))...)
 	}, func(res statementResults) error {
 		clear(marks) // discard the rows of a failed try
@@ -135,8 +135,8 @@ func (s *database) HistoryOutline(ctx context.Context, run uuid.UUID) (history [
 	return history, err
 }
 
-// Checkpoints implements store.Store.
-func (s *database) Checkpoints(ctx context.Context, run uuid.UUID, names []string, maxOutput int) (steps []store.SizedStep, err error) {
+// CheckpointsByName implements store.Store.
+func (s *database) CheckpointsByName(ctx context.Context, run uuid.UUID, names []string, maxOutput int) (steps []store.SizedStep, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read checkpoints", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.checkpointsByName, store.ShardOf(run), pgUUID(run), textArray{len(names), func(i int) *string { return &names[i] }}, int32(min(maxOutput, math.MaxInt32)))
 	}, func(res statementResults) error {
@@ -156,7 +156,7 @@ func (s *database) Checkpoints(ctx context.Context, run uuid.UUID, names []strin
 func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.UnreadHistory, error) {
 	era := s.rewindDetector.rewindCount.Load()
 	part := []store.ClaimedRun{{Run: store.Run{UUID: run}}}
-	err := s.readHistoryParts(s.roundTripOnEnginePool(ctx), part, []int{0}, from, max(bytes, 1))
+	err := s.readHistoryParts(s.roundTripFuncOnEnginePool(ctx), part, []int{0}, from, max(bytes, 1))
 	if err == nil {
 		err = s.rewindDetector.addHistoryPart(era, &part[0])
 	}
@@ -209,7 +209,7 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 				var version pgtype.Int2
 				var change pgtype.Text
 				var clockAhead int64
-				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active, (*int16)(&w.State),
+				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.ActiveRuns, (*int16)(&w.State),
 					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), (*timeValue)(&w.DeadAt), &version, &w.Queues, &w.Workflows, &w.Quiet, &change, &clockAhead)
 				if err != nil {
 					return err
@@ -238,7 +238,7 @@ func scanRun(rows pgx.Rows, first ...any) (*store.Run, error) {
 		&r.Detached, (*int16)(&r.Control), &pausedBy, &cancelledBy, &cancelReason, (*timeValue)(&r.PausedAt), (*timeValue)(&r.CancelledAt))...)
 	r.Parent = uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}
 	r.Owner = uuid.NullUUID{UUID: owner.Bytes, Valid: owner.Valid}
-	r.Reason, r.PausedBy, r.CancelledBy, r.CancelReason = reason.String, pausedBy.String, cancelledBy.String, cancelReason.String
+	r.PauseOrHoldReason, r.PausedBy, r.CancelledBy, r.CancelReason = reason.String, pausedBy.String, cancelledBy.String, cancelReason.String
 	return r, err
 }
 

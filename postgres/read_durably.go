@@ -27,25 +27,25 @@ func (s *database) runAndAwaitStandbys(ask roundTripFunc, what string, fill func
 	})
 }
 
-// roundTripAwaitingStandbys returns a roundTripFunc that executes statements as runAndAwaitStandbys does, in a transaction of its own.
-func (s *database) roundTripAwaitingStandbys(ctx context.Context) roundTripFunc {
+// roundTripFuncAwaitingStandbys returns a roundTripFunc that executes statements as runAndAwaitStandbys does, in a transaction of its own.
+func (s *database) roundTripFuncAwaitingStandbys(ctx context.Context) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-		return s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), what, fill, read)
+		return s.runAndAwaitStandbys(s.roundTripFuncOnEnginePool(ctx), what, fill, read)
 	}
 }
 
 // awaitStandbys waits until everything that was visible before is on disk and on the synchronous standbys.
 func (s *database) awaitStandbys(ctx context.Context) error {
-	return s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), "confirm", func(*pgx.Batch) {}, func(statementResults) error { return nil })
+	return s.runAndAwaitStandbys(s.roundTripFuncOnEnginePool(ctx), "confirm", func(*pgx.Batch) {}, func(statementResults) error { return nil })
 }
 
 // unreplicatedCommitKey is the key under which a connection records that its last commit did not wait for the standbys.
 const unreplicatedCommitKey = "durable.alone"
 
-// noteCancelledSyncWaits makes a connection remember that a commit's wait for a standby was cancelled, for example
+// detectCancelledSyncWaits makes a connection remember that a commit's wait for a standby was cancelled, for example
 // by an operator. The server reports such a commit as a success with a warning. The warning is recognized
 // by its routine, because the text depends on the server's language.
-func noteCancelledSyncWaits(cfg *pgconn.Config) {
+func detectCancelledSyncWaits(cfg *pgconn.Config) {
 	users := cfg.OnNotice
 	cfg.OnNotice = func(conn *pgconn.PgConn, n *pgconn.Notice) {
 		if n.Routine == "SyncRepWaitForLSN" {

@@ -166,7 +166,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			}, func(cancel context.CancelFunc) { cancel() })
 			start = &store.StartWrite{Run: again}
 			return &store.Batch{Starts: []*store.StartWrite{start}}
-		}, func() bool { return start.Outcome == store.Adopted })},
+		}, func() bool { return start.Outcome == store.AlreadyRecorded })},
 		{"child", committed(func(l *lonely) *store.Batch {
 			start = childOf(l.run().UUID, "kid", l.at)
 			return &store.Batch{Starts: []*store.StartWrite{start}}
@@ -189,7 +189,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			commit(l, l.s, &store.Batch{Signals: []*store.SignalWrite{signal(r.UUID, "paid", "1", l.at)}})
 			taken = receive(r.UUID, "wait", "paid", l.at)
 			return &store.Batch{Receives: []*store.ReceiveWrite{taken}}
-		}, func() bool { return taken.Outcome == store.Adopted || taken.Outcome == store.Written })},
+		}, func() bool { return taken.Outcome == store.AlreadyRecorded || taken.Outcome == store.Written })},
 		{"signal", committed(func(l *lonely) *store.Batch {
 			sent = signal(l.run().UUID, "paid", "1", l.at)
 			return &store.Batch{Signals: []*store.SignalWrite{sent}}

@@ -10,14 +10,14 @@ import (
 
 // readReceiveResult reads the result of signal_receive.sql for one item. Without a row the item gets no outcome.
 func readReceiveResult(res statementResults, item *store.ReceiveWrite) error {
-	item.Outcome, item.Recorded, item.RunState = 0, nil, store.RunState{}
+	item.Outcome, item.RecordedStep, item.RunState = 0, nil, store.RunState{}
 	return eachRow(res, func(rows pgx.Rows) error {
 		var asked store.ControlBits
 		step, err := scanStep(rows, (*int16)(&asked))
 		if err != nil {
 			return err
 		}
-		item.Outcome, item.Recorded = store.Written, &step
+		item.Outcome, item.RecordedStep = store.Written, &step
 		if asked != 0 {
 			item.RunState = store.RunState{Found: true, Status: store.Running, Epoch: item.Step.Epoch, Control: asked}
 		}
@@ -46,8 +46,8 @@ func (s *database) setReceiveOutcomes(ask roundTripFunc, items []*store.ReceiveW
 	for i, item := range open {
 		item.RunState = states[i].runState
 		switch item.Outcome = item.OutcomeFromRows(states[i].runState, states[i].row); item.Outcome {
-		case store.Adopted:
-			item.Recorded = states[i].row
+		case store.AlreadyRecorded:
+			item.RecordedStep = states[i].row
 		case 0:
 			// The run was locked when the receive changed no row. Only a change since then explains that.
 			return fmt.Errorf("postgres: receive %q: %w: its run was changed at the same time", shortenName(item.Step.Name), store.ErrUnavailable)

@@ -20,7 +20,7 @@ func (s *database) FenceRun(ctx context.Context, f *store.FenceRequest) error {
 		return s.tryTransaction(ctx, "fence a run", controlLockTimeout, func(ask roundTripFunc) error { return s.tryFenceRun(ask, f) })
 	})
 	if err == nil && f.Outcome == store.Written {
-		err = s.awaitWriters(ctx)
+		err = s.awaitStepWriters(ctx)
 	}
 	return err
 }
@@ -28,7 +28,7 @@ func (s *database) FenceRun(ctx context.Context, f *store.FenceRequest) error {
 func (s *database) tryFenceRun(ask roundTripFunc, f *store.FenceRequest) error {
 	f.Outcome = store.Fenced
 	err := ask("fence a run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.repairFence, store.ShardOf(f.Run), pgUUID(f.Run), int16(f.Before.Status), f.Before.Epoch.EncodeInt64(), int16(f.Before.Control),
+		batch.Queue(s.statements.repairFence, store.ShardOf(f.Run), pgUUID(f.Run), int16(f.StateBefore.Status), f.StateBefore.Epoch.EncodeInt64(), int16(f.StateBefore.Control),
 			f.EpochAfterFence().EncodeInt64(), pgTime(f.Now), textOrNull(&f.Reason), textOrNull(&f.Actor))
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -85,8 +85,8 @@ func (s *database) tryApplyRepair(ask roundTripFunc, r *store.RepairRequest) (go
 	if r.Outcome = r.OutcomeFromStates(states, done); r.Outcome != 0 {
 		return lostOwnerships(r, states), nil
 	}
-	if r.Cancel != nil {
-		if err := s.tryControlRuns(ask, r.Cancel); err != nil {
+	if r.CancelRequest != nil {
+		if err := s.tryControlRuns(ask, r.CancelRequest); err != nil {
 			return nil, err
 		}
 	}
@@ -95,8 +95,8 @@ func (s *database) tryApplyRepair(ask roundTripFunc, r *store.RepairRequest) (go
 			return nil, err
 		}
 	}
-	if r.Resume != nil {
-		if err := s.tryControlRuns(ask, r.Resume); err != nil {
+	if r.ResumeRequest != nil {
+		if err := s.tryControlRuns(ask, r.ResumeRequest); err != nil {
 			return nil, err
 		}
 	}
@@ -109,8 +109,8 @@ func (s *database) tryApplyRepair(ask roundTripFunc, r *store.RepairRequest) (go
 // lostOwnerships returns the runs of a repair that were owned when it was planned, and are so no longer.
 func lostOwnerships(r *store.RepairRequest, states map[uuid.UUID]store.RunState) (gone []store.Lease) {
 	for i := range r.Runs {
-		if run := &r.Runs[i]; r.Outcome == store.Fenced && run.Before.Status == store.Running && !states[run.Run].IsOwnedAt(run.Before.Epoch) {
-			gone = append(gone, store.Lease{Run: run.Run, Epoch: run.Before.Epoch})
+		if run := &r.Runs[i]; r.Outcome == store.Fenced && run.StateBefore.Status == store.Running && !states[run.Run].IsOwnedAt(run.StateBefore.Epoch) {
+			gone = append(gone, store.Lease{Run: run.Run, Epoch: run.StateBefore.Epoch})
 		}
 	}
 	return gone
@@ -121,7 +121,7 @@ func (s *database) readRunsToRepair(ask roundTripFunc, runs []uuid.UUID, r *stor
 	var first, request uuid.UUID
 	var number int32
 	if r != nil {
-		first, request, number = r.Runs[0].Run, r.Request, r.Runs[0].Number
+		first, request, number = r.Runs[0].Run, r.RequestID, r.Runs[0].SupersededNumber
 	}
 	states = make(map[uuid.UUID]store.RunState, len(runs))
 	err = ask("read runs", func(batch *pgx.Batch) {
@@ -145,11 +145,11 @@ func (s *database) readRunsToRepair(ask roundTripFunc, runs []uuid.UUID, r *stor
 func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *store.RunRepair) error {
 	shard, id, archive := store.ShardOf(run.Run), pgUUID(run.Run), pgUUID(run.ArchiveID())
 	return ask("repair a run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.repairOldGenerationInsert, shard, id, run.Number, archive, pgUUID(r.Request), pgTime(r.Now), r.Verb, textOrNull(&r.Actor), textOrNull(&r.Reason),
+		batch.Queue(s.statements.repairOldGenerationInsert, shard, id, run.SupersededNumber, archive, pgUUID(r.RequestID), pgTime(r.Now), r.Verb, textOrNull(&r.Actor), textOrNull(&r.Reason),
 			textOrNull(&run.From), run.Detail)
 		batch.Queue(s.statements.repairStepsArchive, shard, id, archive)
 		if len(run.KeptSteps) > 0 {
-			batch.Queue(s.statements.repairKeptStepsCopy, shard, id, archive, run.Epoch.EncodeInt64(), textArray{len(run.KeptSteps), func(i int) *string { return &run.KeptSteps[i] }}, run.FirstChange)
+			batch.Queue(s.statements.repairKeptStepsCopy, shard, id, archive, run.Epoch.EncodeInt64(), textArray{len(run.KeptSteps), func(i int) *string { return &run.KeptSteps[i] }}, run.FirstChangedSeq)
 		}
 		if len(run.NewSteps) > 0 {
 			batch.Queue(s.statements.repairNewStepsInsert, append([]any{shard, id, run.Epoch.EncodeInt64()}, repairedStepArgs(run.NewSteps)...)...)
@@ -163,9 +163,9 @@ func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *sto
 		if len(run.ReleasedReceivers) > 0 {
 			batch.Queue(s.statements.repairSignalsMarkUnreceived, shard, id, textArray{len(run.ReleasedReceivers), func(i int) *string { return &run.ReleasedReceivers[i] }})
 		}
-		batch.Queue(s.statements.repairBeginNextGeneration, shard, id, int16(run.Before.Status), run.Before.Epoch.EncodeInt64(), int16(run.Before.Control),
-			run.Epoch.EncodeInt64(), int16(run.Status), int16(run.Control), pgTime(run.WakeAt), pgTime(run.Deadline), int32(run.TerminalSteps),
-			pgTime(r.Now), textOrNull(&r.Actor), textOrNull(&r.Reason), strconv.Itoa(int(run.Number)), strconv.Itoa(int(run.Number)+1),
+		batch.Queue(s.statements.repairBeginNextGeneration, shard, id, int16(run.StateBefore.Status), run.StateBefore.Epoch.EncodeInt64(), int16(run.StateBefore.Control),
+			run.Epoch.EncodeInt64(), int16(run.Status), int16(run.Control), pgTime(run.WakeAt), pgTime(run.Deadline), int32(run.TerminalStepCount),
+			pgTime(r.Now), textOrNull(&r.Actor), textOrNull(&r.Reason), strconv.Itoa(int(run.SupersededNumber)), strconv.Itoa(int(run.SupersededNumber)+1),
 			pgNullUUID(run.Owner), run.ContinuesAsNew, run.Input, int16(r.EventType()))
 	}, func(res statementResults) error {
 		outdated := expectReturnedRows(res, "generations", 1)
@@ -177,7 +177,7 @@ func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *sto
 			n    int
 			sent bool
 		}{
-			{"checkpoints", run.Checkpoints, !run.ContinuesAsNew},
+			{"checkpoints", run.CheckpointCount, !run.ContinuesAsNew},
 			{"kept checkpoints", len(run.KeptSteps), len(run.KeptSteps) > 0},
 			{"further checkpoints", len(run.NewSteps), len(run.NewSteps) > 0},
 			{"children", len(run.DetachedChildren), len(run.DetachedChildren) > 0},
@@ -224,17 +224,17 @@ func repairedStepArgs(items []store.Step) []any {
 // SupersededGenerations implements store.RepairStore.
 func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
 	before, limit, maxBytes := q.BoundsOrMax()
-	err = s.roundTripOnEnginePool(ctx)("read generations", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.supersededGenerations, store.ShardOf(run), pgUUID(run), q.With&store.WithInput != 0, q.With&store.WithOutputAndError != 0, before, limit, maxBytes)
+	err = s.roundTripFuncOnEnginePool(ctx)("read generations", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.supersededGenerations, store.ShardOf(run), pgUUID(run), q.Payloads&store.WithInput != 0, q.Payloads&store.WithOutputAndError != 0, before, limit, maxBytes)
 	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
 			g := store.Generation{Run: store.Run{UUID: run}}
 			r := &g.Run
-			err := rows.Scan(&g.Number, (*uuidValue)(&g.Archive), (*uuidValue)(&g.Request), (*int16)(&r.Status), (*int16)(&r.Control), &r.Priority, (*epochValue)(&r.Epoch),
+			err := rows.Scan(&g.Number, (*uuidValue)(&g.ArchiveID), (*uuidValue)(&g.Request), (*int16)(&r.Status), (*int16)(&r.Control), &r.Priority, (*epochValue)(&r.Epoch),
 				&g.Verb, &g.Actor, &g.Reason, &g.From, (*timeValue)(&g.At), (*timeValue)(&r.CreatedAt), (*timeValue)(&r.StartedAt), (*timeValue)(&r.EndedAt),
 				(*timeValue)(&r.Deadline), (*timeValue)(&r.PausedAt), (*timeValue)(&r.CancelledAt), &r.Workflow, &r.Queue, &r.Version, &r.Trace,
-				&r.Reason, &r.PausedBy, &r.CancelledBy, &r.CancelReason, &r.Input, &r.Output, &r.Error, &g.Detail, &g.StoredBytes)
+				&r.PauseOrHoldReason, &r.PausedBy, &r.CancelledBy, &r.CancelReason, &r.Input, &r.Output, &r.Error, &g.Detail, &g.StoredBytes)
 			all = append(all, g)
 			return err
 		})

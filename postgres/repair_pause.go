@@ -19,7 +19,7 @@ func (s *database) ExtendRepairPause(ctx context.Context, run uuid.UUID, until t
 
 // ExpiredRepairPauses implements store.RepairStore.
 func (s *database) ExpiredRepairPauses(ctx context.Context, now time.Time, limit int) (runs []uuid.UUID, err error) {
-	err = s.roundTripOnEnginePool(ctx)("read the pauses of repairs", func(batch *pgx.Batch) {
+	err = s.roundTripFuncOnEnginePool(ctx)("read the pauses of repairs", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.repairPausesExpired, pgTime(now), int32(limit))
 	}, func(res statementResults) error {
 		runs = nil // discard the rows of a failed try

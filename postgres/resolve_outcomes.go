@@ -14,16 +14,16 @@ import (
 // roundTripFunc sends statements in one round trip: in a transaction of their own, or in the caller's.
 type roundTripFunc func(what string, fill func(*pgx.Batch), read func(statementResults) error) error
 
-// roundTripOnEnginePool returns a roundTripFunc that uses a new transaction, whose snapshot sees the writes that caused a
+// roundTripFuncOnEnginePool returns a roundTripFunc that uses a new transaction, whose snapshot sees the writes that caused a
 // conflict.
-func (s *database) roundTripOnEnginePool(ctx context.Context) roundTripFunc {
+func (s *database) roundTripFuncOnEnginePool(ctx context.Context) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		return s.runBatch(ctx, s.enginePool, what, fill, read)
 	}
 }
 
-// roundTripInTx returns a roundTripFunc that uses a given transaction. Each call is one round trip.
-func (s *database) roundTripInTx(ctx context.Context, tx pgx.Tx) roundTripFunc {
+// roundTripFuncInTx returns a roundTripFunc that uses a given transaction. Each call is one round trip.
+func (s *database) roundTripFuncInTx(ctx context.Context, tx pgx.Tx) roundTripFunc {
 	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 		var batch pgx.Batch
 		fill(&batch)
@@ -65,7 +65,7 @@ func (s *database) setStartOutcomes(ask roundTripFunc, items []*store.StartWrite
 	for i, item := range items {
 		item.Existing, item.RunState = nil, store.RunState{}
 		switch item.Outcome = item.OutcomeFromRows(parents[i], existing[i]); item.Outcome {
-		case store.Adopted:
+		case store.AlreadyRecorded:
 			item.Existing = existing[i]
 		case store.Fenced:
 			item.RunState = parents[i]
@@ -117,10 +117,10 @@ func (s *database) setStepOutcomes(ask roundTripFunc, items []*store.StepWrite) 
 	second = &sortedBatch{despiteControl: true, newRowsMayExist: true}
 	for i, item := range items {
 		run, row := states[i].runState, states[i].row
-		item.RunState, item.Recorded = run, nil
+		item.RunState, item.RecordedStep = run, nil
 		switch item.Outcome = item.OutcomeFromRows(run, row); {
-		case item.Outcome == store.Adopted:
-			item.Recorded = row
+		case item.Outcome == store.AlreadyRecorded:
+			item.RecordedStep = row
 		case item.Outcome != 0:
 		case !item.NeedsSecondTry(run, row):
 			item.Outcome = store.Locked

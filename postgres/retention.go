@@ -18,7 +18,7 @@ const deletedPerStatement = 1000
 
 // TreeToDelete implements store.RetentionStore.
 func (s *database) TreeToDelete(ctx context.Context, root uuid.UUID) (nodes []store.TreeNode, err error) {
-	err = s.roundTripOnEnginePool(ctx)("read a tree", func(batch *pgx.Batch) {
+	err = s.roundTripFuncOnEnginePool(ctx)("read a tree", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.retentionTreeRead, runIDArgs([]uuid.UUID{root})...)
 	}, func(res statementResults) error {
 		nodes = nil // discard the rows of a failed try
@@ -31,7 +31,7 @@ func scanTreeNodes(res statementResults, nodes *[]store.TreeNode) error {
 	return eachRow(res, func(rows pgx.Rows) error {
 		var n store.TreeNode
 		var parent pgtype.UUID
-		err := rows.Scan((*uuidValue)(&n.UUID), &parent, &n.Generation, (*int16)(&n.Status), (*epochValue)(&n.Epoch), (*timeValue)(&n.EndedAt), &n.Detached, &n.InQueue)
+		err := rows.Scan((*uuidValue)(&n.UUID), &parent, &n.Generation, (*int16)(&n.Status), (*epochValue)(&n.Epoch), (*timeValue)(&n.EndedAt), &n.Detached, &n.HoldsQueuePlace)
 		n.Parent = uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}
 		*nodes = append(*nodes, n)
 		return err
@@ -44,7 +44,7 @@ func (s *database) DeleteTrees(ctx context.Context, d *store.DeleteTreesRequest)
 		return nil
 	}
 	if d.AwaitWriters {
-		if err := s.awaitWriters(ctx); err != nil {
+		if err := s.awaitStepWriters(ctx); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.DeleteTreesRequest
 func deletionEventArgs(d *store.DeleteTreesRequest, withEvents []*store.DeleteTreeRequest) []any {
 	events := make([]store.Event, len(withEvents))
 	for i, t := range withEvents {
-		events[i] = store.Event{Type: store.EventDeleted, Run: t.Root, Old: t.Name, New: strconv.Itoa(t.Deleted)}
+		events[i] = store.Event{Type: store.EventDeleted, Run: t.Root, Old: t.Name, New: strconv.Itoa(t.DeletedRunCount)}
 	}
 	return eventInsertArgs(store.ActorAndReason{Actor: d.Actor, Reason: d.Reason, At: d.Now}, events)
 }

@@ -14,7 +14,7 @@ const eventsPerShard = 64
 
 // EndedTrees implements store.RetentionStore.
 func (s *database) EndedTrees(ctx context.Context, q store.EndedTreesQuery) (page store.EndedTrees, err error) {
-	err = s.roundTripOnEnginePool(ctx)("read runs that ended", func(batch *pgx.Batch) {
+	err = s.roundTripFuncOnEnginePool(ctx)("read runs that ended", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.retentionEndedRootsPage, q.Shard, pgUUID(q.After), pgUUID(store.FirstUUIDAt(q.CreatedBefore)), pgTime(q.EndedBefore), int32(q.Limit))
 	}, func(res statementResults) error {
 		page = store.EndedTrees{} // discard the rows of a failed try
@@ -37,7 +37,7 @@ func (s *database) EndedTrees(ctx context.Context, q store.EndedTreesQuery) (pag
 
 // OldGenerations implements store.RetentionStore.
 func (s *database) OldGenerations(ctx context.Context, q store.OldGenerationsQuery) (page store.OldGenerations, err error) {
-	err = s.roundTripOnEnginePool(ctx)("read old generations", func(batch *pgx.Batch) {
+	err = s.roundTripFuncOnEnginePool(ctx)("read old generations", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.retentionGenerationsToDelete, q.Shard, pgUUID(q.AfterRun), q.AfterNumber, pgTime(q.SupersededBefore), int32(q.Limit))
 	}, func(res statementResults) error {
 		page = store.OldGenerations{} // discard the rows of a failed try
@@ -45,7 +45,7 @@ func (s *database) OldGenerations(ctx context.Context, q store.OldGenerationsQue
 			var g store.OldGeneration
 			var position int
 			var old bool
-			err := rows.Scan((*uuidValue)(&g.Run), &g.Number, (*uuidValue)(&g.Archive), &g.Workflow, &position, &old)
+			err := rows.Scan((*uuidValue)(&g.Run), &g.Number, (*uuidValue)(&g.ArchiveID), &g.Workflow, &position, &old)
 			if old {
 				page.Generations = append(page.Generations, g)
 			}

@@ -7,16 +7,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// maxTries bounds the tries of retryUnavailable.
-const maxTries = 10
+// maxUnavailableTries bounds the tries of retryUnavailable.
+const maxUnavailableTries = 10
 
-// retryUnavailable calls write, and calls it again after a pause while it returns store.ErrUnavailable. It stops after maxTries
+// retryUnavailable calls write, and calls it again after a pause while it returns store.ErrUnavailable. It stops after maxUnavailableTries
 // calls, or when ctx ends, and returns the last error.
 func retryUnavailable(ctx context.Context, write func() error) error {
 	wait := firstTxRetryDelay
 	for try := 1; ; try++ {
 		err := write()
-		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxTries || !sleepJittered(ctx, wait) {
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxUnavailableTries || !sleepJittered(ctx, wait) {
 			return err
 		}
 		wait = min(2*wait, maxTxRetryDelay)

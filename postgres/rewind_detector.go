@@ -44,11 +44,11 @@ type seenPosition struct {
 // was promoted, and the old primary does not know it yet.
 const refuseOldPrimaryFor = 10 * time.Second
 
-// maxRewinds bounds the rewinds that are kept until a heartbeat returns them.
-const maxRewinds = 16
+// maxUnreportedRewinds bounds the rewinds that are kept until a heartbeat returns them.
+const maxUnreportedRewinds = 16
 
-// searchTimeout bounds the search for acknowledged checkpoints.
-const searchTimeout = 30 * time.Second
+// checkpointSearchTimeout bounds the search for acknowledged checkpoints.
+const checkpointSearchTimeout = 30 * time.Second
 
 // errRewound is returned when the result of a call is uncertain, because the database went back to an
 // earlier state during the call.
@@ -67,17 +67,17 @@ type rewindDetector struct {
 	rewindCount   atomic.Uint64 // how often the database has gone back
 	lastReplyAt   atomic.Int64  // nanoseconds since 1970: when a call last succeeded
 
-	mu            sync.Mutex
-	position      logPosition
-	heldRuns      map[uuid.UUID]*ownedRunHistory
-	spareHeldRuns []*ownedRunHistory // see maxSpareRuns
-	rewinds       []store.DatabaseRewind
-	eraCtx        context.Context // ends when the database goes back
-	endEra        context.CancelFunc
+	mu                sync.Mutex
+	position          logPosition
+	ownedRuns         map[uuid.UUID]*ownedRunHistory
+	spareRunHistories []*ownedRunHistory // see maxSpareRuns
+	rewinds           []store.DatabaseRewind
+	eraCtx            context.Context // ends when the database goes back
+	endEra            context.CancelFunc
 }
 
 func (l *rewindDetector) init() {
-	l.heldRuns = make(map[uuid.UUID]*ownedRunHistory)
+	l.ownedRuns = make(map[uuid.UUID]*ownedRunHistory)
 	l.eraCtx, l.endEra = context.WithCancel(context.Background())
 }
 
@@ -152,7 +152,7 @@ func (s *database) detectRewindOnConn(ctx context.Context, conn *pgx.Conn) (era 
 	if l.disabled {
 		return l.rewindCount.Load(), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkpointSearchTimeout)
 	defer cancel()
 	for {
 		floor := l.lastPosition()
@@ -306,12 +306,12 @@ func (s *database) checkForRewind(ctx context.Context, at logPosition, floor see
 	case at.timeline < was.timeline && time.Since(time.Unix(0, l.lastReplyAt.Load())) < refuseOldPrimaryFor:
 		return fmt.Errorf("%w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errOldPrimary, at, was)
 	case at.timeline != was.timeline || at.timeline == floor.timeline && at.position < floor.position:
-		rewind := store.DatabaseRewind{PositionBefore: was.String(), PositionAfter: at.String(), OwnedRuns: len(l.heldRuns)}
+		rewind := store.DatabaseRewind{PositionBefore: was.String(), PositionAfter: at.String(), OwnedRuns: len(l.ownedRuns)}
 		lost, err := s.findRunsLostInRewind(ctx, ask)
 		if err != nil {
 			return err
 		}
-		if rewind.Lost = lost; len(l.rewinds) < maxRewinds {
+		if rewind.LostRuns = lost; len(l.rewinds) < maxUnreportedRewinds {
 			l.rewinds = append(l.rewinds, rewind)
 		}
 		l.rewindCount.Add(1)

@@ -56,10 +56,10 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := heartbeat(t, s)
-	if len(told) != 1 || told[0].OwnedRuns != 2 || len(told[0].Lost) != 1 {
+	if len(told) != 1 || told[0].OwnedRuns != 2 || len(told[0].LostRuns) != 1 {
 		t.Fatalf("told: %+v", told)
 	}
-	lost := told[0].Lost[0]
+	lost := told[0].LostRuns[0]
 	slices.Sort(lost.MissingSteps)
 	if lost.UUID != lacking.UUID || lost.Name != "lacking" || !slices.Equal(lost.MissingSteps, []string{"b", "c"}) {
 		t.Errorf("lost: %+v", lost)
@@ -103,7 +103,7 @@ func TestTheCheckpointsOfAClaimedHistoryAreSearchedAfterARewind(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := heartbeat(t, s)
-	if len(told) != 1 || len(told[0].Lost) != 1 || !told[0].Lost[0].RunMissing || told[0].Lost[0].UUID != r.UUID {
+	if len(told) != 1 || len(told[0].LostRuns) != 1 || !told[0].LostRuns[0].RunMissing || told[0].LostRuns[0].UUID != r.UUID {
 		t.Errorf("told: %+v", told)
 	}
 }

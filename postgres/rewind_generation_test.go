@@ -22,15 +22,15 @@ func doneAt(run uuid.UUID, name string, count int32, now time.Time) *store.StepW
 // continues as new, or retries itself.
 func nextGeneration(r store.Run, continues bool, now time.Time) *store.RepairRequest {
 	renewal := doneAt(r.UUID, "renewal", 2, now).Step
-	renewal.Kind = store.KindRenewal
+	renewal.Kind = store.KindKeyRenewal
 	run := store.RunRepair{
-		Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}, Number: 1, ContinuesAsNew: continues,
-		NewSteps: []store.Step{renewal}, TerminalSteps: 1, Epoch: epochAt(2), WakeAt: now.Add(time.Minute),
+		Run: r.UUID, StateBefore: store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}, SupersededNumber: 1, ContinuesAsNew: continues,
+		NewSteps: []store.Step{renewal}, TerminalStepCount: 1, Epoch: epochAt(2), WakeAt: now.Add(time.Minute),
 	}
 	if run.Status = store.Waiting; continues {
 		run.Status, run.Owner, run.Input = store.Running, r.Owner, []byte("{}")
 	}
-	return &store.RepairRequest{Request: uuid.New(), Verb: "next", Now: now, Runs: []store.RunRepair{run}}
+	return &store.RepairRequest{RequestID: uuid.New(), Verb: "next", Now: now, Runs: []store.RunRepair{run}}
 }
 
 func repairRuns(t *testing.T, s *database, r *store.RepairRequest) {
@@ -40,11 +40,11 @@ func repairRuns(t *testing.T, s *database, r *store.RepairRequest) {
 	}
 }
 
-// heldRuns returns how many runs the store counts as held.
+// ownedRuns returns how many runs the store counts as held.
 func heldRuns(s *database) int {
 	s.rewindDetector.mu.Lock()
 	defer s.rewindDetector.mu.Unlock()
-	return len(s.rewindDetector.heldRuns)
+	return len(s.rewindDetector.ownedRuns)
 }
 
 // A run that continues as new is held on: a rewind that loses an acknowledged checkpoint of its next generation, or that
@@ -72,7 +72,7 @@ func TestARunThatContinuedAsNewIsSearchedAfterARewind(t *testing.T) {
 	if err := goneBack(t, s, earlier); err != nil {
 		t.Fatal(err)
 	}
-	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRuns != 3 || len(told[0].Lost) != 0 {
+	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRuns != 3 || len(told[0].LostRuns) != 0 {
 		t.Fatalf("with nothing lost: %+v", told)
 	}
 	if _, err := s.userPool.Exec(t.Context(), "DELETE FROM durable.step WHERE run_id = $1 AND name = 'b' OR run_id = $2", runs[1].UUID, runs[2].UUID); err != nil {
@@ -82,10 +82,10 @@ func TestARunThatContinuedAsNewIsSearchedAfterARewind(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := heartbeat(t, s)
-	if len(told) != 1 || len(told[0].Lost) != 2 {
+	if len(told) != 1 || len(told[0].LostRuns) != 2 {
 		t.Fatalf("told: %+v", told)
 	}
-	for _, lost := range told[0].Lost {
+	for _, lost := range told[0].LostRuns {
 		slices.Sort(lost.MissingSteps)
 		want := []string{"b"}
 		if lost.UUID == runs[2].UUID {
@@ -123,7 +123,7 @@ func TestARunThatRetriesItselfIsHeldNoLonger(t *testing.T) {
 	if err := goneBack(t, s, earlier); err != nil {
 		t.Fatal(err)
 	}
-	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRuns != 0 || len(told[0].Lost) != 0 {
+	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRuns != 0 || len(told[0].LostRuns) != 0 {
 		t.Errorf("told: %+v", told)
 	}
 }
@@ -182,7 +182,7 @@ func TestATerminatedRunIsHeldNoLonger(t *testing.T) {
 	if err := goneBack(t, s, earlier); err != nil {
 		t.Fatal(err)
 	}
-	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRuns != 1 || len(told[0].Lost) != 0 {
+	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRuns != 1 || len(told[0].LostRuns) != 0 {
 		t.Errorf("told: %+v", told)
 	}
 }

@@ -97,13 +97,13 @@ func readSchedule(row **store.Schedule) func(statementResults) error {
 func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
 	return retryUnavailable(ctx, func() error {
 		u.Found, u.AppliedWrite = false, nil
-		return s.tryTransaction(ctx, "change a schedule", controlLockTimeout, func(ask roundTripFunc) error { return s.changeSchedule(ask, u) })
+		return s.tryTransaction(ctx, "change a schedule", controlLockTimeout, func(ask roundTripFunc) error { return s.tryChangeSchedule(ask, u) })
 	})
 }
 
-// changeSchedule makes one try.
-func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequest) error {
-	state := store.ScheduleState{}
+// tryChangeSchedule makes one try.
+func (s *database) tryChangeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequest) error {
+	state := store.ScheduleSnapshot{}
 	lock := s.statements.scheduleLock
 	if u.SkipLocked {
 		lock = s.statements.scheduleTryLock
@@ -113,7 +113,7 @@ func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequ
 		return err
 	}
 	if u.Found = state.Row != nil; u.Found {
-		if err := s.readScheduleState(ask, u, &state); err != nil {
+		if err := s.readFiresAndLastRun(ask, u, &state); err != nil {
 			return err
 		}
 	}
@@ -131,7 +131,9 @@ func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequ
 		return err
 	}
 	if events := u.Events(w); len(events) > 0 {
-		err := ask("write events", func(batch *pgx.Batch) { batch.Queue(s.statements.eventInsert, eventInsertArgs(u.Act, events)...) },
+		err := ask("write events", func(batch *pgx.Batch) {
+			batch.Queue(s.statements.eventInsert, eventInsertArgs(u.ActorAndReason, events)...)
+		},
 			func(res statementResults) error { return expectReturnedRows(res, "events", len(events)) })
 		if err != nil {
 			return err
@@ -141,15 +143,15 @@ func (s *database) changeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequ
 	return nil
 }
 
-// readScheduleState reads which of the times have been fired, and the state of the last run.
-func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChangeRequest, state *store.ScheduleState) error {
+// readFiresAndLastRun reads which of the times have been fired, and the state of the last run.
+func (s *database) readFiresAndLastRun(ask roundTripFunc, u *store.ScheduleChangeRequest, state *store.ScheduleSnapshot) error {
 	row := state.Row
 	var times, hours []time.Time
 	if u.TimesToDecide != nil {
 		times = u.TimesToDecide(row)
 	}
 	for _, at := range times {
-		if hour, _ := store.BitOfFireTime(at); len(hours) == 0 || !hours[len(hours)-1].Equal(hour) {
+		if hour, _ := store.HourAndBitOfFireTime(at); len(hours) == 0 || !hours[len(hours)-1].Equal(hour) {
 			hours = append(hours, hour)
 		}
 	}
@@ -179,7 +181,7 @@ func (s *database) readScheduleState(ask roundTripFunc, u *store.ScheduleChangeR
 		}
 		folded, err := readCompactedScheduleFires(res)
 		for _, at := range times {
-			if hour, bit := store.BitOfFireTime(at); store.HasBit(folded[hour], bit) {
+			if hour, bit := store.HourAndBitOfFireTime(at); store.HasBit(folded[hour], bit) {
 				state.FiredTimes[at.UTC()] = true
 			}
 		}
@@ -213,7 +215,7 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChangeReque
 		}
 		return eachRow(res, func(pgx.Rows) error { return nil })
 	}
-	if row.FireCount >= store.CompactFiresAt {
+	if row.FireCount >= store.CompactFiresAtCount {
 		if len(w.Fires) > 0 {
 			if err := ask("record fires", queueFires, readFires); err != nil {
 				return err
@@ -228,7 +230,7 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChangeReque
 	if !u.Found {
 		write = s.statements.scheduleInsert
 	}
-	hints := slices.ContainsFunc(w.Fires, func(f store.ScheduleFire) bool { return f.Start != nil && f.Outcome == store.FireStarted })
+	hints := slices.ContainsFunc(w.Fires, func(f store.ScheduleFire) bool { return f.RunToStart != nil && f.Outcome == store.FireStarted })
 	var lastShard any
 	if row.LastRun.Valid {
 		lastShard = store.ShardOf(row.LastRun.UUID)

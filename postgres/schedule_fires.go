@@ -94,7 +94,7 @@ func (s *database) compactScheduleFires(ask roundTripFunc, row *store.Schedule) 
 		return err
 	}
 	if row.FireCount = store.KeptFires; len(old) == store.KeptFires {
-		row.FireCount = store.CompactFiresAt // there may be more
+		row.FireCount = store.CompactFiresAtCount // there may be more
 	}
 	if len(old) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (s *database) compactScheduleFires(ask roundTripFunc, row *store.Schedule) 
 	var hours []time.Time
 	for i := range old {
 		times[i] = old[i].At
-		if hour, _ := store.BitOfFireTime(old[i].At); old[i].CanBeCompacted() && !slices.ContainsFunc(hours, hour.Equal) {
+		if hour, _ := store.HourAndBitOfFireTime(old[i].At); old[i].CanBeCompacted() && !slices.ContainsFunc(hours, hour.Equal) {
 			hours = append(hours, hour)
 		}
 	}
@@ -119,7 +119,7 @@ func (s *database) compactScheduleFires(ask roundTripFunc, row *store.Schedule) 
 		return err
 	}
 	for i := range old {
-		if hour, bit := store.BitOfFireTime(old[i].At); old[i].CanBeCompacted() {
+		if hour, bit := store.HourAndBitOfFireTime(old[i].At); old[i].CanBeCompacted() {
 			folded[hour] = store.SetBit(folded[hour], bit)
 		}
 	}

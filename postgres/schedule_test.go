@@ -11,7 +11,7 @@ import (
 func TestALockedScheduleIsSkipped(t *testing.T) {
 	s := open(t, "exec")
 	row := store.Schedule{Name: "s", State: []byte("{}")}
-	set := func(skip bool, plan func(store.ScheduleState) *store.ScheduleWrite) *store.ScheduleChangeRequest {
+	set := func(skip bool, plan func(store.ScheduleSnapshot) *store.ScheduleWrite) *store.ScheduleChangeRequest {
 		t.Helper()
 		u := &store.ScheduleChangeRequest{Name: "s", SkipLocked: skip, Plan: plan}
 		if err := s.ChangeSchedule(t.Context(), u); err != nil {
@@ -19,11 +19,13 @@ func TestALockedScheduleIsSkipped(t *testing.T) {
 		}
 		return u
 	}
-	write := func(store.ScheduleState) *store.ScheduleWrite { return &store.ScheduleWrite{Row: row, LastRunFire: -1} }
+	write := func(store.ScheduleSnapshot) *store.ScheduleWrite {
+		return &store.ScheduleWrite{Row: row, LastRunFire: -1}
+	}
 	set(false, write)
 	met := false
-	set(true, func(state store.ScheduleState) *store.ScheduleWrite {
-		u := set(true, func(store.ScheduleState) *store.ScheduleWrite {
+	set(true, func(state store.ScheduleSnapshot) *store.ScheduleWrite {
+		u := set(true, func(store.ScheduleSnapshot) *store.ScheduleWrite {
 			t.Error("a locked schedule was planned")
 			return nil
 		})

@@ -17,8 +17,8 @@ func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChangeReque
 	d.Outcome, d.RunState = 0, store.RunState{}
 	err := s.runBatch(ctx, s.enginePool, "set a deadline", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runDeadlineSet, append(append([]any{
-			store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), notifyChannel(s.schema), d.Timeout.Microseconds(),
-		}, actorReasonArgs(&d.Act)...), textOrNull(new(store.TimeText(d.At))))...)
+			store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.NewDeadline), pgTime(d.Now), notifyChannel(s.schema), d.Timeout.Microseconds(),
+		}, actorReasonArgs(&d.ActorAndReason)...), textOrNull(new(store.TimeText(d.NewDeadline))))...)
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			d.Outcome = store.Written

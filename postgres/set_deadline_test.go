@@ -29,7 +29,7 @@ func TestTheEventOfATimeoutHasTheDeadlineThatItReplaced(t *testing.T) {
 			if _, err := holder.Exec(t.Context(), "UPDATE durable.run SET deadline_at = $2 WHERE id = $1", run.UUID, between); err != nil {
 				t.Fatal(err)
 			}
-			change := &store.DeadlineChangeRequest{Run: run.UUID, Now: at, At: last, Timeout: last.Sub(at), Act: store.ActorAndReason{Actor: "ann", At: at}}
+			change := &store.DeadlineChangeRequest{Run: run.UUID, Now: at, NewDeadline: last, Timeout: last.Sub(at), ActorAndReason: store.ActorAndReason{Actor: "ann", At: at}}
 			ended := make(chan error, 1)
 			go func() {
 				err := s.SetDeadline(t.Context(), change)

@@ -10,7 +10,7 @@ import (
 
 // SetWorkerQuiet implements store.Store.
 func (s *database) SetWorkerQuiet(ctx context.Context, c store.SetWorkerQuietRequest) (found bool, err error) {
-	err = s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), "change a worker", func(batch *pgx.Batch) {
+	err = s.runAndAwaitStandbys(s.roundTripFuncOnEnginePool(ctx), "change a worker", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.workerSetQuiet, pgUUID(c.Worker), !c.Resume, c.OperatorChange().EncodeJSON())
 	}, func(res statementResults) error {
 		return eachRow(res, func(rows pgx.Rows) error {

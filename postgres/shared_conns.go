@@ -23,13 +23,13 @@ type sharedConns struct {
 	lifeCtx       context.Context
 	endLifeCtx    context.CancelFunc
 
-	userConfig    *pgxpool.Config // with which Open created the user's pool
-	parent        *sharedConns    // whose user's pool this one uses; nil: none but its own
-	noConnections tooManyConnsWarning
+	userConfig          *pgxpool.Config // with which Open created the user's pool
+	parent              *sharedConns    // whose user's pool this one uses; nil: none but its own
+	tooManyConnsWarning tooManyConnsWarning
 
-	mu        sync.Mutex
-	stores    int    // that are open
-	rewoundTo uint32 // the timeline for which the pools were last reset
+	mu               sync.Mutex
+	stores           int    // that are open
+	resetForTimeline uint32 // the timeline for which the pools were last reset
 
 	heartbeats   sharedHeartbeats
 	session      sharedListenSession
@@ -72,8 +72,8 @@ func (sv *sharedConns) release() {
 // has used before are closed in any case, when it is about to use them again.
 func (sv *sharedConns) reconnectAfterRewind(was, at logPosition) {
 	sv.mu.Lock()
-	done := was.timeline != at.timeline && sv.rewoundTo == at.timeline
-	sv.rewoundTo = at.timeline
+	done := was.timeline != at.timeline && sv.resetForTimeline == at.timeline
+	sv.resetForTimeline = at.timeline
 	sv.mu.Unlock()
 	if !done {
 		sv.reconnect()
@@ -134,7 +134,7 @@ func (s *database) openCitusSchema(ctx context.Context, o openOptions) (*databas
 		defer s.sharedConns.release()
 		return openFromConfig(ctx, s.userConfig.Copy(), o)
 	}
-	other, err := newDatabaseWithPool(ctx, s.userPool, hostSelectorIfSeveral(s.userPool.Config()), false, o)
+	other, err := newDatabaseWithPool(ctx, s.userPool, newHostSelectorIfSeveralHosts(s.userPool.Config()), false, o)
 	if err != nil {
 		s.sharedConns.release()
 		return nil, err

@@ -35,13 +35,13 @@ func (s *database) probeWriterLock(ctx context.Context) {
 		return
 	}
 	_, err = conn.Exec(ctx, s.statements.sharedWriterLockTx, pgx.QueryExecModeExec)
-	s.cannotMark = isWriterLockRefused(err)
+	s.cannotTakeWriterLock = isWriterLockRefused(err)
 }
 
 // addSharedWriterLock adds the statement that takes the mark for one transaction, for sessions behind a pooler. It
 // returns the number of its results.
 func (s *database) addSharedWriterLock(batch *pgx.Batch) int {
-	if s.cannotMark {
+	if s.cannotTakeWriterLock {
 		return 0
 	}
 	batch.Queue(s.statements.sharedWriterLockTx)

@@ -44,7 +44,7 @@ func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
 func TestTakeoverWaitsForAllWithoutMarks(t *testing.T) {
 	pgtest.NeedLocalFacts(t)
 	s := openPooled(t, "exec")
-	s.cannotMark = true
+	s.cannotTakeWriterLock = true
 	tx, err := s.userPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestTakeoverWaitsForAllWithoutMarks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	began := time.Now()
-	if err := s.awaitWriters(ctx); err != nil {
+	if err := s.awaitStepWriters(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
@@ -72,7 +72,7 @@ func TestTakeoverWaitsWithoutSight(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if err := s.awaitWriters(ctx); err != nil {
+	if err := s.awaitStepWriters(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 150*time.Millisecond {

@@ -29,16 +29,16 @@ func signalArgs(items []*store.SignalWrite) []any {
 func (w *sortedBatch) addSignals(signals []*store.SignalWrite) {
 	w.signals = append(w.signals, signals...)
 	for _, item := range signals {
-		if item.Act.HasActorOrReason() {
-			w.signalsByPerson++
+		if item.ActorAndReason.HasActorOrReason() {
+			w.eventSignalCount++
 		}
 	}
-	if w.signalsByPerson > 0 {
+	if w.eventSignalCount > 0 {
 		slices.SortStableFunc(w.signals, func(l, r *store.SignalWrite) int {
 			switch {
-			case l.Act.HasActorOrReason() == r.Act.HasActorOrReason():
+			case l.ActorAndReason.HasActorOrReason() == r.ActorAndReason.HasActorOrReason():
 				return 0
-			case l.Act.HasActorOrReason():
+			case l.ActorAndReason.HasActorOrReason():
 				return 1
 			}
 			return -1
@@ -46,15 +46,15 @@ func (w *sortedBatch) addSignals(signals []*store.SignalWrite) {
 	}
 }
 
-// splitSignals returns the signals without an event, which one statement writes, and those with an event.
-func (w *sortedBatch) splitSignals() (plain, byPerson []*store.SignalWrite) {
-	n := len(w.signals) - w.signalsByPerson
+// splitSignalsByEvent returns the signals without an event, which one statement writes, and those with an event.
+func (w *sortedBatch) splitSignalsByEvent() (plain, byPerson []*store.SignalWrite) {
+	n := len(w.signals) - w.eventSignalCount
 	return w.signals[:n], w.signals[n:]
 }
 
 // readInsertedSignalCount reads how many signals the statements have inserted.
 func (w *sortedBatch) readInsertedSignalCount(res statementResults, took *changedRowCounts) error {
-	plain, byPerson := w.splitSignals()
+	plain, byPerson := w.splitSignalsByEvent()
 	if err := readRowCount(res, len(plain), &took.signals); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func setSignalOutcome(rows pgx.Rows, items []*store.SignalWrite) error {
 		item.Outcome = store.Written
 	case id.Valid:
 		used.Run, used.ID, used.Name, used.Key = item.Run, id.Bytes, name.String, item.Key
-		item.Outcome, item.Existing = store.Adopted, &used
+		item.Outcome, item.Existing = store.AlreadyRecorded, &used
 	case !item.RunState.IsLive():
 		item.Outcome = store.Fenced
 	}

@@ -27,25 +27,25 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 		b := &store.Batch{Receives: []*store.ReceiveWrite{wait}, Signals: []*store.SignalWrite{second, first, again, nobody}}
 		for _, when := range []string{"first", "replayed"} {
 			commit(t, s, b)
-			if wait.Outcome != store.Written || wait.Recorded.Status != store.StepStarted {
-				t.Errorf("%s: a wait: outcome %d, %+v", when, wait.Outcome, wait.Recorded)
+			if wait.Outcome != store.Written || wait.RecordedStep.Status != store.StepStarted {
+				t.Errorf("%s: a wait: outcome %d, %+v", when, wait.Outcome, wait.RecordedStep)
 			}
 			if first.Outcome != store.Written || second.Outcome != store.Written || nobody.Outcome != store.Fenced || nobody.RunState.Found {
 				t.Errorf("%s: outcomes %d, %d, %d", when, first.Outcome, second.Outcome, nobody.Outcome)
 			}
-			if again.Outcome != store.Adopted || again.Existing.ID != first.ID || string(again.Existing.Payload) != "1" || again.Existing.Key != "once" || !again.Existing.CreatedAt.Equal(at) {
+			if again.Outcome != store.AlreadyRecorded || again.Existing.ID != first.ID || string(again.Existing.Payload) != "1" || again.Existing.Key != "once" || !again.Existing.CreatedAt.Equal(at) {
 				t.Errorf("%s: a key used twice: outcome %d, %+v", when, again.Outcome, again.Existing)
 			}
 		}
 		a, c, d := receive(run.UUID, "a", "go", at), receive(run.UUID, "c", "go", at), receive(run.UUID, "d", "go", at)
 		b = &store.Batch{Receives: []*store.ReceiveWrite{c, a, d}}
 		commit(t, s, b)
-		if string(c.Recorded.Output) != "1" || string(a.Recorded.Output) != "2" || d.Recorded.Status != store.StepStarted || c.Recorded.EndedAt.IsZero() {
-			t.Errorf("taken were %+v, %+v, %+v", c.Recorded, a.Recorded, d.Recorded)
+		if string(c.RecordedStep.Output) != "1" || string(a.RecordedStep.Output) != "2" || d.RecordedStep.Status != store.StepStarted || c.RecordedStep.EndedAt.IsZero() {
+			t.Errorf("taken were %+v, %+v, %+v", c.RecordedStep, a.RecordedStep, d.RecordedStep)
 		}
 		commit(t, s, &store.Batch{Signals: []*store.SignalWrite{signal(run.UUID, "go", "5", at)}})
 		commit(t, s, b) // as if the result had been lost
-		if c.Outcome != store.Adopted || string(c.Recorded.Output) != "1" || a.Outcome != store.Adopted || d.Outcome != store.Written || string(d.Recorded.Output) != "5" {
+		if c.Outcome != store.AlreadyRecorded || string(c.RecordedStep.Output) != "1" || a.Outcome != store.AlreadyRecorded || d.Outcome != store.Written || string(d.RecordedStep.Output) != "5" {
 			t.Errorf("replayed: outcomes %d, %d, %d", c.Outcome, a.Outcome, d.Outcome)
 		}
 		var left int
@@ -77,15 +77,15 @@ func TestReceiveKeepsItsTimes(t *testing.T) {
 	commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{wait}})
 	wait.Step.StartedAt, wait.Step.NextAt = at.Add(time.Minute), at.Add(time.Hour*2)
 	commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{wait}})
-	if got := wait.Recorded; !got.EndedAt.IsZero() || !got.StartedAt.Equal(at) || !got.NextAt.Equal(at.Add(time.Hour)) {
+	if got := wait.RecordedStep; !got.EndedAt.IsZero() || !got.StartedAt.Equal(at) || !got.NextAt.Equal(at.Add(time.Hour)) {
 		t.Errorf("it waits from %v to %v", got.StartedAt, got.NextAt)
 	}
 	over := *wait
 	over.Step.Status, over.Step.Error, over.Step.EndedAt = store.StepFailed, []byte(`"late"`), at.Add(time.Hour)
 	order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
 	commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{&over}})
-	if over.Outcome != store.Written || over.Recorded.Status != store.StepFailed || over.RunState.Control != store.PausedItself {
-		t.Errorf("its end: outcome %d, %+v, %+v", over.Outcome, over.Recorded, over.RunState)
+	if over.Outcome != store.Written || over.RecordedStep.Status != store.StepFailed || over.RunState.Control != store.PausedItself {
+		t.Errorf("its end: outcome %d, %+v, %+v", over.Outcome, over.RecordedStep, over.RunState)
 	}
 }
 
@@ -100,14 +100,14 @@ func TestEveryWakeIsFound(t *testing.T) {
 		begin(t, s, one, two)
 		end := func(child *store.StartWrite, epoch store.Epoch) *store.OwnershipEnd {
 			w := finish(child.Run.UUID, at)
-			w.Parent, w.Now, w.Epoch = child.Run.Parent, at, epoch
+			w.ParentToWake, w.Now, w.Epoch = child.Run.Parent, at, epoch
 			return w
 		}
 		held := []store.Lease{{Run: parent.UUID, Epoch: epochAt(1)}}
 		woken := func(want int) {
 			t.Helper()
 			news, err := s.OwnedRunChanges(t.Context(), worker, held)
-			if err != nil || len(news.Woken) != want || len(news.Requests) != 0 {
+			if err != nil || len(news.Woken) != want || len(news.ControlRequests) != 0 {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
 		}
@@ -161,7 +161,7 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			order(t, s, &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
 			a.hinted(t, store.HintOwnedRunChange)
 			news, err := s.OwnedRunChanges(t.Context(), worker, []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}, {Run: idle.UUID, Epoch: epochAt(1)}})
-			if err != nil || len(news.Requests) != 1 || news.Requests[0] != (store.PendingControl{Run: run.UUID, Epoch: epochAt(1), Control: store.PausedItself}) {
+			if err != nil || len(news.ControlRequests) != 1 || news.ControlRequests[0] != (store.PendingControl{Run: run.UUID, Epoch: epochAt(1), Control: store.PausedItself}) {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
 			commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: idle.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
@@ -288,7 +288,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit(t, s, &store.Batch{Receives: []*store.ReceiveWrite{waits}})
-	if waits.Outcome != store.Written || string(waits.Recorded.Output) != "1" {
-		t.Errorf("afterwards: outcome %d, %+v", waits.Outcome, waits.Recorded)
+	if waits.Outcome != store.Written || string(waits.RecordedStep.Output) != "1" {
+		t.Errorf("afterwards: outcome %d, %+v", waits.Outcome, waits.RecordedStep)
 	}
 }

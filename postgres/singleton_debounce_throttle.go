@@ -57,7 +57,7 @@ func (s *database) StartKeyOfWaitingRun(ctx context.Context, run uuid.UUID) (row
 				row = new(store.StartKeyRow)
 				var after, waiting pgtype.UUID
 				err := rows.Scan(&row.Workflow, &row.Key, (*int16)(&row.Kind), (*timeValue)(&row.CheckAt), &after, &waiting, &row.State)
-				row.AfterRun, row.WaitingRun = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}, uuid.NullUUID{UUID: waiting.Bytes, Valid: waiting.Valid}
+				row.CheckAfterRun, row.WaitingRun = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}, uuid.NullUUID{UUID: waiting.Bytes, Valid: waiting.Valid}
 				return err
 			})
 		})
@@ -74,7 +74,7 @@ func (s *database) ChangeStartKey(ctx context.Context, c *store.StartKeyChangeRe
 // changeStartKeyInTx changes a key in the caller's transaction. The change holds if and when that commits. The wait for
 // the row of the key is bounded by the settings of the caller's session.
 func (s *database) changeStartKeyInTx(ctx context.Context, tx pgx.Tx, c *store.StartKeyChangeRequest) error {
-	return s.changeStartKey(s.roundTripWithSyncCommit(s.roundTripInUserTx(ctx, tx)), c)
+	return s.changeStartKey(s.roundTripFuncWithSyncCommit(s.roundTripFuncInUserTx(ctx, tx)), c)
 }
 
 // errStartKeyCreated tells that another transaction has created the row of a key since the caller looked.
@@ -106,8 +106,8 @@ func (s *database) tryChangeStartKey(ask roundTripFunc, c *store.StartKeyChangeR
 	if err := s.writeStartKey(ask, c, w, state.Row != nil); err != nil {
 		return err
 	}
-	if w.Start != nil {
-		if err := s.insertRunWithStartKey(ask, w.Start); err != nil {
+	if w.RunToCreate != nil {
+		if err := s.insertRunWithStartKey(ask, w.RunToCreate); err != nil {
 			return err
 		}
 	}
@@ -137,8 +137,8 @@ func (s *database) lockAndReadStartKey(ask roundTripFunc, c *store.StartKeyChang
 		err := eachRow(res, func(rows pgx.Rows) error {
 			row := &store.StartKeyRow{StartKey: c.Key}
 			var after, waiting pgtype.UUID
-			err := rows.Scan((*timeValue)(&row.CheckAt), &after, &waiting, &row.State, &row.Input)
-			row.AfterRun, row.WaitingRun = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}, uuid.NullUUID{UUID: waiting.Bytes, Valid: waiting.Valid}
+			err := rows.Scan((*timeValue)(&row.CheckAt), &after, &waiting, &row.State, &row.WaitingInput)
+			row.CheckAfterRun, row.WaitingRun = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}, uuid.NullUUID{UUID: waiting.Bytes, Valid: waiting.Valid}
 			state.Row = row
 			return err
 		})
@@ -180,11 +180,11 @@ func (s *database) writeStartKey(ask roundTripFunc, c *store.StartKeyChangeReque
 			statement = s.statements.startKeyUpdate
 		}
 		var shard any
-		if row.AfterRun.Valid {
-			shard = store.ShardOf(row.AfterRun.UUID)
+		if row.CheckAfterRun.Valid {
+			shard = store.ShardOf(row.CheckAfterRun.UUID)
 		}
-		args = append(args, pgTime(row.CheckAt), shard, pgtype.UUID{Bytes: row.AfterRun.UUID, Valid: row.AfterRun.Valid},
-			pgtype.UUID{Bytes: row.WaitingRun.UUID, Valid: row.WaitingRun.Valid}, row.State, row.Input)
+		args = append(args, pgTime(row.CheckAt), shard, pgtype.UUID{Bytes: row.CheckAfterRun.UUID, Valid: row.CheckAfterRun.Valid},
+			pgtype.UUID{Bytes: row.WaitingRun.UUID, Valid: row.WaitingRun.Valid}, row.State, row.WaitingInput)
 	}
 	n := 0
 	err := ask("write a key", func(batch *pgx.Batch) { batch.Queue(statement, args...) }, func(res statementResults) error {

@@ -17,7 +17,7 @@ type sortedBatch struct {
 	newSteps, existingSteps []*store.StepWrite
 	receives                []*store.ReceiveWrite // in the caller's order
 	signals                 []*store.SignalWrite
-	signalsByPerson         int // how many of the signals an event records; they are the last ones
+	eventSignalCount        int // how many of the signals an event records; they are the last ones
 	ownershipEnds           []*store.OwnershipEnd
 	holds                   []*store.OwnershipEnd // the writes of the batch that hold a run
 	wakes                   []wakeReason
@@ -55,9 +55,9 @@ func (w *sortedBatch) addBatch(b *store.Batch) {
 	slices.SortFunc(w.starts, store.CompareStarts)
 	slices.SortFunc(w.newSteps, compareSteps)
 	slices.SortFunc(w.existingSteps, compareSteps)
-	slices.SortFunc(w.ownershipEnds, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDs(l.UUID, r.UUID) })
+	slices.SortFunc(w.ownershipEnds, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDsByShard(l.UUID, r.UUID) })
 	for _, item := range w.starts {
-		w.notifyWorkers = w.notifyWorkers || item.Run.Status == store.Pending && item.Run.WakeAt.Before(item.Run.CreatedAt.Add(maxNotifiedDelay))
+		w.notifyWorkers = w.notifyWorkers || item.Run.Status == store.Pending && item.Run.WakeAt.Before(item.Run.CreatedAt.Add(maxStartDelayToNotify))
 		w.startsArePlainRoots = w.startsArePlainRoots && !item.Run.Parent.Valid
 		w.addTags(item)
 		if item.Place != nil {
@@ -96,19 +96,19 @@ func (w *sortedBatch) collectRunsToLock() {
 	for _, item := range slices.Concat(w.ownershipEnds, w.holds) {
 		w.runsToLock = append(w.runsToLock, item.UUID)
 	}
-	slices.SortFunc(w.runsToLock, store.CompareUUIDs)
+	slices.SortFunc(w.runsToLock, store.CompareUUIDsByShard)
 	w.runsToLock = slices.Compact(w.runsToLock)
 }
 
-// ignoresControl reports whether a step is written even if its run is to be paused or cancelled: on the second
+// ignoresControlRequests reports whether a step is written even if its run is to be paused or cancelled: on the second
 // try, or if the same transaction releases the run, so that no second try follows. It is false for the
 // marker of a child's start, which is refused together with the child.
-func (w *sortedBatch) ignoresControl(item *store.StepWrite) bool {
+func (w *sortedBatch) ignoresControlRequests(item *store.StepWrite) bool {
 	if item.StartsChild() {
 		return false
 	}
 	leaves := func() bool {
-		_, found := slices.BinarySearchFunc(w.ownershipEnds, item.Step.Run, func(r *store.OwnershipEnd, id uuid.UUID) int { return store.CompareUUIDs(r.UUID, id) })
+		_, found := slices.BinarySearchFunc(w.ownershipEnds, item.Step.Run, func(r *store.OwnershipEnd, id uuid.UUID) int { return store.CompareUUIDsByShard(r.UUID, id) })
 		return found || slices.ContainsFunc(w.holds, func(r *store.OwnershipEnd) bool { return r.UUID == item.Step.Run })
 	}
 	return w.despiteControl || leaves()
@@ -130,7 +130,7 @@ func (w *sortedBatch) clear() {
 	w.tags, w.startsWithPlace, w.receives, w.signals = w.tags[:0], w.startsWithPlace[:0], w.receives[:0], w.signals[:0]
 	clear(w.countedEnds)
 	w.countedEnds = w.countedEnds[:0]
-	w.wakes, w.runsToLock, w.despiteControl, w.newRowsMayExist, w.notifyWorkers, w.signalsByPerson = w.wakes[:0], w.runsToLock[:0], false, false, false, 0
+	w.wakes, w.runsToLock, w.despiteControl, w.newRowsMayExist, w.notifyWorkers, w.eventSignalCount = w.wakes[:0], w.runsToLock[:0], false, false, false, 0
 }
 
 func compareSteps(l, r *store.StepWrite) int { return store.CompareSteps(&l.Step, &r.Step) }

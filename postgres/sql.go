@@ -314,11 +314,11 @@ func statementText(name, schema string) string {
 			b.WriteByte('\n')
 		}
 	}
-	return replaceSchema(strings.TrimSuffix(strings.TrimSpace(b.String()), ";"), schema)
+	return replaceSchemaName(strings.TrimSuffix(strings.TrimSpace(b.String()), ";"), schema)
 }
 
-// replaceSchema replaces the schema name durable by another one.
-func replaceSchema(text, schema string) string {
+// replaceSchemaName replaces the schema name durable by another one.
+func replaceSchemaName(text, schema string) string {
 	quoted := pgx.Identifier{schema}.Sanitize()
 	return strings.NewReplacer(
 		"durable.", quoted+".",

@@ -149,7 +149,7 @@ func runFinishArgs(items []*store.OwnershipEnd) []any {
 		int2Array{n, func(i int) int16 { return int16(items[i].Status) }},
 		byteaArray{n, func(i int) *[]byte { return &items[i].Output }},
 		byteaArray{n, func(i int) *[]byte { return &items[i].Error }},
-		textArray{n, func(i int) *string { return textOrNull(&items[i].Reason) }},
+		textArray{n, func(i int) *string { return textOrNull(&items[i].HoldReason) }},
 		textArray{n, func(i int) *string { return textOrNull(&items[i].Trace) }},
 		timeArray{n, func(i int) *time.Time { return &items[i].EndedAt }},
 	)
@@ -159,7 +159,7 @@ func runFinishArgs(items []*store.OwnershipEnd) []any {
 func runFinishOneArgs(w *store.OwnershipEnd) []any {
 	return []any{
 		store.ShardOf(w.UUID), (*uuidValue)(&w.UUID), w.Epoch.EncodeInt64(), int16(w.Status), payloadOrNull(&w.Output), payloadOrNull(&w.Error),
-		textOrNull(&w.Reason), textOrNull(&w.Trace), timeOrNull(&w.EndedAt),
+		textOrNull(&w.HoldReason), textOrNull(&w.Trace), timeOrNull(&w.EndedAt),
 	}
 }
 

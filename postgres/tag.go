@@ -55,7 +55,7 @@ func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag,
 	}
 	n := len(keys)
 	// The commit must wait even if nothing was written, because the tags to remove were removed before.
-	err := s.runAndAwaitStandbys(s.roundTripOnEnginePool(ctx), "tag", func(batch *pgx.Batch) {
+	err := s.runAndAwaitStandbys(s.roundTripFuncOnEnginePool(ctx), "tag", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.tagSet, append(append([]any{
 			store.ShardOf(run), pgUUID(run),
 			textArray{n, func(i int) *string { return &keys[i] }},

@@ -115,7 +115,7 @@ func TestTenantsListenInOneSession(t *testing.T) {
 		t.Error("the worker seems dead")
 	}
 	peers, err := there[0].DeadWorkers(t.Context(), self, nil)
-	if err != nil || peers.Live != 1 {
+	if err != nil || peers.LiveCount != 1 {
 		t.Errorf("%+v, %v", peers, err)
 	}
 	second.stop()

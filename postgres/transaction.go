@@ -7,16 +7,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// standstillTimeout bounds the time between two round trips of one transaction of the engine. They follow each other at once, unless
+// idleInTransactionTimeout bounds the time between two round trips of one transaction of the engine. They follow each other at once, unless
 // the process is stopped or cut off. Without the bound, the other workers would wait for its locks on the lines of a limit or the row
 // of a queue for much longer than its lease.
-const standstillTimeout = "5s"
+const idleInTransactionTimeout = "5s"
 
 // tryTransaction calls work in one transaction of several round trips, with the settings that every transaction
 // of the engine has, in which statements wait for a lock for lockTimeout. The first round trip of work also sets that, and in a
 // session that has the engine's settings it begins the transaction.
 func (s *database) tryTransaction(ctx context.Context, what, lockTimeout string, work func(roundTripFunc) error) error {
-	return s.transact(ctx, what, transactionOptions{lockTimeout: lockTimeout}, func(ask, _ roundTripFunc) error { return work(ask) })
+	return s.tryTransactionWithOptions(ctx, what, transactionOptions{lockTimeout: lockTimeout}, func(ask, _ roundTripFunc) error { return work(ask) })
 }
 
 // transactionOptions tells what one transaction of several round trips has besides the settings of every transaction of the engine.
@@ -28,9 +28,9 @@ type transactionOptions struct {
 	isAsync bool
 }
 
-// transact is tryTransaction with options. work may send its last round trip with askLast, which also commits: read then sees results
+// tryTransactionWithOptions is tryTransaction with options. work may send its last round trip with askLast, which also commits: read then sees results
 // of what is committed, unless a statement fails.
-func (s *database) transact(ctx context.Context, what string, opts transactionOptions, work func(ask, askLast roundTripFunc) error) (err error) {
+func (s *database) tryTransactionWithOptions(ctx context.Context, what string, opts transactionOptions, work func(ask, askLast roundTripFunc) error) (err error) {
 	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {
 		return s.wrapError(ctx, what, err)
@@ -75,9 +75,9 @@ func (s *database) transact(ctx context.Context, what string, opts transactionOp
 		if first {
 			first = false
 			if opts.isAsync {
-				batch.Queue(s.statements.setAsyncTransactionTimeouts, opts.lockTimeout, standstillTimeout)
+				batch.Queue(s.statements.setAsyncTransactionTimeouts, opts.lockTimeout, idleInTransactionTimeout)
 			} else {
-				batch.Queue(s.statements.setTransactionTimeouts, opts.lockTimeout, standstillTimeout)
+				batch.Queue(s.statements.setTransactionTimeouts, opts.lockTimeout, idleInTransactionTimeout)
 			}
 		}
 		framing := batch.Len()

@@ -23,7 +23,7 @@ func TestATransactionCommitsWithItsLastRoundTrip(t *testing.T) {
 			if isAsync {
 				want = "off"
 			}
-			err := s.transact(t.Context(), "look", transactionOptions{lockTimeout: controlLockTimeout, isAsync: isAsync}, func(ask, askLast roundTripFunc) error {
+			err := s.tryTransactionWithOptions(t.Context(), "look", transactionOptions{lockTimeout: controlLockTimeout, isAsync: isAsync}, func(ask, askLast roundTripFunc) error {
 				for _, send := range []roundTripFunc{ask, askLast} {
 					if got, err := read(send, level); err != nil || got != want {
 						t.Errorf("synchronous_commit is %q in a transaction with isAsync=%v: %v", got, isAsync, err)
@@ -35,7 +35,7 @@ func TestATransactionCommitsWithItsLastRoundTrip(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		err := s.transact(t.Context(), "look", transactionOptions{lockTimeout: controlLockTimeout}, func(ask, askLast roundTripFunc) error {
+		err := s.tryTransactionWithOptions(t.Context(), "look", transactionOptions{lockTimeout: controlLockTimeout}, func(ask, askLast roundTripFunc) error {
 			if _, err := read(ask, "SELECT pg_notify('"+notifyChannel(s.schema)+"', '')::text"); err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ func TestATransactionCommitsWithItsLastRoundTrip(t *testing.T) {
 			t.Error("a transaction whose last statement fails is committed")
 		}
 		stop := errors.New("stop")
-		err = s.transact(t.Context(), "look", transactionOptions{lockTimeout: controlLockTimeout}, func(ask, _ roundTripFunc) error {
+		err = s.tryTransactionWithOptions(t.Context(), "look", transactionOptions{lockTimeout: controlLockTimeout}, func(ask, _ roundTripFunc) error {
 			if got, err := read(ask, level); err != nil || got != "on" {
 				t.Errorf("synchronous_commit is %q after the others: %v", got, err)
 			}

@@ -119,16 +119,16 @@ func executeTxStep(ctx context.Context, s store.Store, w *store.StepWrite, work 
 	if err != nil {
 		return err
 	}
-	sent, err := own.runTxStep(ctx, w, work)
+	sent, err := own.executeTxStepWithRetries(ctx, w, work)
 	if err != nil && sent {
 		return own.resolveLostCommit(ctx, w, err)
 	}
 	return err
 }
 
-// runTxStep tries the transaction until it is committed or must not be retried. Together with an error it
+// executeTxStepWithRetries tries the transaction until it is committed or must not be retried. Together with an error it
 // reports whether a COMMIT was sent whose outcome is unknown.
-func (s *database) runTxStep(ctx context.Context, w *store.StepWrite, work func(context.Context) error) (sent bool, _ error) {
+func (s *database) executeTxStepWithRetries(ctx context.Context, w *store.StepWrite, work func(context.Context) error) (sent bool, _ error) {
 	var before error
 	doubts := 0
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
@@ -203,7 +203,7 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 	lasting, end := bridge.Outlast(ctx)
 	defer end()
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
-		w.Outcome, w.Recorded = 0, nil
+		w.Outcome, w.RecordedStep = 0, nil
 		era := s.rewindDetector.rewindCount.Load()
 		failed := s.executeTxStepOnce(lasting, w, nil, err)
 		if failed == nil {
@@ -293,12 +293,12 @@ const stateAbortedTx = "25P02"
 // is nil, executeTxStepOnce only checks, and returns errCommitWithoutEffect if no COMMIT took effect.
 func (s *database) executeTxStepOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
 	if before != nil {
-		states, err := s.readBackStepWrites(s.roundTripOnEnginePool(ctx), []*store.StepWrite{w})
+		states, err := s.readBackStepWrites(s.roundTripFuncOnEnginePool(ctx), []*store.StepWrite{w})
 		if err != nil {
 			return err
 		}
 		if row := states[0].row; row != nil && row.Status.IsTerminal() {
-			w.Outcome, w.Recorded = store.Adopted, row
+			w.Outcome, w.RecordedStep = store.AlreadyRecorded, row
 			return nil
 		}
 	}
@@ -345,7 +345,7 @@ func (s *database) executeTxStepOnce(ctx context.Context, w *store.StepWrite, wo
 		}
 		return err
 	}
-	if w.Outcome == store.Adopted {
+	if w.Outcome == store.AlreadyRecorded {
 		return s.awaitStandbys(ctx)
 	}
 	if w.Outcome != store.Written {

@@ -6,13 +6,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// roundTripInUserTx returns a roundTripFunc that uses a transaction of the user. The session's settings stay as they are for the
+// roundTripFuncInUserTx returns a roundTripFunc that uses a transaction of the user. The session's settings stay as they are for the
 // user's own statements. The statements of durable qualify all names, so they do not depend on the search_path. If the session
 // would send text or values in another form than durable uses, they are executed between user_tx_set_settings.sql and
 // user_tx_restore_settings.sql.
-func (s *database) roundTripInUserTx(ctx context.Context, tx pgx.Tx) roundTripFunc {
+func (s *database) roundTripFuncInUserTx(ctx context.Context, tx pgx.Tx) roundTripFunc {
 	registerParameterTypes(tx.Conn().TypeMap())
-	ask := s.roundTripInTx(ctx, tx)
+	ask := s.roundTripFuncInTx(ctx, tx)
 	if sendsBinaryUTF8(tx.Conn()) {
 		return ask
 	}
@@ -44,9 +44,9 @@ func sendsBinaryUTF8(conn *pgx.Conn) bool {
 	return encoding == "UTF8" || encoding == "" // some poolers do not report it
 }
 
-// roundTripWithSyncCommit returns a roundTrip for statements of a user's transaction whose effect is acknowledged when it
+// roundTripFuncWithSyncCommit returns a roundTrip for statements of a user's transaction whose effect is acknowledged when it
 // commits. It makes the commit wait for the disk; see [AllowAsyncCommit].
-func (s *database) roundTripWithSyncCommit(ask roundTripFunc) roundTripFunc {
+func (s *database) roundTripFuncWithSyncCommit(ask roundTripFunc) roundTripFunc {
 	if s.allowAsyncCommit {
 		return ask
 	}

@@ -89,7 +89,7 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 				Key: store.StartKey{Workflow: "w", Key: "k", Kind: store.StartKeySingleton}, Name: plain.Name,
 				RunsToRead: func(*store.StartKeyRow) []uuid.UUID { return []uuid.UUID{owned.UUID} },
 				Plan: func(store.StartKeySnapshot) *store.StartKeyWrite {
-					return &store.StartKeyWrite{Row: store.StartKeyRow{CheckAt: at, State: []byte("{}")}, Start: &store.StartWrite{Run: pending(at)}}
+					return &store.StartKeyWrite{Row: store.StartKeyRow{CheckAt: at, State: []byte("{}")}, RunToCreate: &store.StartWrite{Run: pending(at)}}
 				},
 			})
 		})

@@ -23,10 +23,10 @@ func (w *sortedBatch) collectWakes() {
 		w.wakes = append(w.wakes, wakeReason{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.CreatedAt})
 	}
 	for _, item := range w.ownershipEnds {
-		if !item.Parent.Valid || !item.Status.IsTerminal() {
+		if !item.ParentToWake.Valid || !item.Status.IsTerminal() {
 			continue
 		}
-		reason := wakeReason{item.Parent.UUID, uuid.NullUUID{UUID: item.UUID, Valid: true}, uuid.NullUUID{}, *ownershipEndTime(item), item.CountingCall}
+		reason := wakeReason{item.ParentToWake.UUID, uuid.NullUUID{UUID: item.UUID, Valid: true}, uuid.NullUUID{}, *ownershipEndTime(item), item.CountingCall}
 		if item.CountingCall == "" {
 			w.wakes = append(w.wakes, reason)
 		} else {

@@ -188,7 +188,7 @@ func (e *evidence) checkKeys(f *findings, all []*ownedExecution) {
 }
 
 // checkBeginRate checks the rate of queue rated with the generic cell rate algorithm, for the admissions, and for the times at which the
-// runs were first claimed. A run may be claimed up to twice store.ClaimTime later than the rate counts it.
+// runs were first claimed. A run may be claimed up to twice store.UnclaimedStopsRateAfter later than the rate counts it.
 func (e *evidence) checkBeginRate(f *findings) {
 	type admitted struct {
 		at time.Time
@@ -225,7 +225,7 @@ func (e *evidence) checkBeginRate(f *findings) {
 		}
 	}
 	check("were admitted", all, 0)
-	check("began", claimed, 2*store.ClaimTime+clockSkew)
+	check("began", claimed, 2*store.UnclaimedStopsRateAfter+clockSkew)
 }
 
 // queueChange is a change of a queue, from when it was first tried to when its effect is certain.

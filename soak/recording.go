@@ -61,7 +61,7 @@ const (
 	fenced  = "fenced"
 )
 
-var outcomes = map[store.WriteOutcome]string{store.Written: written, store.Adopted: "adopted", store.Fenced: fenced, store.Locked: "locked"}
+var outcomes = map[store.WriteOutcome]string{store.Written: written, store.AlreadyRecorded: "adopted", store.Fenced: fenced, store.Locked: "locked"}
 
 // GrantAndReturnPermits implements store.Store.
 func (s *recordingStore) GrantAndReturnPermits(ctx context.Context, b *store.PermitBatch) error {
@@ -79,8 +79,8 @@ func (s *recordingStore) GrantAndReturnPermits(ctx context.Context, b *store.Per
 // AdmitRuns implements store.Store.
 func (s *recordingStore) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
 	err := s.Store.AdmitRuns(ctx, a)
-	if err == nil && a.Admitted > 0 {
-		s.ledger.add(entry{Kind: kindAdmitted, Step: a.Queue, Attempt: a.Admitted, Value: a.AdmittedAt.Format(time.RFC3339Nano)})
+	if err == nil && a.AdmittedCount > 0 {
+		s.ledger.add(entry{Kind: kindAdmitted, Step: a.Queue, Attempt: a.AdmittedCount, Value: a.AdmittedAt.Format(time.RFC3339Nano)})
 	}
 	return err
 }
@@ -93,7 +93,7 @@ func (s *recordingStore) RenewLeases(ctx context.Context, h store.Heartbeat) (st
 	}
 	e := entry{Kind: kindRenewed, Value: h.LeaseUntil.Format(time.RFC3339Nano)}
 	for _, l := range h.Leases {
-		if !slices.Contains(r.Lost, l.Run) && !slices.Contains(r.Locked, l.Run) {
+		if !slices.Contains(r.LostRuns, l.Run) && !slices.Contains(r.LockedRuns, l.Run) {
 			e.Writes = append(e.Writes, write{Run: l.Run.String(), Epoch: l.Epoch.Count, Nonce: l.Epoch.Nonce})
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // AdmitRuns implements store.QueueAdmitter. It first looks for something to do on a reading connection, so that polling idle queues
 // never takes the write lock, which is the lock of every queue.
 func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
-	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.Admitted = false, false, time.Time{}, 0
+	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.AdmittedCount = false, false, time.Time{}, 0
 	idle := false
 	err := s.withReadConn(ctx, "look at a queue", func(x executor) error {
 		strays, err := s.lanesWithUnadmittedRuns(ctx, x, a.Queue)
@@ -38,10 +38,10 @@ func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) err
 		if err != nil {
 			return err
 		}
-		if err := readAdmissionState(ctx, x, q, strays); err != nil {
+		if err := readAdmissionRunsAndKeys(ctx, x, q, strays); err != nil {
 			return err
 		}
-		plan := q.Plan("", a.CloseAfterRewind)
+		plan := q.Plan("", a.CloseDurationAfterRewind)
 		if err := writeAdmission(ctx, x, &plan); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) err
 			}
 		}
 		a.SetResultsFromPlan(&plan)
-		if plan.Admitted > 0 || q.Deleted {
+		if plan.AdmittedCount > 0 || q.Deleted {
 			x.addHint(store.HintAdmitted)
 		}
 		return nil
@@ -68,7 +68,7 @@ func readQueue(x executor, a *store.AdmissionRequest) (q *store.QueueState, foun
 		q.Clock = c.time()
 		q.RateUsedUntil, q.ClosedUntil, q.PausedAt, q.Deleted = c.time(), c.time(), c.time(), c.int() != 0
 		turns := c.text()
-		q.Use = store.QueueUse{Waiting: int(c.int()), Executing: int(c.int()), Open: int(c.int())}
+		q.Use = store.QueueUse{Waiting: int(c.int()), Executing: int(c.int()), InProgress: int(c.int())}
 		if c.err != nil {
 			return c.err
 		}
@@ -98,7 +98,7 @@ func readQueueSummary(x executor, a *store.AdmissionRequest, strays []store.Clai
 			q.HasRunsInLine[i] = c.int() != 0
 		}
 		return c.err
-	}, a.Queue, bindTime(q.Now), bindTime(q.Now.Add(-store.UnclaimedAfter)))
+	}, a.Queue, bindTime(q.Now), bindTime(q.Now.Add(-store.CheckUnclaimedRunAfter)))
 	if err == nil {
 		err = readNextCheckTime(x, q)
 	}
@@ -113,8 +113,8 @@ func readNextCheckTime(x executor, q *store.QueueState) error {
 	}, q.Name, bindTime(q.Now))
 }
 
-// readAdmissionState reads the runs and keys that a pass decides about.
-func readAdmissionState(ctx context.Context, x executor, q *store.QueueState, strays []store.ClaimLane) error {
+// readAdmissionRunsAndKeys reads the runs and keys that a pass decides about.
+func readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueState, strays []store.ClaimLane) error {
 	now := bindTime(q.Now)
 	kinds := []func() ([]store.AdmissionRun, error){
 		func() ([]store.AdmissionRun, error) {
@@ -124,7 +124,7 @@ func readAdmissionState(ctx context.Context, x executor, q *store.QueueState, st
 			return readAdmissionRuns(x, q, qAdmitSelectDueRuns, q.Name, now, int64(store.MaxRunsRead))
 		},
 	}
-	takesBack, unclaimedSince := q.MayTakeRunsBack(), q.Now.Add(-store.UnclaimedAfter)
+	takesBack, unclaimedSince := q.MayTakeRunsBack(), q.Now.Add(-store.CheckUnclaimedRunAfter)
 	if takesBack {
 		unclaimedSince = q.Now
 	}
@@ -152,13 +152,13 @@ func readAdmissionState(ctx context.Context, x executor, q *store.QueueState, st
 		}
 		q.AddRuns(runs)
 	}
-	for _, id := range q.DueExecutedRuns() {
+	for _, id := range q.DueRunsExecutedBefore() {
 		ends, err := queryInt(x, qAdmitRunHasRecordedEnd, bindShard(id), bindUUID(id), store.EndRecordName)
 		if err != nil {
 			return err
 		}
 		if ends != 0 {
-			q.MarkEnding(id)
+			q.MarkRunEnding(id)
 		}
 	}
 	var err error
@@ -171,7 +171,7 @@ func readAdmissionState(ctx context.Context, x executor, q *store.QueueState, st
 			c := columnReader{values: v}
 			q.UnclaimedByKey[c.text()]++
 			return c.err
-		}, q.Name, bindTime(q.Now.Add(-store.ClaimTime)), int64(store.MaxAdmittedNotClaimed))
+		}, q.Name, bindTime(q.Now.Add(-store.UnclaimedStopsRateAfter)), int64(store.MaxAdmittedNotClaimed))
 		if err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func readQueueKeys(x executor, q *store.QueueState) error {
 		c := columnReader{values: v}
 		look = append(look, c.text())
 		return c.err
-	}, q.Name, bindTime(q.Now), int64(store.MaxKeysRead))
+	}, q.Name, bindTime(q.Now), int64(store.MaxGroupKeysRead))
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func readQueueKeys(x executor, q *store.QueueState) error {
 		}
 		q.Keys[key] = k
 		for _, part := range store.WaitingRunsRanges {
-			if k.Behind == 0 {
+			if k.WaitingForKeyCount == 0 {
 				break
 			}
 			runs, err := readAdmissionRuns(x, q, qAdmitRunsBehindGroupKeyLock, q.Name, key, bindBool(part.HasBegun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxRunsReadBehindKey))
@@ -263,9 +263,9 @@ func readQueueKey(x executor, queue, key string) (k *store.QueueKeyState, err er
 		c := columnReader{values: v}
 		k.Key, k.RateUsedUntil, k.CheckAt = c.text(), c.time(), c.time()
 		turns, levels := c.text(), c.text()
-		k.Use.Executing, k.Use.Open = int(c.int()), int(c.int())
+		k.Use.Executing, k.Use.InProgress = int(c.int()), int(c.int())
 		lined, begun, children := int(c.int()), int(c.int()), int(c.int())
-		k.InLine, k.Behind = [3]int{begun, children, lined - begun - children}, int(c.int())
+		k.InLine, k.WaitingForKeyCount = [3]int{begun, children, lined - begun - children}, int(c.int())
 		if c.err != nil {
 			return c.err
 		}
@@ -279,9 +279,9 @@ func readQueueKey(x executor, queue, key string) (k *store.QueueKeyState, err er
 
 // writeAdmission writes the runs and their places.
 func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) error {
-	slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDs(l.Run, r.Run) })
+	slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDsByShard(l.Run, r.Run) })
 	for i := range plan.Runs {
-		if i%contextCheckInterval == 0 && ctx.Err() != nil {
+		if i%itemsPerContextCheck == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		r := &plan.Runs[i]
@@ -289,7 +289,7 @@ func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) 
 		if err := checkOneRow("admitting run", r.Run, n, err); err != nil {
 			return err
 		}
-		if r.LosesPlace() {
+		if r.ShouldDeletePlaceRow() {
 			if n, err = x.exec(qAdmitEndedPlaceDelete, bindShard(r.Run), bindUUID(r.Run)); r.HasPlace || err != nil {
 				if err := checkOneRow("deleting the place of run", r.Run, n, err); err != nil {
 					return err
@@ -339,18 +339,18 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 // writeQueueKey writes the counts of a key.
 func writeQueueKey(x executor, queue string, k *store.QueueKeyState) error {
 	n, err := x.exec(qAdmitGroupKeyCountsUpsert, queue, k.Key, bindTime(k.RateUsedUntil), bindTime(k.CheckAt), encodePerPriority(k.LatestTurns), encodePerPriority(k.InLineByPriority),
-		int64(k.Use.Executing), int64(k.Use.Open), int64(k.InLine[0]+k.InLine[1]+k.InLine[2]), int64(k.InLine[0]), int64(k.InLine[1]), int64(k.Behind))
+		int64(k.Use.Executing), int64(k.Use.InProgress), int64(k.InLine[0]+k.InLine[1]+k.InLine[2]), int64(k.InLine[0]), int64(k.InLine[1]), int64(k.WaitingForKeyCount))
 	return checkOneQueueRow("writing a key", queue, n, err)
 }
 
 // writeQueueCounts writes the counts of a queue.
 func writeQueueCounts(x executor, q *store.QueueState) error {
 	n, err := x.exec(qAdmitQueueCountsUpdate, bindText(q.AppliedSettings), bindTime(q.Clock), bindTime(q.RateUsedUntil), bindTime(q.ClosedUntil), encodePerPriority(q.LatestTurns),
-		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.Open), q.Name)
+		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.InProgress), q.Name)
 	return checkOneQueueRow("writing the row", q.Name, n, err)
 }
 
-func encodePerPriority(t store.PerPriority) string {
+func encodePerPriority(t store.NumberPerPriority) string {
 	b, err := json.Marshal(t)
 	if err != nil {
 		panic("sqlite: numbers do not encode: " + err.Error())

@@ -26,10 +26,10 @@ func countChildEnd(x *writeTx, w *store.OwnershipEnd) (waits bool, err error) {
 		c := columnReader{values: v}
 		waits = c.int() != 0
 		return c.err
-	}, bindUUID(w.Parent.UUID), w.CountingCall)
+	}, bindUUID(w.ParentToWake.UUID), w.CountingCall)
 	if err != nil || !waits {
 		return false, err
 	}
-	_, err = x.exec(qChildEndsScheduleParentCheck, bindTime(ownershipEndTime(w).Add(store.MaxParentWakeDelay)), bindShard(w.Parent.UUID), bindUUID(w.Parent.UUID))
+	_, err = x.exec(qChildEndsScheduleParentCheck, bindTime(ownershipEndTime(w).Add(store.MaxParentWakeDelay)), bindShard(w.ParentToWake.UUID), bindUUID(w.ParentToWake.UUID))
 	return true, err
 }

@@ -56,11 +56,11 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 // hasNewVersions reports whether some of the lanes have runs of other versions, and a version has arrived that the claim does not
 // know.
 func hasNewVersions(x executor, q *store.ClaimQuery, lanes []liveLane) (bool, error) {
-	if !slices.ContainsFunc(lanes, func(l liveLane) bool { return q.Versions.IsForeign(l.version) }) {
+	if !slices.ContainsFunc(lanes, func(l liveLane) bool { return q.Versions.IsOtherOrderedVersion(l.version) }) {
 		return false, nil
 	}
-	latest, err := latestVersionArrival(x)
-	return latest.After(q.Versions.LatestVersionArrival()), err
+	latest, err := lastVersionArrivalTime(x)
+	return latest.After(q.Versions.LastVersionArrivalTime()), err
 }
 
 // LeasesOfClaim implements store.Store.
@@ -178,7 +178,7 @@ func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, b
 	if err == nil && run.Status == store.Paused {
 		pause := store.ActorAndReason{At: q.Now}
 		if halted {
-			pause.Actor, pause.Reason = row.PausedBy, row.Reason
+			pause.Actor, pause.Reason = row.PausedBy, row.PauseOrHoldReason
 		}
 		err = writeEventWithActor(x, &pause, &store.Event{Type: store.EventPaused, Run: id})
 	}
@@ -206,7 +206,7 @@ func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, p
 	run.Epoch = run.Epoch.Next(q.Nonce)
 	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // keep the reason for the hold: nothing was recorded since
 	if !keep {
-		run.Reason = ""
+		run.PauseOrHoldReason = ""
 	}
 	if run.StartedAt.IsZero() {
 		run.StartedAt = truncateTime(q.Now)
@@ -231,9 +231,9 @@ func writeVersionEvent(x executor, run *store.Run, version string, at time.Time)
 func pauseCrashedRun(x executor, q *store.ClaimQuery, run *store.Run, progress int64) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 	run.Control, run.PausedAt = run.Control|store.PausedItself, truncateTime(q.Now)
-	run.Reason = store.CrashedTooOftenReason(run.Crashes)
+	run.PauseOrHoldReason = store.CrashedTooOftenReason(run.Crashes)
 	n, err := x.exec(
-		qClaimPauseCrashedTooOften, run.Reason, bindTime(q.Now), int64(run.Crashes), progress, bindTime(q.Now),
+		qClaimPauseCrashedTooOften, run.PauseOrHoldReason, bindTime(q.Now), int64(run.Crashes), progress, bindTime(q.Now),
 		bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now),
 	)
 	return checkOneRow("pausing run", run.UUID, n, err)

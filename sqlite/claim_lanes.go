@@ -75,7 +75,7 @@ func sortLanes(lanes []liveLane) {
 	slices.SortFunc(lanes, func(l, r liveLane) int {
 		return cmp.Or(cmp.Compare(r.priority, l.priority), cmp.Compare(l.lane, r.lane))
 	})
-	store.RotateLanes(lanes, func(l *liveLane) int16 { return l.priority })
+	store.RotateLanesRandomly(lanes, func(l *liveLane) int16 { return l.priority })
 }
 
 // earlierTime returns the earlier of two times. The zero time means never.

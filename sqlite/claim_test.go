@@ -96,11 +96,11 @@ func TestCrashesPause(t *testing.T) {
 		}
 	}
 	c := step()
-	if c.Run.Status != store.Paused || c.Run.Crashes != 5 || c.History != nil || c.Run.Owner.Valid || c.Run.Reason == "" {
+	if c.Run.Status != store.Paused || c.Run.Crashes != 5 || c.History != nil || c.Run.Owner.Valid || c.Run.PauseOrHoldReason == "" {
 		t.Fatalf("%+v", c)
 	}
 	got, err := s.GetRuns(t.Context(), []store.RunRef{{UUIDOrName: run.String()}})
-	if err != nil || got[0].Status != store.Paused || got[0].Reason != c.Run.Reason || !got[0].WakeAt.IsZero() || got[0].Owner.Valid {
+	if err != nil || got[0].Status != store.Paused || got[0].PauseOrHoldReason != c.Run.PauseOrHoldReason || !got[0].WakeAt.IsZero() || got[0].Owner.Valid {
 		t.Fatalf("%+v %v", got[0], err)
 	}
 	if claims := claimAt(t, s, at.Add(time.Hour)); len(claims.Runs) > 0 || !claims.NextDue.IsZero() {
@@ -138,7 +138,7 @@ func TestRenewAndExpire(t *testing.T) {
 	run := mine.Runs[0].Run
 	beat := store.Heartbeat{
 		Worker: store.Worker{
-			ID: q.Worker, Name: "host/1", Version: "v1", Capacity: 10, Active: 1, StartedAt: at, DeadAt: at.Add(time.Hour),
+			ID: q.Worker, Name: "host/1", Version: "v1", Capacity: 10, ActiveRuns: 1, StartedAt: at, DeadAt: at.Add(time.Hour),
 		},
 		Leases: []store.Lease{
 			{Run: run.UUID, Epoch: epochAt(1)},
@@ -148,10 +148,10 @@ func TestRenewAndExpire(t *testing.T) {
 		LeaseUntil: at.Add(time.Hour),
 	}
 	pulse, err := s.RenewLeases(t.Context(), beat)
-	if err != nil || len(pulse.Lost) != 2 || pulse.Now.Before(at) {
+	if err != nil || len(pulse.LostRuns) != 2 || pulse.Now.Before(at) {
 		t.Fatal(pulse, err)
 	}
-	beat.Worker.Active = 7
+	beat.Worker.ActiveRuns = 7
 	if pulse, err = s.RenewLeases(t.Context(), beat); err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// contextCheckInterval is the number of items that are written between two checks of the context. They take about a
+// itemsPerContextCheck is the number of items that are written between two checks of the context. They take about a
 // millisecond.
-const contextCheckInterval = 64
+const itemsPerContextCheck = 64
 
 // Commit implements store.Store. It executes one IMMEDIATE transaction with one prepared statement for each item. A
 // statement in SQLite is a function call, so statements for many rows would save no round trips; docs/decisions.md has
@@ -34,7 +34,7 @@ func (s *database) commitWithOneStatement(ctx context.Context, b *store.Batch) (
 	case len(b.Steps) == 1:
 		w := b.Steps[0]
 		if written, err = s.writeWithoutTx(ctx, "commit", func(x executor) (int64, error) { return upsertStep(x, &w.Step, w.RowExists, allControlBits) }); written {
-			w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
+			w.Outcome, w.RecordedStep, w.RunState = store.Written, nil, store.RunState{}
 		}
 	case len(b.Starts) == 1 && b.Starts[0].Run.Status == store.Running && len(b.Starts[0].Tags) == 0 && b.Starts[0].Place == nil:
 		w := b.Starts[0]
@@ -78,8 +78,8 @@ func writeBatch(ctx context.Context, x *writeTx, b *store.Batch) error {
 	})
 	steps := sortedCopy(b.Steps, func(l, r *store.StepWrite) int { return store.CompareSteps(&l.Step, &r.Step) })
 	receives := sortedCopy(b.Receives, func(l, r *store.ReceiveWrite) int { return store.CompareSteps(&l.Step, &r.Step) })
-	signals := sortedCopy(b.Signals, func(l, r *store.SignalWrite) int { return store.CompareUUIDs(l.Run, r.Run) })
-	runs := sortedCopy(b.OwnershipEnds, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDs(l.UUID, r.UUID) })
+	signals := sortedCopy(b.Signals, func(l, r *store.SignalWrite) int { return store.CompareUUIDsByShard(l.Run, r.Run) })
+	runs := sortedCopy(b.OwnershipEnds, func(l, r *store.OwnershipEnd) int { return store.CompareUUIDsByShard(l.UUID, r.UUID) })
 	if err := writeAll(ctx, x, starts, writeStart); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func writeBatch(ctx context.Context, x *writeTx, b *store.Batch) error {
 
 func writeAll[W any](ctx context.Context, x *writeTx, items []W, write func(*writeTx, W) error) error {
 	for i, item := range items {
-		if i%contextCheckInterval == 0 {
+		if i%itemsPerContextCheck == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

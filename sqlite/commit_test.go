@@ -30,7 +30,7 @@ func TestStartsAdoptAndReplay(t *testing.T) {
 	s := openTest(t)
 	first, second := newStart("order-42"), newStart("order-42")
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{first, second}})
-	if first.Outcome != store.Written || second.Outcome != store.Adopted {
+	if first.Outcome != store.Written || second.Outcome != store.AlreadyRecorded {
 		t.Fatal(first.Outcome, second.Outcome)
 	}
 	if second.Existing == nil || second.Existing.UUID != first.Run.UUID || !second.Existing.CreatedAt.Equal(truncateTime(first.Run.CreatedAt)) {
@@ -71,14 +71,14 @@ func TestStepRules(t *testing.T) {
 		{state(store.StepCompleted, 2, 0, true), store.Fenced},
 		{state(store.StepCompleted, 2, 1, true), store.Written},
 		{state(store.StepCompleted, 2, 1, true), store.Written}, // replayed
-		{state(store.StepCompleted, 3, 1, true), store.Adopted},
-		{state(store.StepFailed, 1, 1, false), store.Adopted},
-		{state(store.StepStarted, 4, 1, true), store.Adopted},
+		{state(store.StepCompleted, 3, 1, true), store.AlreadyRecorded},
+		{state(store.StepFailed, 1, 1, false), store.AlreadyRecorded},
+		{state(store.StepStarted, 4, 1, true), store.AlreadyRecorded},
 	} {
 		if got := commitStep(t, s, c.write); got != c.want {
 			t.Fatalf("case %d: %d, want %d", i, got, c.want)
 		}
-		if c.want == store.Adopted && c.write.Recorded == nil {
+		if c.want == store.AlreadyRecorded && c.write.RecordedStep == nil {
 			t.Fatalf("case %d: nothing recorded", i)
 		}
 		if c.want == store.Fenced && (!c.write.RunState.Found || c.write.RunState.Epoch != epochAt(1) || c.write.RunState.Status != store.Running) {

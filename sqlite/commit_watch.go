@@ -17,18 +17,18 @@ const (
 	// watchedPollInterval is the same where the file system notifies.
 	watchedPollInterval = 250 * time.Millisecond
 	// A write to the WAL is notified before its commit can be seen, so checks follow: the first at once, and each after twice the time of
-	// the one before, from firstSettleInterval up to pollInterval, for settleTime.
-	firstSettleInterval = 250 * time.Microsecond
-	settleTime          = time.Second
-	// In each loadWindow, the commits that were seen are counted. With more than busyCommits, the watch is taken away, because it would
-	// cost more than checks every pollInterval. It returns after a window with at most calmCommits.
-	loadWindow  = 500 * time.Millisecond
-	busyCommits = 100
-	calmCommits = 15
-	// After trustedHits commits that were notified, checks are rare. After missedHits in a row that were not, they are frequent again:
+	// the one before, from firstSettleInterval up to pollInterval, for postNotificationCheckTime.
+	firstSettleInterval       = 250 * time.Microsecond
+	postNotificationCheckTime = time.Second
+	// In each commitCountWindow, the commits that were seen are counted. With more than busyCommitsPerWindow, the watch is taken away, because it would
+	// cost more than checks every pollInterval. It returns after a window with at most calmCommitsPerWindow.
+	commitCountWindow    = 500 * time.Millisecond
+	busyCommitsPerWindow = 100
+	calmCommitsPerWindow = 15
+	// After notificationsToTrust commits that were notified, checks are rare. After maxMissedNotifications in a row that were not, they are frequent again:
 	// some file systems accept a watch and notify of nothing.
-	trustedHits = 2
-	missedHits  = 3
+	notificationsToTrust   = 2
+	maxMissedNotifications = 3
 )
 
 // commitWatch decides when to check whether another connection has committed: soon after the file system has notified of a write to the
@@ -42,7 +42,7 @@ type commitWatch struct {
 	notified          bool // since the last commit that was seen
 	notifiedAt        time.Time
 	settleDelay       time.Duration // until the next check after a notification; zero: nothing was notified lately
-	notifiedCommits   int           // commits that were notified, since misses was last missedHits
+	notifiedCommits   int           // commits that were notified, since misses was last maxMissedNotifications
 	unnotifiedCommits int           // commits in a row that were not
 	windowSince       time.Time
 	commits           int // seen since windowSince
@@ -111,7 +111,7 @@ func (c *commitWatch) waitForNextCheck(ctx context.Context, done <-chan struct{}
 // checkInterval returns the time until the next check.
 func (c *commitWatch) checkInterval() time.Duration {
 	poll := pollInterval
-	if c.watching && c.notifiedCommits >= trustedHits {
+	if c.watching && c.notifiedCommits >= notificationsToTrust {
 		poll = c.watchedPoll
 	}
 	poll = poll*3/4 + rand.N(poll/2) // random, so that processes do not check at the same time
@@ -145,11 +145,11 @@ func (c *commitWatch) noteCheck(changed bool) {
 		c.notifiedCommits, c.unnotifiedCommits = c.notifiedCommits+1, 0
 		c.notified, c.settleDelay = false, 0
 	case changed && c.watching:
-		if c.unnotifiedCommits++; c.unnotifiedCommits >= missedHits {
+		if c.unnotifiedCommits++; c.unnotifiedCommits >= maxMissedNotifications {
 			c.notifiedCommits = 0
 		}
 	case c.settleDelay > 0:
-		if c.settleDelay = min(2*c.settleDelay, pollInterval); time.Since(c.notifiedAt) > settleTime {
+		if c.settleDelay = min(2*c.settleDelay, pollInterval); time.Since(c.notifiedAt) > postNotificationCheckTime {
 			c.settleDelay = 0
 		}
 	}
@@ -157,13 +157,13 @@ func (c *commitWatch) noteCheck(changed bool) {
 		c.commits++
 	}
 	now := time.Now()
-	if now.Sub(c.windowSince) < loadWindow {
+	if now.Sub(c.windowSince) < commitCountWindow {
 		return
 	}
 	switch {
-	case c.watching && c.commits > busyCommits:
+	case c.watching && c.commits > busyCommitsPerWindow:
 		c.unwatchFolder()
-	case !c.watching && c.watcher != nil && c.commits <= calmCommits:
+	case !c.watching && c.watcher != nil && c.commits <= calmCommitsPerWindow:
 		c.watchFolder()
 	}
 	c.windowSince, c.commits = now, 0

@@ -37,11 +37,11 @@ func write(t *testing.T, path string) {
 	}
 }
 
-// After trustedHits commits were notified, checks follow notifications, also of a WAL that was created anew, and not writes to other
+// After notificationsToTrust commits were notified, checks follow notifications, also of a WAL that was created anew, and not writes to other
 // files.
 func TestCommitWatchTrustsNotifications(t *testing.T) {
 	c, path := newTestWatch(t)
-	for range trustedHits {
+	for range notificationsToTrust {
 		write(t, path+"-wal")
 		for c.notified = false; !c.notified; {
 			if !c.waits(t, time.Minute) {
@@ -82,11 +82,11 @@ func TestCommitWatchTrustsNotifications(t *testing.T) {
 // A watch that notifies of nothing, as some file systems have it, leads to frequent checks.
 func TestCommitWatchDistrustsSilence(t *testing.T) {
 	c, _ := newTestWatch(t)
-	c.notifiedCommits = trustedHits
+	c.notifiedCommits = notificationsToTrust
 	if got := c.checkInterval(); got < time.Minute {
 		t.Errorf("checks follow after %v while notifications are trusted", got)
 	}
-	for range missedHits {
+	for range maxMissedNotifications {
 		c.noteCheck(true)
 	}
 	if got := c.checkInterval(); got > 2*pollInterval {
@@ -101,12 +101,12 @@ func TestCommitWatchDistrustsSilence(t *testing.T) {
 	}
 }
 
-// Many commits take the watch away, and a calm window brings it back. The checks after a notification end after settleTime.
+// Many commits take the watch away, and a calm window brings it back. The checks after a notification end after postNotificationCheckTime.
 func TestCommitWatchUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &commitWatch{watchedPoll: time.Hour, watching: true, notifiedCommits: trustedHits, windowSince: time.Now(), folder: t.TempDir()}
+		c := &commitWatch{watchedPoll: time.Hour, watching: true, notifiedCommits: notificationsToTrust, windowSince: time.Now(), folder: t.TempDir()}
 		c.notified, c.notifiedAt, c.settleDelay = true, time.Now(), firstSettleInterval
-		for range 2 * int(settleTime/pollInterval) {
+		for range 2 * int(postNotificationCheckTime/pollInterval) {
 			time.Sleep(c.checkInterval())
 			c.noteCheck(false)
 			if c.settleDelay == 0 {
@@ -118,16 +118,16 @@ func TestCommitWatchUnderLoad(t *testing.T) {
 		}
 	})
 	c, _ := newTestWatch(t)
-	c.notifiedCommits = trustedHits
-	for range busyCommits + 1 {
+	c.notifiedCommits = notificationsToTrust
+	for range busyCommitsPerWindow + 1 {
 		c.noteCheck(true)
 	}
-	c.windowSince = time.Now().Add(-loadWindow)
+	c.windowSince = time.Now().Add(-commitCountWindow)
 	c.noteCheck(true)
 	if c.watching || c.checkInterval() > 2*pollInterval {
 		t.Error("the file is watched under load")
 	}
-	c.windowSince = time.Now().Add(-loadWindow)
+	c.windowSince = time.Now().Add(-commitCountWindow)
 	c.noteCheck(false)
 	if !c.watching {
 		t.Error("the file is not watched after the load")

@@ -47,7 +47,7 @@ func TestConcurrentCalls(t *testing.T) {
 				if err := s.Commit(t.Context(), batch); err != nil {
 					t.Error(err)
 				}
-				if pulse, err := s.RenewLeases(t.Context(), beat); err != nil || len(pulse.Lost) > 0 {
+				if pulse, err := s.RenewLeases(t.Context(), beat); err != nil || len(pulse.LostRuns) > 0 {
 					t.Error(pulse, err)
 				}
 				mu.Lock()

@@ -60,21 +60,21 @@ type underlyingStmt interface {
 // away. Callers look at their context between statements instead.
 type conn struct {
 	driverConn
-	texts       *statementTexts
-	files       *movedFileDetector
-	busyTimeout time.Duration // how long to wait for the write lock
-	inTx        bool          // a transaction of database/sql is open
-	stmts       [queryCount]underlyingStmt
-	args        [maxArgs]driver.NamedValue
-	row         [maxColumns]driver.Value
+	statementTexts *statementTexts
+	files          *movedFileDetector
+	busyTimeout    time.Duration // how long to wait for the write lock
+	inTx           bool          // a transaction of database/sql is open
+	stmts          [queryCount]underlyingStmt
+	args           [maxArgs]driver.NamedValue
+	row            [maxColumns]driver.Value
 }
 
 // connector opens connections of type conn. It implements driver.Connector.
 type connector struct {
 	driver.Connector
-	texts       *statementTexts
-	files       *movedFileDetector
-	busyTimeout time.Duration
+	statementTexts *statementTexts
+	files          *movedFileDetector
+	busyTimeout    time.Duration
 }
 
 func newConnector(dsn string, t *statementTexts, f *movedFileDetector, patience time.Duration) (*connector, error) {
@@ -82,7 +82,7 @@ func newConnector(dsn string, t *statementTexts, f *movedFileDetector, patience 
 	if err != nil {
 		return nil, err
 	}
-	return &connector{Connector: c, texts: t, files: f, busyTimeout: patience}, nil
+	return &connector{Connector: c, statementTexts: t, files: f, busyTimeout: patience}, nil
 }
 
 // Connect implements driver.Connector.
@@ -102,7 +102,7 @@ func (k *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the driver's connection %T lacks a method that durable needs", opened), opened.Close())
 	}
-	c := &conn{driverConn: raw, texts: k.texts, files: k.files, busyTimeout: k.busyTimeout}
+	c := &conn{driverConn: raw, statementTexts: k.statementTexts, files: k.files, busyTimeout: k.busyTimeout}
 	for i := range c.args {
 		c.args[i].Ordinal = i + 1
 	}
@@ -185,7 +185,7 @@ func (c *conn) prepare(q queryID) (underlyingStmt, error) {
 	if s := c.stmts[q]; s != nil {
 		return s, nil
 	}
-	made, err := c.driverConn.PrepareContext(context.Background(), c.texts[q])
+	made, err := c.driverConn.PrepareContext(context.Background(), c.statementTexts[q])
 	if err != nil {
 		return nil, err
 	}

@@ -13,18 +13,18 @@ import (
 // ControlRuns implements store.Store. It holds the write lock while it reads the trees of the runs, so that no child can be
 // added meanwhile.
 func (s *database) ControlRuns(ctx context.Context, o *store.ControlRequest) error {
-	return s.writeAndNotify(ctx, "control", func(x *writeTx) error { return applyControl(ctx, x, o) })
+	return s.writeAndNotify(ctx, "control", func(x *writeTx) error { return applyControlRequest(ctx, x, o) })
 }
 
-// applyControl plans and writes the changes of a control request.
-func applyControl(ctx context.Context, x *writeTx, o *store.ControlRequest) error {
+// applyControlRequest plans and writes the changes of a control request.
+func applyControlRequest(ctx context.Context, x *writeTx, o *store.ControlRequest) error {
 	nodes, paused, err := loadRunTree(ctx, x, o.Runs)
 	if err != nil {
 		return err
 	}
 	changes, parents := o.Plan(nodes)
 	for i := range changes {
-		if i%contextCheckInterval == 0 && ctx.Err() != nil {
+		if i%itemsPerContextCheck == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err := applyControlChange(x, o, &changes[i], paused[changes[i].Before.UUID]); err != nil {
@@ -95,7 +95,7 @@ func loadRunTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []sto
 // applyControlChange writes one change of a control request. The time since is when the run was paused, or zero.
 func applyControlChange(x *writeTx, o *store.ControlRequest, c *store.ControlChange, since time.Time) error {
 	run := c.Before.UUID
-	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && since.Before(o.Now) && !since.IsZero() {
+	if o.ShiftTimers && c.AuditColumns == store.AuditColumnsClearPause && c.Before.Status == store.Paused && since.Before(o.Now) && !since.IsZero() {
 		if err := shiftTimers(x, run, since, o.Now); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func applyControlChange(x *writeTx, o *store.ControlRequest, c *store.ControlCha
 			n, lane = n+1, store.ClaimLane(c.int())
 			return c.err
 		}, bindTime(o.Now), bindText(o.Reason), bindText(o.Actor), bindShard(run), bindUUID(run),
-		int64(c.Before.Status), c.Before.Epoch.EncodeInt64(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Audit),
+		int64(c.Before.Status), c.Before.Epoch.EncodeInt64(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.AuditColumns),
 		bindBytes(o.Error), int64(c.Before.Control), bindBool(c.Detached), int64(store.UnreleasedLane),
 	)
 	if err != nil || n != 1 {

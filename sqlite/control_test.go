@@ -21,11 +21,11 @@ func TestPauseAndResume(t *testing.T) {
 	if child.Outcome != store.Written {
 		t.Fatal(child.Outcome)
 	}
-	if a := order(t, s, store.VerbPause, run); a.Changed != 1 || a.Requested != 1 || a.Status != store.Running {
+	if a := order(t, s, store.VerbPause, run); a.ChangedCount != 1 || a.RequestedCount != 1 || a.Status != store.Running {
 		t.Fatalf("%+v", a)
 	}
 	got := row(t, s, child.Run.UUID)
-	if got.Status != store.Paused || got.Control != store.PausedByAncestor || got.Reason != "because" || got.PausedBy != "me" || !got.WakeAt.IsZero() {
+	if got.Status != store.Paused || got.Control != store.PausedByAncestor || got.PauseOrHoldReason != "because" || got.PausedBy != "me" || !got.WakeAt.IsZero() {
 		t.Fatalf("%+v", got)
 	}
 	want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.PausedItself}
@@ -39,24 +39,24 @@ func TestPauseAndResume(t *testing.T) {
 	late := newChild(run, "late")
 	again := newChild(run, "child")
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{late, again}})
-	if late.Outcome != store.Fenced || late.RunState != want || again.Outcome != store.Adopted || again.Existing.UUID != child.Run.UUID {
+	if late.Outcome != store.Fenced || late.RunState != want || again.Outcome != store.AlreadyRecorded || again.Existing.UUID != child.Run.UUID {
 		t.Fatalf("%+v %+v", late, again)
 	}
 	park := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: now().Add(time.Hour), Now: now()}
 	for range 2 { // the second time because the reply was lost
 		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{park}})
-		if got := row(t, s, run); park.Outcome != store.Written || got.Status != store.Paused || got.Reason != "because" || !got.WakeAt.IsZero() || got.Owner.Valid {
+		if got := row(t, s, run); park.Outcome != store.Written || got.Status != store.Paused || got.PauseOrHoldReason != "because" || !got.WakeAt.IsZero() || got.Owner.Valid {
 			t.Fatalf("%+v %+v", park, got)
 		}
 	}
 	if types := eventTypes(t, s, run); !slices.Equal(types, []store.EventType{store.EventPaused}) {
 		t.Error(types)
 	}
-	if a := order(t, s, store.VerbResume, run); a.Changed != 2 {
+	if a := order(t, s, store.VerbResume, run); a.ChangedCount != 2 {
 		t.Fatalf("%+v", a)
 	}
 	for _, id := range []uuid.UUID{run, child.Run.UUID} {
-		if got := row(t, s, id); got.Status != store.Pending || got.Control != 0 || got.Reason != "" || !got.PausedAt.IsZero() || got.WakeAt.IsZero() {
+		if got := row(t, s, id); got.Status != store.Pending || got.Control != 0 || got.PauseOrHoldReason != "" || !got.PausedAt.IsZero() || got.WakeAt.IsZero() {
 			t.Fatalf("%+v", got)
 		}
 	}
@@ -71,7 +71,7 @@ func TestCancelIsNotOutrun(t *testing.T) {
 	s := openTest(t)
 	runs := startTestRuns(t, s, 3)
 	for _, run := range runs {
-		if a := order(t, s, store.VerbCancel, run); a.Requested != 1 {
+		if a := order(t, s, store.VerbCancel, run); a.RequestedCount != 1 {
 			t.Fatalf("%+v", a)
 		}
 	}
@@ -107,7 +107,7 @@ func TestCancelEndsWhatHasNotBegun(t *testing.T) {
 	child := newChild(parent, "child")
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{child}})
 	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: parent, Epoch: epochAt(1), Status: store.Waiting}}})
-	if a := order(t, s, store.VerbCancel, child.Run.UUID); a.Changed != 1 || a.Requested != 0 {
+	if a := order(t, s, store.VerbCancel, child.Run.UUID); a.ChangedCount != 1 || a.RequestedCount != 0 {
 		t.Fatalf("%+v", a)
 	}
 	got := row(t, s, child.Run.UUID)
@@ -135,7 +135,7 @@ func TestPausedRunIsNotTaken(t *testing.T) {
 		t.Fatalf("%+v", claims)
 	}
 	got := row(t, s, run)
-	if got.Status != store.Paused || got.Crashes != 0 || got.Epoch != epochAt(1) || got.Owner.Valid || !got.WakeAt.IsZero() || got.Reason != "because" {
+	if got.Status != store.Paused || got.Crashes != 0 || got.Epoch != epochAt(1) || got.Owner.Valid || !got.WakeAt.IsZero() || got.PauseOrHoldReason != "because" {
 		t.Fatalf("%+v", got)
 	}
 	if types := eventTypes(t, s, run); !slices.Equal(types, []store.EventType{store.EventLeaseLost, store.EventPaused}) {
@@ -147,14 +147,14 @@ func TestPausedRunIsNotTaken(t *testing.T) {
 func TestARunPausedForItsCrashesIsResumed(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
-	w := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Paused, Reason: "broken", Now: now()}
+	w := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Paused, HoldReason: "broken", Now: now()}
 	for range 2 { // the second time because the reply was lost
 		commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{w}})
-		if got := row(t, s, run); w.Outcome != store.Written || got.Control != store.PausedItself || got.Reason != "broken" || !got.PausedAt.Equal(w.Now) {
+		if got := row(t, s, run); w.Outcome != store.Written || got.Control != store.PausedItself || got.PauseOrHoldReason != "broken" || !got.PausedAt.Equal(w.Now) {
 			t.Fatalf("%+v %+v", w, got)
 		}
 	}
-	if a := order(t, s, store.VerbResume, run); a.Changed != 1 {
+	if a := order(t, s, store.VerbResume, run); a.ChangedCount != 1 {
 		t.Fatalf("%+v", a)
 	}
 	if claims := claimAt(t, s, now()); len(claims.Runs) != 1 {

@@ -31,17 +31,17 @@ type knownWorkers struct {
 }
 
 // DeadWorkers implements store.Store. A worker is dead if its file exists and nobody holds the lock on it.
-func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.Peers, error) {
+func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (store.DeadWorkersResult, error) {
 	ids, fresh, err := s.workerIDs(ctx, false)
 	if err != nil {
-		return store.Peers{}, err
+		return store.DeadWorkersResult{}, err
 	}
 	if !fresh && slices.ContainsFunc(ids, s.workerLocks.isDead) {
 		if ids, _, err = s.workerIDs(ctx, true); err != nil {
-			return store.Peers{}, err
+			return store.DeadWorkersResult{}, err
 		}
 	}
-	var peers store.Peers
+	var peers store.DeadWorkersResult
 	for _, id := range ids {
 		if id == self {
 			continue
@@ -50,9 +50,9 @@ func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid
 			peers.Dead = append(peers.Dead, id)
 		}
 		if !slices.Contains(known, id) {
-			peers.Live++
-			if store.CompareUUIDs(id, self) < 0 {
-				peers.LiveWithLowerID++
+			peers.LiveCount++
+			if store.CompareUUIDsByShard(id, self) < 0 {
+				peers.LiveWithLowerIDCount++
 			}
 		}
 	}

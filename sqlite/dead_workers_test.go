@@ -21,7 +21,7 @@ func TestIdleLooksMakeNoQuery(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	look := func() store.Peers {
+	look := func() store.DeadWorkersResult {
 		t.Helper()
 		peers, err := s.DeadWorkers(t.Context(), self, nil)
 		if err != nil {
@@ -38,7 +38,7 @@ func TestIdleLooksMakeNoQuery(t *testing.T) {
 	settle()
 	read := view.readAt
 	for range 100 {
-		if peers := look(); peers.Live != 1 || len(peers.Dead) != 0 {
+		if peers := look(); peers.LiveCount != 1 || len(peers.Dead) != 0 {
 			t.Fatalf("%+v", peers)
 		}
 	}
@@ -49,7 +49,7 @@ func TestIdleLooksMakeNoQuery(t *testing.T) {
 	if look(); time.Since(view.readAt) > maxWorkersAge/2 {
 		t.Error("the workers were not read again after two seconds")
 	}
-	if _, err := os.Stat(s.workerLocks.path(worker)); err != nil {
+	if _, err := os.Stat(s.workerLocks.lockFilePath(worker)); err != nil {
 		t.Skip("this system cannot tell:", err)
 	}
 	// Another worker comes, which changes the folder.
@@ -57,13 +57,13 @@ func TestIdleLooksMakeNoQuery(t *testing.T) {
 	register(second)
 	_, leaveToo := attend(t, other, second, store.HintClaim)
 	defer leaveToo()
-	if peers := look(); peers.Live != 2 {
+	if peers := look(); peers.LiveCount != 2 {
 		t.Errorf("with another worker: %+v", peers)
 	}
 	// A worker dies, which changes only its lock.
 	dead := uuid.New()
 	register(dead)
-	if err := os.WriteFile(s.workerLocks.path(dead), nil, 0o600); err != nil {
+	if err := os.WriteFile(s.workerLocks.lockFilePath(dead), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	look()

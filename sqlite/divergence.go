@@ -12,7 +12,7 @@ import (
 
 // holdRunForDrift pauses a run whose code does not fit its history, and records the divergence.
 func holdRunForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
-	n, err := x.exec(qRunHoldForDrift, bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.EncodeInt64(), bindTime(ownershipEndTime(w)), w.Reason, bindText(w.Trace))
+	n, err := x.exec(qRunHoldForDrift, bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.EncodeInt64(), bindTime(ownershipEndTime(w)), w.HoldReason, bindText(w.Trace))
 	if err != nil || n != 1 {
 		return checkOneRow("holding run", w.UUID, n, err)
 	}
@@ -21,7 +21,7 @@ func holdRunForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
 		return err
 	}
 	w.RunState = store.RunState{Found: true, Status: store.Paused, Epoch: w.Epoch, Control: row.Control | store.HeldForDrift}
-	return announceOwnershipEnd(x, w, store.Paused, w.PauseActorAndReason(row.Control, row.PausedBy, row.Reason))
+	return announceOwnershipEnd(x, w, store.Paused, w.PauseActorAndReason(row.Control, row.PausedBy, row.PauseOrHoldReason))
 }
 
 // RunsHeldForDrift implements store.DivergenceStore.
@@ -94,7 +94,7 @@ func (s *database) DeleteDivergences(ctx context.Context) error {
 
 // Histories implements store.DivergenceStore.
 func (s *database) Histories(ctx context.Context, runs []uuid.UUID) (steps []store.Step, err error) {
-	runs = slices.SortedFunc(slices.Values(runs), store.CompareUUIDs)
+	runs = slices.SortedFunc(slices.Values(runs), store.CompareUUIDsByShard)
 	err = s.withReadConn(ctx, "read histories", func(x executor) error {
 		steps = nil // drops what a failed attempt read
 		for _, id := range runs {

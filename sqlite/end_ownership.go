@@ -61,7 +61,7 @@ func endOwnership(x executor, w *store.OwnershipEnd, control, woken int64) (int6
 		failedStep, failedType = w.FailedStep, w.FailedType
 	}
 	return x.exec(
-		qRunEndOwnership, int64(w.Status), bindBytes(w.Output), bindBytes(w.Error), bindText(w.Reason), int64(w.Status), bindText(w.Trace),
+		qRunEndOwnership, int64(w.Status), bindBytes(w.Output), bindBytes(w.Error), bindText(w.HoldReason), int64(w.Status), bindText(w.Trace),
 		bindTime(w.WakeAt), bindTime(w.EndedAt), failedStep, failedType, bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.EncodeInt64(), control, woken,
 	)
 }
@@ -85,7 +85,7 @@ func resolveUnwrittenOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 			return err
 		}
 	}
-	return announceOwnershipEnd(x, &end, end.Status, w.PauseActorAndReason(row.Control, row.PausedBy, row.Reason))
+	return announceOwnershipEnd(x, &end, end.Status, w.PauseActorAndReason(row.Control, row.PausedBy, row.PauseOrHoldReason))
 }
 
 // decideOwnershipEndOutcome reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
@@ -115,7 +115,7 @@ func withControlRequestsApplied(w *store.OwnershipEnd, row *runRow) store.Owners
 		end.Status, end.WakeAt = store.Pending, ownershipEndTime(w)
 	case row.Control&store.PausedMask != 0:
 		end.Status, end.WakeAt = store.Paused, time.Time{}
-		end.Reason = cmp.Or(row.Reason, w.Reason) // the reason of the pause
+		end.HoldReason = cmp.Or(row.PauseOrHoldReason, w.HoldReason) // the reason of the pause
 	case row.woken && w.Status == store.Waiting:
 		end.WakeAt = ownershipEndTime(w)
 	}
@@ -160,13 +160,13 @@ func holdRejectedRun(x *writeTx, w *store.OwnershipEnd) error {
 	w.RunState = store.RunState{Found: true, Status: h.status, Epoch: w.Epoch, Control: h.control}
 	end := *w
 	end.WakeAt = h.wakeAt
-	return announceOwnershipEnd(x, &end, h.status, w.PauseActorAndReason(row.Control, row.PausedBy, row.Reason))
+	return announceOwnershipEnd(x, &end, h.status, w.PauseActorAndReason(row.Control, row.PausedBy, row.PauseOrHoldReason))
 }
 
 // holdUpdateForPause returns what a run becomes whose pause was requested: it is paused without a crash.
 func holdUpdateForPause(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
 	return heldRunUpdate{
-		status: store.Paused, control: row.Control, reason: cmp.Or(row.Reason, w.Reason), // the reason of the pause
+		status: store.Paused, control: row.Control, reason: cmp.Or(row.PauseOrHoldReason, w.HoldReason), // the reason of the pause
 		crashes: row.Crashes, checkpointsAtLastCrash: row.checkpointsAtLastCrash,
 	}
 }
@@ -174,9 +174,9 @@ func holdUpdateForPause(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
 // holdUpdateForCrash returns what any other run becomes: it counts a crash, unless the write says otherwise, and is claimable later, or paused at MaxCrashes.
 // reached is the number of its terminal checkpoints.
 func holdUpdateForCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpdate {
-	if w.Uncounted {
+	if w.NotCountedAsCrash {
 		return heldRunUpdate{
-			status: store.Pending, control: row.Control, reason: w.Reason, wakeAt: store.HoldUntil(w, ownershipEndTime(w), 0, row.Deadline),
+			status: store.Pending, control: row.Control, reason: w.HoldReason, wakeAt: store.HoldUntilAfterCrash(w, ownershipEndTime(w), 0, row.Deadline),
 			crashes: row.Crashes, checkpointsAtLastCrash: row.checkpointsAtLastCrash,
 		}
 	}
@@ -185,13 +185,13 @@ func holdUpdateForCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldR
 		crashes = 0
 	}
 	crashes = min(crashes, math.MaxInt16-1) + 1
-	h := heldRunUpdate{status: store.Pending, control: row.Control, reason: w.Reason, crashes: crashes, checkpointsAtLastCrash: reached}
+	h := heldRunUpdate{status: store.Pending, control: row.Control, reason: w.HoldReason, crashes: crashes, checkpointsAtLastCrash: reached}
 	if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
 		h.status, h.control, h.pausedAt = store.Paused, row.Control|store.PausedItself, ownershipEndTime(w)
-		h.reason = store.HeldTooOftenReason(w.Reason, crashes)
+		h.reason = store.HeldTooOftenReason(w.HoldReason, crashes)
 		return h
 	}
-	h.wakeAt = store.HoldUntil(w, ownershipEndTime(w), crashes, row.Deadline)
+	h.wakeAt = store.HoldUntilAfterCrash(w, ownershipEndTime(w), crashes, row.Deadline)
 	return h
 }
 
@@ -218,7 +218,7 @@ func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status
 	if err := writeOwnershipEndEvent(x, w, status, pause); err != nil {
 		return err
 	}
-	if !status.IsTerminal() || !w.Parent.Valid {
+	if !status.IsTerminal() || !w.ParentToWake.Valid {
 		return nil
 	}
 	if w.CountingCall != "" {
@@ -226,7 +226,7 @@ func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status
 			return err
 		}
 	}
-	return wakeRun(x, w.Parent.UUID, ownershipEndTime(w))
+	return wakeRun(x, w.ParentToWake.UUID, ownershipEndTime(w))
 }
 
 // ownershipEndTime returns the time of the write, or the present time if the write has none.

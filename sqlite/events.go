@@ -93,7 +93,7 @@ func (s *database) readEvents(ctx context.Context, check func(executor) error, p
 			}, cursor, int64(limit))
 		}
 		for i := range events {
-			if err == nil && i%contextCheckInterval == 0 {
+			if err == nil && i%itemsPerContextCheck == 0 {
 				err = ctx.Err()
 			}
 			if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // ForkRun implements store.RepairStore.
-func (s *database) ForkRun(ctx context.Context, f *store.Fork) error {
+func (s *database) ForkRun(ctx context.Context, f *store.ForkRequest) error {
 	return s.writeAndNotify(ctx, "fork a run", func(x *writeTx) error {
 		run := &f.Start.Run
 		existing, err := findRunWithSameName(x, run)
@@ -18,7 +18,7 @@ func (s *database) ForkRun(ctx context.Context, f *store.Fork) error {
 			return err
 		}
 		for i := range f.Steps {
-			if i%contextCheckInterval == 0 && ctx.Err() != nil {
+			if i%itemsPerContextCheck == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			p := &f.Steps[i]

@@ -12,9 +12,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// terminatedRetention is how long the database keeps the notice to a worker that one of its runs was terminated. The
+// terminationNoticeRetention is how long the database keeps the notice to a worker that one of its runs was terminated. The
 // worker reads the notices at each heartbeat.
-const terminatedRetention = time.Minute
+const terminationNoticeRetention = time.Minute
 
 // RenewLeases implements store.Store.
 func (s *database) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
@@ -40,15 +40,15 @@ func (s *database) RenewLeases(ctx context.Context, h store.Heartbeat) (store.Re
 			pulse.Quiet = c.int() != 0
 			pulse.LastChange, _ = store.DecodeOperatorChange(c.text()) // leases are renewed also if somebody has damaged the text
 			return c.err
-		}, bindUUID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
+		}, bindUUID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.ActiveRuns), int64(w.State),
 			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues, int64(w.Schema), bindBool(w.Quiet), w.LastChange.EncodeJSONOrNil(), w.ClockAhead.Microseconds())
 		if err != nil {
 			return err
 		}
 		leases := slices.Clone(h.Leases)
-		slices.SortFunc(leases, func(l, r store.Lease) int { return store.CompareUUIDs(l.Run, r.Run) })
+		slices.SortFunc(leases, func(l, r store.Lease) int { return store.CompareUUIDsByShard(l.Run, r.Run) })
 		for i, l := range leases {
-			if i%contextCheckInterval == 0 && ctx.Err() != nil {
+			if i%itemsPerContextCheck == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			n, err := x.exec(qLeaseExtend, bindTime(h.LeaseUntil), bindShard(l.Run), bindUUID(l.Run), l.Epoch.EncodeInt64(), bindUUID(w.ID))
@@ -56,13 +56,13 @@ func (s *database) RenewLeases(ctx context.Context, h store.Heartbeat) (store.Re
 				return err
 			}
 			if n == 0 {
-				pulse.Lost = append(pulse.Lost, l.Run)
+				pulse.LostRuns = append(pulse.LostRuns, l.Run)
 			}
 		}
-		if len(pulse.Lost) > 0 {
+		if len(pulse.LostRuns) > 0 {
 			return nil // the worker reads next which of them were terminated, so the notices stay
 		}
-		_, err = x.exec(qTerminationNoticesDelete, bindUUID(w.ID), bindTime(pulse.Now.Add(-terminatedRetention)))
+		_, err = x.exec(qTerminationNoticesDelete, bindUUID(w.ID), bindTime(pulse.Now.Add(-terminationNoticeRetention)))
 		return err
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.C
 		return 0, err
 	}
 	for _, w := range workers {
-		s.workerLocks.removeDead(w)
+		s.workerLocks.removeFileOfDeadWorker(w)
 	}
 	if freed > 0 {
 		s.notifyListeners(store.HintClaim)

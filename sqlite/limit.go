@@ -93,8 +93,8 @@ func scanLimit(values []driver.Value) (l store.Limit, err error) {
 	if c.err != nil {
 		return l, c.err
 	}
-	if l.Declared, err = store.DecodeLimitSettings(declared); err == nil {
-		l.Set, err = store.DecodeLimitSettings(chosen)
+	if l.DeclaredSettings, err = store.DecodeLimitSettings(declared); err == nil {
+		l.OperatorSettings, err = store.DecodeLimitSettings(chosen)
 	}
 	if err == nil {
 		l.LastChange, err = store.DecodeOperatorChange(change)

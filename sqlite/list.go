@@ -102,7 +102,7 @@ func filterArgs(f *store.Filter) []driver.Value {
 		owner = bindUUID(f.Owner)
 	}
 	return []driver.Value{
-		nil, nil, nil, f.Workflow, f.Queue, statuses, bindTime(f.CreatedAfter), bindTime(f.CreatedBefore), bindBool(f.Roots),
+		nil, nil, nil, f.Workflow, f.Queue, statuses, bindTime(f.CreatedAfter), bindTime(f.CreatedBefore), bindBool(f.OnlyRoots),
 		f.NamePrefix, prefixUpperBound(f.NamePrefix), f.Tag.Key, f.Tag.Value, priorities, f.GroupKey,
 		f.Failure.Workflow, f.Failure.Step, f.Failure.Type, f.Version, owner, bindTime(f.EndedAfter), bindTime(f.EndedBefore),
 	}
@@ -138,7 +138,7 @@ func listRunsByIDOrParent(ctx context.Context, x executor, f *store.Filter, befo
 		q, ids = qRunsListByParent, f.Parents
 	}
 	args := append(filterArgs(f), nil)
-	for _, id := range store.UniqueUUIDs(ids) {
+	for _, id := range store.SortedUniqueUUIDs(ids) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -37,7 +37,7 @@ func TestListPages(t *testing.T) {
 		{NamePrefix: "order-"},
 		{NamePrefix: "order-1"},
 		{NamePrefix: "order-1", Tag: store.Tag{Key: "team", Value: "b"}},
-		{Workflow: "even", Statuses: []store.Status{store.Pending, store.Running}, Roots: true},
+		{Workflow: "even", Statuses: []store.Status{store.Pending, store.Running}, OnlyRoots: true},
 		{Statuses: []store.Status{store.Failed}},
 		{NamePrefix: "\xff"},
 	} {

@@ -12,9 +12,11 @@ import (
 // workerLockFolder is the folder that holds one locked file for each live worker.
 type workerLockFolder struct{ folder string }
 
-func newWorkerLocks(path string) workerLockFolder { return workerLockFolder{folder: path + "-workers"} }
+func newWorkerLockFolder(path string) workerLockFolder {
+	return workerLockFolder{folder: path + "-workers"}
+}
 
-func (p workerLockFolder) path(worker uuid.UUID) string {
+func (p workerLockFolder) lockFilePath(worker uuid.UUID) string {
 	return filepath.Join(p.folder, worker.String())
 }
 

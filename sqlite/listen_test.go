@@ -94,7 +94,7 @@ func TestDeadWorkers(t *testing.T) {
 	}
 	attend(t, other, alive, store.HintClaim)
 	_, leave := attend(t, other, left, store.HintClaim)
-	if _, err := os.Stat(s.workerLocks.path(left)); err != nil {
+	if _, err := os.Stat(s.workerLocks.lockFilePath(left)); err != nil {
 		t.Skip("this system cannot tell:", err)
 	}
 	if ids := dead(uuid.Nil); len(ids) != 0 {
@@ -105,7 +105,7 @@ func TestDeadWorkers(t *testing.T) {
 		t.Fatal("who left cleanly is not dead:", ids)
 	}
 	// A killed process leaves its file, unlocked.
-	if err := os.WriteFile(s.workerLocks.path(unseen), nil, 0o600); err != nil {
+	if err := os.WriteFile(s.workerLocks.lockFilePath(unseen), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if ids := dead(unseen); len(ids) != 0 {
@@ -117,10 +117,10 @@ func TestDeadWorkers(t *testing.T) {
 	if _, err := s.EndLeases(t.Context(), []uuid.UUID{unseen, alive}, query1(now())); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(s.workerLocks.path(unseen)); err == nil {
+	if _, err := os.Stat(s.workerLocks.lockFilePath(unseen)); err == nil {
 		t.Error("the dead worker's file is still there")
 	}
-	if _, err := os.Stat(s.workerLocks.path(alive)); err != nil {
+	if _, err := os.Stat(s.workerLocks.lockFilePath(alive)); err != nil {
 		t.Error("a living worker's file is gone:", err)
 	}
 }

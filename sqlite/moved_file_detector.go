@@ -53,9 +53,9 @@ func newMovedFileDetector(path string) *movedFileDetector {
 	return f
 }
 
-// recordIdentities takes what the paths lead to now for what is open. It is called when a connection has
+// recordFileIdentities takes what the paths lead to now for what is open. It is called when a connection has
 // opened all of them; from then on one is open until the store is closed, so SQLite replaces none.
-func (f *movedFileDetector) recordIdentities() error {
+func (f *movedFileDetector) recordFileIdentities() error {
 	for i, path := range f.paths {
 		id, err := fileIdentity(path)
 		if before := f.identities[i]; before != (fileID{}) && (err != nil || before != id) {
@@ -73,19 +73,19 @@ func (f *movedFileDetector) checkPaths(n int) error {
 	if err := f.movedError(); err != nil || !f.identitiesRecorded.Load() {
 		return err
 	}
-	which, err := f.firstMoved(n)
+	which, err := f.firstMovedPath(n)
 	if which < 0 {
 		return nil
 	}
 	// All files may have moved at once, after the first of them were checked.
-	if first, firstErr := f.firstMoved(which); first >= 0 {
+	if first, firstErr := f.firstMovedPath(which); first >= 0 {
 		which, err = first, firstErr
 	}
 	return f.markMoved(which, err)
 }
 
-// firstMoved returns which of the first n paths leads to another file, and the error if it leads to none; -1: no path does.
-func (f *movedFileDetector) firstMoved(n int) (which int, err error) {
+// firstMovedPath returns which of the first n paths leads to another file, and the error if it leads to none; -1: no path does.
+func (f *movedFileDetector) firstMovedPath(n int) (which int, err error) {
 	for i, path := range f.paths[:n] {
 		if f.identities[i] == (fileID{}) {
 			continue

@@ -144,7 +144,7 @@ func TestOldFileIsMigrated(t *testing.T) {
 	s := openAt(t, path)
 	id := uuid.MustParse("018f0000-0000-7000-8000-000000000003")
 	o := &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{id}, Now: now(), ShiftTimers: true}
-	if err := s.ControlRuns(t.Context(), o); err != nil || o.Results[0].Changed != 1 || o.Results[0].Control != store.PausedItself {
+	if err := s.ControlRuns(t.Context(), o); err != nil || o.Results[0].ChangedCount != 1 || o.Results[0].ControlBefore != store.PausedItself {
 		t.Fatalf("%+v %v", o.Results, err)
 	}
 	if claims := claimAt(t, s, now()); len(claims.Runs) != 2 {

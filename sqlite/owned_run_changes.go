@@ -34,7 +34,7 @@ func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held [
 				return c.err
 			}
 			if a.Control != 0 {
-				changes.Requests = append(changes.Requests, a)
+				changes.ControlRequests = append(changes.ControlRequests, a)
 			}
 			if isWoken {
 				woken = append(woken, known[a.Run])
@@ -47,7 +47,7 @@ func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held [
 	}
 	err = s.withWriteTx(ctx, "read the changes of owned runs", func(x executor) error {
 		for i, l := range woken {
-			if i%contextCheckInterval == 0 && ctx.Err() != nil {
+			if i%itemsPerContextCheck == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			err := x.query(qRunWokenClear, func(v []driver.Value) error { // no row: the run's ownership ended meanwhile
@@ -55,7 +55,7 @@ func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held [
 				changes.Woken = append(changes.Woken, l.Run)
 				if deadline := c.time(); !deadline.Equal(l.RunDeadline) {
 					l.RunDeadline = deadline
-					changes.Deadlines = append(changes.Deadlines, l)
+					changes.ChangedDeadlines = append(changes.ChangedDeadlines, l)
 				}
 				return c.err
 			}, bindShard(l.Run), bindUUID(l.Run), l.Epoch.EncodeInt64(), bindUUID(worker))

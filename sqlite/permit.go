@@ -67,7 +67,7 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 		if err != nil {
 			return nil, err
 		}
-		if d := l.SetBounds(rows, b); d != nil {
+		if d := l.SetBoundsFromRows(rows, b); d != nil {
 			if err := declareLimit(x, d); err != nil {
 				return nil, err
 			}
@@ -149,7 +149,7 @@ func writePermitPlan(x *writeTx, l *store.LimitKeyState, plan *store.PermitPlan,
 
 func writePermit(x executor, p *store.Permit) error {
 	n, err := x.exec(qPermitUpsert, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key, int64(p.Status), p.Epoch.EncodeInt64(), int64(p.Attempt),
-		int64(p.Units), int64(p.Priority), bindBool(p.MissedOffer), bindTime(p.ArrivedAt), bindTime(p.GrantedAt), bindTime(p.Until))
+		int64(p.Units), int64(p.Priority), bindBool(p.MissedOffer), bindTime(p.ArrivedAt), bindTime(p.GrantedAt), bindTime(p.OfferedUntil))
 	return checkOneRow("a permit for run", p.Run, n, err)
 }
 
@@ -157,7 +157,7 @@ func scanPermit(c *columnReader) store.Permit {
 	return store.Permit{
 		Limit: c.text(), Key: c.text(), Run: c.uuid(), Step: c.text(), Status: store.PermitStatus(c.int()), Epoch: store.DecodeEpoch(c.int()),
 		Attempt: int32(c.int()), Units: int(c.int()), Priority: int16(c.int()), MissedOffer: c.int() != 0,
-		ArrivedAt: c.time(), GrantedAt: c.time(), Until: c.time(),
+		ArrivedAt: c.time(), GrantedAt: c.time(), OfferedUntil: c.time(),
 	}
 }
 
@@ -216,7 +216,7 @@ func (s *database) PermitsOfRun(ctx context.Context, run uuid.UUID) (permits []s
 		return x.query(qPermitsOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			p := store.QueuedPermit{Permit: scanPermit(&c)}
-			p.Before = int(c.int())
+			p.StepsAhead = int(c.int())
 			permits = append(permits, p)
 			return c.err
 		}, bindShard(run), bindUUID(run))

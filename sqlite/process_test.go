@@ -204,7 +204,7 @@ func TestKilledWorkerIsDead(t *testing.T) {
 		t.Fatal("the worker did not come up")
 	}
 	worker := uuid.MustParse(p.lines.Text())
-	if _, err := os.Stat(s.workerLocks.path(worker)); err != nil {
+	if _, err := os.Stat(s.workerLocks.lockFilePath(worker)); err != nil {
 		t.Skip("this system cannot tell:", err)
 	}
 	if peers, err := s.DeadWorkers(t.Context(), uuid.Nil, nil); err != nil || len(peers.Dead) > 0 {

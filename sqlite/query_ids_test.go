@@ -21,16 +21,16 @@ func TestStatementsPrepare(t *testing.T) {
 			if _, err := c.prepare(q); err != nil {
 				t.Errorf("%s: %v", sqlFileName(q), err)
 			}
-			if !strings.HasPrefix(s.texts[q], "-- ") {
+			if !strings.HasPrefix(s.statementTexts[q], "-- ") {
 				t.Errorf("%s has no comment at its head", sqlFileName(q))
 			}
-			if strings.Contains(s.texts[q], ";\n") {
+			if strings.Contains(s.statementTexts[q], ";\n") {
 				t.Errorf("%s holds more than one statement", sqlFileName(q))
 			}
-			if bareLimit.MatchString(s.texts[q]) {
+			if bareLimit.MatchString(s.statementTexts[q]) {
 				t.Errorf("%s: SQLite looks at a bare parameter in LIMIT when it plans, and so plans anew at each call: write LIMIT ? + 0", sqlFileName(q))
 			}
-			if n := countArgs(s.texts[q]); n > maxArgs {
+			if n := countArgs(s.statementTexts[q]); n > maxArgs {
 				t.Errorf("%s has %d placeholders", sqlFileName(q), n)
 			}
 		}
@@ -57,8 +57,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 	plans := 0
 	err := s.withConn(t.Context(), s.writerDB, "explain", func(c *conn) error {
 		for q := qStepInsert; q < qWorkers; q++ {
-			args := c.args[:countArgs(s.texts[q])]
-			rows, err := c.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+s.texts[q], args)
+			args := c.args[:countArgs(s.statementTexts[q])]
+			rows, err := c.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+s.statementTexts[q], args)
 			if err != nil {
 				return err
 			}

@@ -110,10 +110,10 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 			err := x.query(qQueueBusiestGroupKeys, func(v []driver.Value) error {
 				c := columnReader{values: v}
 				q.Keys = append(q.Keys, store.QueueKeyUse{
-					Key: c.text(), QueueUse: store.QueueUse{Executing: int(c.int()), Open: int(c.int()), Waiting: int(c.int()), Behind: int(c.int())},
+					Key: c.text(), QueueUse: store.QueueUse{Executing: int(c.int()), InProgress: int(c.int()), Waiting: int(c.int()), WaitingForKey: int(c.int())},
 				})
 				return c.err
-			}, q.Name, int64(store.MaxQueueKeys))
+			}, q.Name, int64(store.MaxListedQueueKeys))
 			if err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ func scanQueue(values []driver.Value) (q store.Queue, err error) {
 	set := c.text()
 	q.SetBy, q.SetReason, q.SetAt = c.text(), c.text(), c.time()
 	q.PausedAt, q.PausedBy, q.PauseReason = c.time(), c.text(), c.text()
-	q.Executing, q.Open, q.Waiting, q.Behind, q.OldestDue, q.RateUsedUntil = int(c.int()), int(c.int()), int(c.int()), int(c.int()), c.time(), c.time()
+	q.Executing, q.InProgress, q.Waiting, q.WaitingForKey, q.OldestDue, q.RateUsedUntil = int(c.int()), int(c.int()), int(c.int()), int(c.int()), c.time(), c.time()
 	change := c.text()
 	if c.err != nil {
 		return q, c.err
@@ -160,12 +160,12 @@ func (s *database) QueuePlaceOfRun(ctx context.Context, run uuid.UUID) (place *s
 			place = &store.QueuedRun{QueuePlace: store.QueuePlace{
 				Run: run, Queue: c.text(), Key: c.text(), Weight: int32(c.int()), Priority: int16(c.int()), State: store.PlaceState(c.int()),
 				Root: c.int() != 0, HasBegun: c.int() != 0, Turn: c.int(), ArrivedAt: c.time(), StartBy: c.time(),
-			}, Admission: store.AdmissionState(c.int()), Before: int(c.int())}
+			}, Admission: store.AdmissionState(c.int()), RunsAhead: int(c.int())}
 			return c.err
-		}, bindShard(run), bindUUID(run), int64(store.MaxBefore))
+		}, bindShard(run), bindUUID(run), int64(store.MaxRunsAhead))
 	})
 	if place != nil {
-		place.Before = min(place.Before, store.MaxBefore)
+		place.RunsAhead = min(place.RunsAhead, store.MaxRunsAhead)
 	}
 	return place, err
 }

@@ -132,8 +132,8 @@ func (s *database) HistoryOutline(ctx context.Context, run uuid.UUID) ([]store.S
 	return rows, err
 }
 
-// Checkpoints implements store.Store.
-func (s *database) Checkpoints(ctx context.Context, run uuid.UUID, names []string, maxOutput int) (steps []store.SizedStep, err error) {
+// CheckpointsByName implements store.Store.
+func (s *database) CheckpointsByName(ctx context.Context, run uuid.UUID, names []string, maxOutput int) (steps []store.SizedStep, err error) {
 	err = s.withReadConn(ctx, "checkpoints", func(x executor) error {
 		steps = nil
 		for _, name := range names {
@@ -192,7 +192,7 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 			c := columnReader{values: v}
 			w := store.Worker{
 				ID: c.uuid(), Name: c.text(), Version: c.text(),
-				Capacity: int32(c.int()), Active: int32(c.int()), State: store.WorkerState(c.int()),
+				Capacity: int32(c.int()), ActiveRuns: int32(c.int()), State: store.WorkerState(c.int()),
 				StartedAt: c.time(), HeartbeatAt: c.time(),
 			}
 			workflows, queues := c.text(), c.text()

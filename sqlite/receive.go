@@ -11,7 +11,7 @@ import (
 // writeReceive records that the step received the oldest signal, or, if there is none, that it waits or has timed out.
 // The transaction holds the write lock, so nothing that it reads can change meanwhile.
 func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
-	w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
+	w.Outcome, w.RecordedStep, w.RunState = store.Written, nil, store.RunState{}
 	had, err := queryStep(x, &w.Step)
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 	if err != nil {
 		return err
 	}
-	step := stepWithoutSignal(w, had)
+	step := stepToWriteWithoutSignal(w, had)
 	switch {
 	case waits:
 		completeWithSignal(&step, &signal)
@@ -53,7 +53,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 		}
 	}
 	// Without a signal, no changed row means that a later write of this epoch was committed first.
-	w.Recorded, err = queryStep(x, &w.Step)
+	w.RecordedStep, err = queryStep(x, &w.Step)
 	return err
 }
 
@@ -66,8 +66,8 @@ func nextSignal(x executor, w *store.ReceiveWrite, had *store.Step) (signal stor
 	return querySignal(x, w.Step.Run, qSignalOldestWaiting, w.Signal, bound)
 }
 
-// stepWithoutSignal returns the step to write, without a signal. had is the step's row, or nil.
-func stepWithoutSignal(w *store.ReceiveWrite, had *store.Step) store.Step {
+// stepToWriteWithoutSignal returns the step to write, without a signal. had is the step's row, or nil.
+func stepToWriteWithoutSignal(w *store.ReceiveWrite, had *store.Step) store.Step {
 	step := w.Step
 	if had == nil {
 		return step
@@ -98,8 +98,8 @@ func setReceiveOutcome(x executor, w *store.ReceiveWrite, had *store.Step) (reso
 	switch w.Outcome = w.OutcomeFromRows(state, had); w.Outcome {
 	case store.Fenced:
 		w.RunState = state
-	case store.Adopted:
-		w.Recorded = had
+	case store.AlreadyRecorded:
+		w.RecordedStep = had
 	case 0:
 		w.Outcome = store.Written
 		return false, nil

@@ -17,7 +17,7 @@ import (
 // FenceRun implements store.RepairStore. The write lock excludes writes under way, so there is nothing to wait for.
 func (s *database) FenceRun(ctx context.Context, f *store.FenceRequest) error {
 	return s.writeAndNotify(ctx, "fence a run", func(x *writeTx) error {
-		n, err := x.exec(qRepairFence, bindShard(f.Run), bindUUID(f.Run), int64(f.Before.Status), f.Before.Epoch.EncodeInt64(), int64(f.Before.Control),
+		n, err := x.exec(qRepairFence, bindShard(f.Run), bindUUID(f.Run), int64(f.StateBefore.Status), f.StateBefore.Epoch.EncodeInt64(), int64(f.StateBefore.Control),
 			f.EpochAfterFence().EncodeInt64(), bindTime(f.Now), bindText(f.Reason), bindText(f.Actor))
 		if err != nil {
 			return err
@@ -28,7 +28,7 @@ func (s *database) FenceRun(ctx context.Context, f *store.FenceRequest) error {
 			return err
 		}
 		f.Outcome = store.Written
-		if f.Before.Status != store.Running {
+		if f.StateBefore.Status != store.Running {
 			return nil
 		}
 		if err := writeEvent(x, f.Run, store.EventLeaseLost, f.Now); err != nil {
@@ -53,15 +53,15 @@ func (s *database) ApplyRepair(ctx context.Context, r *store.RepairRequest) erro
 		err := x.query(qRepairIsDone, func([]driver.Value) error {
 			done = true
 			return nil
-		}, bindUUID(r.Runs[0].Run), int64(r.Runs[0].Number), bindUUID(r.Request))
+		}, bindUUID(r.Runs[0].Run), int64(r.Runs[0].SupersededNumber), bindUUID(r.RequestID))
 		if err != nil {
 			return err
 		}
 		if r.Outcome = r.OutcomeFromStates(states, done); r.Outcome != 0 {
 			return nil
 		}
-		if r.Cancel != nil {
-			if err := applyControl(ctx, x, r.Cancel); err != nil {
+		if r.CancelRequest != nil {
+			if err := applyControlRequest(ctx, x, r.CancelRequest); err != nil {
 				return err
 			}
 		}
@@ -70,8 +70,8 @@ func (s *database) ApplyRepair(ctx context.Context, r *store.RepairRequest) erro
 				return err
 			}
 		}
-		if r.Resume != nil {
-			if err := applyControl(ctx, x, r.Resume); err != nil {
+		if r.ResumeRequest != nil {
+			if err := applyControlRequest(ctx, x, r.ResumeRequest); err != nil {
 				return err
 			}
 		}
@@ -90,7 +90,7 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 	shard, id, archive, epoch := bindShard(run.Run), bindUUID(run.Run), bindUUID(run.ArchiveID()), run.Epoch.EncodeInt64()
 	writes := 0
 	write := func(what string, want int, q queryID, args ...driver.Value) error {
-		if writes++; writes%contextCheckInterval == 0 && ctx.Err() != nil {
+		if writes++; writes%itemsPerContextCheck == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		n, err := x.exec(q, args...)
@@ -99,13 +99,13 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 		}
 		return err
 	}
-	err := write("generations", 1, qRepairOldGenerationInsert, shard, id, int64(run.Number), archive, bindUUID(r.Request), bindTime(r.Now), r.Verb, bindText(r.Actor),
+	err := write("generations", 1, qRepairOldGenerationInsert, shard, id, int64(run.SupersededNumber), archive, bindUUID(r.RequestID), bindTime(r.Now), r.Verb, bindText(r.Actor),
 		bindText(r.Reason), bindText(run.From), bindBytes(run.Detail))
 	if err == nil {
 		err = write("checkpoints", expectedCheckpointCount(run), qRepairStepsArchive, archive, shard, id)
 	}
 	for i := 0; err == nil && i < len(run.KeptSteps); i++ {
-		err = write("kept checkpoints", 1, qRepairKeptStepCopy, id, epoch, shard, archive, run.KeptSteps[i], int64(run.FirstChange))
+		err = write("kept checkpoints", 1, qRepairKeptStepCopy, id, epoch, shard, archive, run.KeptSteps[i], int64(run.FirstChangedSeq))
 	}
 	for i := 0; err == nil && i < len(run.NewSteps); i++ {
 		p := &run.NewSteps[i]
@@ -122,8 +122,8 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 		err = write("", -1, qRepairSignalsMarkUnreceived, shard, id, run.ReleasedReceivers[i])
 	}
 	if err == nil {
-		err = write("runs", 1, qRepairBeginNextGeneration, shard, id, int64(run.Before.Status), run.Before.Epoch.EncodeInt64(), int64(run.Before.Control),
-			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.TerminalSteps),
+		err = write("runs", 1, qRepairBeginNextGeneration, shard, id, int64(run.StateBefore.Status), run.StateBefore.Epoch.EncodeInt64(), int64(run.StateBefore.Control),
+			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.TerminalStepCount),
 			bindNullUUID(run.Owner), bindBool(run.ContinuesAsNew), bindBytes(run.Input))
 	}
 	if err == nil && !run.ContinuesAsNew {
@@ -133,7 +133,7 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 		return err
 	}
 	return writeEventWithActor(x, &store.ActorAndReason{Actor: r.Actor, Reason: r.Reason, At: r.Now},
-		&store.Event{Type: r.EventType(), Run: run.Run, Old: strconv.Itoa(int(run.Number)), New: strconv.Itoa(int(run.Number) + 1)})
+		&store.Event{Type: r.EventType(), Run: run.Run, Old: strconv.Itoa(int(run.SupersededNumber)), New: strconv.Itoa(int(run.SupersededNumber) + 1)})
 }
 
 // expectedCheckpointCount returns how many checkpoints the run must have, or -1 if any number is right.
@@ -141,7 +141,7 @@ func expectedCheckpointCount(run *store.RunRepair) int {
 	if run.ContinuesAsNew {
 		return -1
 	}
-	return run.Checkpoints
+	return run.CheckpointCount
 }
 
 // SupersededGenerations implements store.RepairStore.
@@ -157,13 +157,13 @@ func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q s
 			c := columnReader{values: v}
 			g := store.Generation{Run: store.Run{UUID: run}}
 			r := &g.Run
-			g.Number, g.Archive, g.Request = int32(c.int()), c.uuid(), c.uuid()
+			g.Number, g.ArchiveID, g.Request = int32(c.int()), c.uuid(), c.uuid()
 			r.Status, r.Control, r.Priority, r.Epoch = store.Status(c.int()), store.ControlBits(c.int()), int16(c.int()), store.DecodeEpoch(c.int())
 			g.Verb, g.Actor, g.Reason, g.From, g.At = c.text(), c.text(), c.text(), c.text(), c.time()
 			for _, at := range []*time.Time{&r.CreatedAt, &r.StartedAt, &r.EndedAt, &r.Deadline, &r.PausedAt, &r.CancelledAt} {
 				*at = c.time()
 			}
-			for _, text := range []*string{&r.Workflow, &r.Queue, &r.Version, &r.Trace, &r.Reason, &r.PausedBy, &r.CancelledBy, &r.CancelReason} {
+			for _, text := range []*string{&r.Workflow, &r.Queue, &r.Version, &r.Trace, &r.PauseOrHoldReason, &r.PausedBy, &r.CancelledBy, &r.CancelReason} {
 				*text = c.text()
 			}
 			r.Input, r.Output, r.Error, g.Detail = c.bytes(), c.bytes(), c.bytes(), c.bytes()
@@ -171,7 +171,7 @@ func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q s
 			bytesBeforeLast, lastBytes = bytesBeforeLast+lastBytes, int64(g.StoredBytes)
 			all = append(all, g)
 			return c.err
-		}, int64(q.With), bindUUID(run), int64(before), int64(limit))
+		}, int64(q.Payloads), bindUUID(run), int64(before), int64(limit))
 		if errors.Is(err, errStopRows) {
 			return nil
 		}

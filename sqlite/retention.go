@@ -25,7 +25,7 @@ func readTreeNodes(x executor, root uuid.UUID) (nodes []store.TreeNode, err erro
 		c := columnReader{values: v}
 		nodes = append(nodes, store.TreeNode{
 			UUID: c.uuid(), Parent: c.nullUUID(), Generation: int32(c.int()), Status: store.Status(c.int()), Epoch: store.DecodeEpoch(c.int()),
-			EndedAt: c.time(), Detached: c.int() != 0, InQueue: c.int() != 0,
+			EndedAt: c.time(), Detached: c.int() != 0, HoldsQueuePlace: c.int() != 0,
 		})
 		return c.err
 	}, bindUUID(root), bindShard(root))
@@ -52,7 +52,7 @@ func deleteTree(ctx context.Context, x executor, d *store.DeleteTreesRequest, t 
 	}
 	plan := t.Plan(nodes, d.Now, func(uuid.UUID) bool { return true })
 	for i, run := range plan.Runs {
-		if i%contextCheckInterval == 0 && ctx.Err() != nil {
+		if i%itemsPerContextCheck == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err := deleteRun(x, run); err != nil {
@@ -69,7 +69,7 @@ func deleteTree(ctx context.Context, x executor, d *store.DeleteTreesRequest, t 
 	if t.Outcome != store.Written || !d.WithEvents {
 		return nil
 	}
-	return writeEventWithActor(x, &store.ActorAndReason{Actor: d.Actor, Reason: d.Reason, At: d.Now}, &store.Event{Type: store.EventDeleted, Run: t.Root, Old: t.Name, New: strconv.Itoa(t.Deleted)})
+	return writeEventWithActor(x, &store.ActorAndReason{Actor: d.Actor, Reason: d.Reason, At: d.Now}, &store.Event{Type: store.EventDeleted, Run: t.Root, Old: t.Name, New: strconv.Itoa(t.DeletedRunCount)})
 }
 
 // deleteRun deletes a run that has ended, with everything that is its own.
@@ -121,7 +121,7 @@ func (s *database) OldGenerations(ctx context.Context, q store.OldGenerationsQue
 	err = s.withReadConn(ctx, "old generations", func(x executor) error {
 		return x.query(qRetentionGenerationsToDelete, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			g := store.OldGeneration{Run: c.uuid(), Number: int32(c.int()), Archive: c.uuid(), Workflow: c.text()}
+			g := store.OldGeneration{Run: c.uuid(), Number: int32(c.int()), ArchiveID: c.uuid(), Workflow: c.text()}
 			position := c.int()
 			if c.int() != 0 {
 				page.Generations = append(page.Generations, g)

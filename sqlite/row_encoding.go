@@ -195,7 +195,7 @@ func scanRun(values []driver.Value) (runRow, error) {
 	r.Input = c.bytes()
 	r.Output = c.bytes()
 	r.Error = c.bytes()
-	r.Reason = c.text()
+	r.PauseOrHoldReason = c.text()
 	r.Trace = c.text()
 	r.CreatedAt = c.time()
 	r.StartedAt = c.time()

@@ -112,13 +112,13 @@ func readScheduleFires(x executor, schedule string, q queryID, args ...driver.Va
 func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
 	u.Found, u.AppliedWrite = false, nil
 	return s.writeAndNotify(ctx, "change a schedule", func(x *writeTx) error {
-		state := store.ScheduleState{}
+		state := store.ScheduleSnapshot{}
 		var err error
 		if state.Row, err = scheduleByName(x, u.Name); err != nil || state.Row == nil && u.SkipLocked {
 			return err
 		}
 		if u.Found = state.Row != nil; u.Found {
-			if err := readScheduleState(x, u, &state); err != nil {
+			if err := readFiresAndLastRun(x, u, &state); err != nil {
 				return err
 			}
 		}
@@ -136,7 +136,7 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRe
 		}
 		u.AppliedWrite = w
 		for _, e := range u.Events(w) {
-			if err := writeEventWithActor(x, &u.Act, &e); err != nil {
+			if err := writeEventWithActor(x, &u.ActorAndReason, &e); err != nil {
 				return err
 			}
 		}
@@ -144,8 +144,8 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRe
 	})
 }
 
-// readScheduleState reads which of the times have been fired, and the state of the last run.
-func readScheduleState(x executor, u *store.ScheduleChangeRequest, state *store.ScheduleState) error {
+// readFiresAndLastRun reads which of the times have been fired, and the state of the last run.
+func readFiresAndLastRun(x executor, u *store.ScheduleChangeRequest, state *store.ScheduleSnapshot) error {
 	row := state.Row
 	if row.LastRun.Valid {
 		last, err := readRunState(x, row.LastRun.UUID)
@@ -163,7 +163,7 @@ func readScheduleState(x executor, u *store.ScheduleChangeRequest, state *store.
 		if err != nil {
 			return err
 		}
-		hour, bit := store.BitOfFireTime(at)
+		hour, bit := store.HourAndBitOfFireTime(at)
 		bits, err := readCompactedScheduleFires(x, row.Name, hour)
 		if err != nil {
 			return err
@@ -202,7 +202,7 @@ func writeSchedule(x executor, u *store.ScheduleChangeRequest, w *store.Schedule
 			return err
 		}
 	}
-	if row.FireCount >= store.CompactFiresAt {
+	if row.FireCount >= store.CompactFiresAtCount {
 		if err := compactScheduleFires(x, row); err != nil {
 			return err
 		}
@@ -225,12 +225,12 @@ func compactScheduleFires(x executor, row *store.Schedule) error {
 		return err
 	}
 	if row.FireCount = store.KeptFires; len(old) == store.KeptFires {
-		row.FireCount = store.CompactFiresAt // there may be more
+		row.FireCount = store.CompactFiresAtCount // there may be more
 	}
 	for i := range old {
 		f := &old[i]
 		if f.CanBeCompacted() {
-			hour, bit := store.BitOfFireTime(f.At)
+			hour, bit := store.HourAndBitOfFireTime(f.At)
 			bits, err := readCompactedScheduleFires(x, row.Name, hour)
 			if err != nil {
 				return err

@@ -12,14 +12,14 @@ func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeReque
 	return s.writeAndNotify(ctx, "set a deadline", func(x *writeTx) (err error) {
 		d.Outcome, d.RunState = store.Written, store.RunState{}
 		var before time.Time
-		if d.Act.HasActorOrReason() {
+		if d.ActorAndReason.HasActorOrReason() {
 			row, _, err := runByUUID(x, d.Run, store.NoPayloads)
 			if err != nil {
 				return err
 			}
 			before = row.Deadline
 		}
-		status, err := queryStatus(x, qRunDeadlineSet, bindTime(d.At), bindTime(d.Now), bindShard(d.Run), bindUUID(d.Run), d.Timeout.Microseconds())
+		status, err := queryStatus(x, qRunDeadlineSet, bindTime(d.NewDeadline), bindTime(d.Now), bindShard(d.Run), bindUUID(d.Run), d.Timeout.Microseconds())
 		switch {
 		case err != nil:
 			return err
@@ -32,9 +32,9 @@ func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeReque
 		case status == store.Waiting, status == store.Pending:
 			x.addHint(store.HintClaim)
 		}
-		if !d.Act.HasActorOrReason() || before.Equal(truncateTime(d.At)) {
+		if !d.ActorAndReason.HasActorOrReason() || before.Equal(truncateTime(d.NewDeadline)) {
 			return nil
 		}
-		return writeEventWithActor(x, &d.Act, &store.Event{Type: store.EventTimeoutSet, Run: d.Run, Old: store.TimeText(before), New: store.TimeText(d.At)})
+		return writeEventWithActor(x, &d.ActorAndReason, &store.Event{Type: store.EventTimeoutSet, Run: d.Run, Old: store.TimeText(before), New: store.TimeText(d.NewDeadline)})
 	})
 }

@@ -23,8 +23,8 @@ func writeSignal(x *writeTx, w *store.SignalWrite) error {
 		return err
 	}
 	if n == 1 {
-		if w.Act.HasActorOrReason() {
-			if err := writeEventWithActor(x, &w.Act, &store.Event{Type: store.EventSignalled, Run: w.Run, New: w.Name}); err != nil {
+		if w.ActorAndReason.HasActorOrReason() {
+			if err := writeEventWithActor(x, &w.ActorAndReason, &store.Event{Type: store.EventSignalled, Run: w.Run, New: w.Name}); err != nil {
 				return err
 			}
 		}
@@ -46,7 +46,7 @@ func setSignalOutcome(x executor, w *store.SignalWrite) error {
 			return err
 		}
 		if used {
-			w.Outcome, w.Existing = store.Adopted, &had
+			w.Outcome, w.Existing = store.AlreadyRecorded, &had
 			return nil
 		}
 	}

@@ -28,7 +28,7 @@ func TestSignalRules(t *testing.T) {
 	first, second := newSignal(run, "paid", now()), newSignal(run, "paid again", now())
 	first.Key, second.Key = "key", "key"
 	sendSignals(t, s, first, second)
-	if first.Outcome != store.Written || second.Outcome != store.Adopted || second.Existing.ID != first.ID || second.Existing.Name != "paid" {
+	if first.Outcome != store.Written || second.Outcome != store.AlreadyRecorded || second.Existing.ID != first.ID || second.Existing.Name != "paid" {
 		t.Fatalf("%+v %+v", first, second)
 	}
 	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
@@ -50,7 +50,7 @@ func TestReceiveRules(t *testing.T) {
 	at := now()
 	wait := newReceive(run, "a", "go")
 	wait.Step.NextAt = at.Add(time.Minute)
-	if receive(t, s, wait); wait.Outcome != store.Written || wait.Recorded.Status != store.StepStarted {
+	if receive(t, s, wait); wait.Outcome != store.Written || wait.RecordedStep.Status != store.StepStarted {
 		t.Fatalf("%+v", wait)
 	}
 	var signals []*store.SignalWrite
@@ -60,25 +60,25 @@ func TestReceiveRules(t *testing.T) {
 	}
 	sendSignals(t, s, append(signals, newSignal(run, "other", at.Add(-time.Hour)))...)
 	wait.Step.StartedAt, wait.Step.NextAt = at.Add(time.Second), time.Time{}
-	got := receive(t, s, wait).Recorded
+	got := receive(t, s, wait).RecordedStep
 	if wait.Outcome != store.Written || got.Status != store.StepCompleted || string(got.Output) != "2" || !got.NextAt.Equal(at.Add(time.Minute)) || got.EndedAt.IsZero() {
 		t.Fatalf("%+v %+v", wait, got)
 	}
-	if receive(t, s, wait); wait.Outcome != store.Adopted || string(wait.Recorded.Output) != "2" {
+	if receive(t, s, wait); wait.Outcome != store.AlreadyRecorded || string(wait.RecordedStep.Output) != "2" {
 		t.Fatalf("replayed: %+v", wait)
 	}
 	for i, want := range []string{"1", "0"} {
-		if w := receive(t, s, newReceive(run, fmt.Sprint("b", i), "go")); string(w.Recorded.Output) != want {
-			t.Fatalf("%+v", w.Recorded)
+		if w := receive(t, s, newReceive(run, fmt.Sprint("b", i), "go")); string(w.RecordedStep.Output) != want {
+			t.Fatalf("%+v", w.RecordedStep)
 		}
 	}
 	over := newReceive(run, "c", "go")
 	over.Step.Status, over.Step.Error, over.Step.EndedAt = store.StepFailed, []byte("late"), at
-	if receive(t, s, over); over.Outcome != store.Written || over.Recorded.Status != store.StepFailed {
+	if receive(t, s, over); over.Outcome != store.Written || over.RecordedStep.Status != store.StepFailed {
 		t.Fatalf("%+v", over)
 	}
 	order(t, s, store.VerbPause, run)
-	if w := receive(t, s, newReceive(run, "d", "other")); w.Outcome != store.Written || w.RunState.Control != store.PausedItself || w.Recorded.Status != store.StepCompleted {
+	if w := receive(t, s, newReceive(run, "d", "other")); w.Outcome != store.Written || w.RunState.Control != store.PausedItself || w.RecordedStep.Status != store.StepCompleted {
 		t.Fatalf("%+v", w)
 	}
 	sendSignals(t, s, newSignal(run, "kept", at))
@@ -87,8 +87,8 @@ func TestReceiveRules(t *testing.T) {
 	if receive(t, s, old); old.Outcome != store.Fenced || old.RunState.Epoch != epochAt(1) {
 		t.Fatalf("%+v", old)
 	}
-	if w := receive(t, s, newReceive(run, "e", "kept")); w.Recorded.Status != store.StepCompleted {
-		t.Fatalf("a fenced receive took the signal: %+v", w.Recorded)
+	if w := receive(t, s, newReceive(run, "e", "kept")); w.RecordedStep.Status != store.StepCompleted {
+		t.Fatalf("a fenced receive took the signal: %+v", w.RecordedStep)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestSignalsWakeRuns(t *testing.T) {
 		{worker, []store.Lease{{Run: run, Epoch: epochAt(1)}}, 0}, // told once
 	} {
 		news, err := s.OwnedRunChanges(t.Context(), c.worker, c.held)
-		if err != nil || len(news.Woken) != c.woken || len(news.Requests) > 0 {
+		if err != nil || len(news.Woken) != c.woken || len(news.ControlRequests) > 0 {
 			t.Fatalf("%+v: %+v %v", c, news, err)
 		}
 	}
@@ -134,7 +134,7 @@ func TestSignalsWakeRuns(t *testing.T) {
 	order(t, s, store.VerbPause, run)
 	for range 2 { // told again until it leaves
 		news, err := s.OwnedRunChanges(t.Context(), owner, []store.Lease{{Run: run, Epoch: epochAt(2)}})
-		if err != nil || len(news.Woken) > 0 || !slices.Equal(news.Requests, []store.PendingControl{{Run: run, Epoch: epochAt(2), Control: store.PausedItself}}) {
+		if err != nil || len(news.Woken) > 0 || !slices.Equal(news.ControlRequests, []store.PendingControl{{Run: run, Epoch: epochAt(2), Control: store.PausedItself}}) {
 			t.Fatalf("%+v %v", news, err)
 		}
 	}
@@ -157,7 +157,7 @@ func TestChildWakesParent(t *testing.T) {
 		child := newChild(parent, "child")
 		child.Run.Status, child.Run.Epoch = store.Running, epochAt(1)
 		commit(t, s, &store.Batch{Starts: []*store.StartWrite{child}})
-		end := &store.OwnershipEnd{UUID: child.Run.UUID, Parent: child.Run.Parent, Epoch: epochAt(1), Status: store.Failed, Now: at, EndedAt: at}
+		end := &store.OwnershipEnd{UUID: child.Run.UUID, ParentToWake: child.Run.Parent, Epoch: epochAt(1), Status: store.Failed, Now: at, EndedAt: at}
 		park := &store.OwnershipEnd{UUID: parent, Epoch: epochAt(1), Status: store.Waiting, Now: at}
 		if i == 0 {
 			commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{end, park}})

@@ -45,7 +45,7 @@ func (s *database) StartKeyOfWaitingRun(ctx context.Context, run uuid.UUID) (row
 		row = nil // drops what a failed attempt read
 		return x.query(qStartKeyOfWaitingRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			row = &store.StartKeyRow{StartKey: c.startKey(), CheckAt: c.time(), AfterRun: c.nullUUID(), WaitingRun: c.nullUUID(), State: slices.Clone(c.bytes())}
+			row = &store.StartKeyRow{StartKey: c.startKey(), CheckAt: c.time(), CheckAfterRun: c.nullUUID(), WaitingRun: c.nullUUID(), State: slices.Clone(c.bytes())}
 			return c.err
 		}, bindUUID(run))
 	})
@@ -81,17 +81,17 @@ func changeStartKey(x *writeTx, c *store.StartKeyChangeRequest) error {
 	if w.Delete {
 		_, err = x.exec(qStartKeyDelete, key...)
 	} else {
-		_, err = x.exec(qStartKeyUpsert, append(key, bindTime(w.Row.CheckAt), bindNullUUID(w.Row.AfterRun), bindNullUUID(w.Row.WaitingRun), bindBytes(w.Row.State), bindBytes(w.Row.Input))...)
+		_, err = x.exec(qStartKeyUpsert, append(key, bindTime(w.Row.CheckAt), bindNullUUID(w.Row.CheckAfterRun), bindNullUUID(w.Row.WaitingRun), bindBytes(w.Row.State), bindBytes(w.Row.WaitingInput))...)
 	}
 	if err != nil {
 		return err
 	}
-	if w.Start != nil {
-		if err := writeStart(x, w.Start); err != nil {
+	if w.RunToCreate != nil {
+		if err := writeStart(x, w.RunToCreate); err != nil {
 			return err
 		}
-		if w.Start.Outcome != store.Written {
-			return fmt.Errorf("start %q: %w: another start has just taken the ID", w.Start.Run.Name, store.ErrUnavailable)
+		if w.RunToCreate.Outcome != store.Written {
+			return fmt.Errorf("start %q: %w: another start has just taken the ID", w.RunToCreate.Run.Name, store.ErrUnavailable)
 		}
 	}
 	if r := w.Release; r != nil {
@@ -114,7 +114,7 @@ func readStartKey(x executor, c *store.StartKeyChangeRequest) (state store.Start
 	err = x.query(qStartKeyRead, func(v []driver.Value) error {
 		at := columnReader{values: v}
 		state.Row = &store.StartKeyRow{
-			StartKey: c.Key, CheckAt: at.time(), AfterRun: at.nullUUID(), WaitingRun: at.nullUUID(), State: slices.Clone(at.bytes()), Input: slices.Clone(at.bytes()),
+			StartKey: c.Key, CheckAt: at.time(), CheckAfterRun: at.nullUUID(), WaitingRun: at.nullUUID(), State: slices.Clone(at.bytes()), WaitingInput: slices.Clone(at.bytes()),
 		}
 		return at.err
 	}, c.Key.Workflow, c.Key.Key, int64(c.Key.Kind))

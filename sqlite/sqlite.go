@@ -55,7 +55,7 @@ var _ store.Store = (*database)(nil)
 type database struct {
 	store.SharedValues
 	path                string // absolute, without links
-	texts               *statementTexts
+	statementTexts      *statementTexts
 	files               *movedFileDetector
 	writerDB            *sql.DB // one connection, which is never closed while idle
 	readerDB            *sql.DB
@@ -105,7 +105,7 @@ func openDatabase(path string, opts ...Option) (*database, error) {
 		return nil, &OpenError{Path: path, Problem: "the driver refuses the path", Fix: "use another path", Err: err}
 	}
 	s := &database{
-		path: located, texts: t, files: f, workerLocks: newWorkerLocks(located),
+		path: located, statementTexts: t, files: f, workerLocks: newWorkerLockFolder(located),
 		writerDB: openPool(write, 1), readerDB: openPool(read, readerConns), listenerDB: openPool(read, 0),
 		done: make(chan struct{}), listeners: make(map[*func(store.WakeHint)]struct{}),
 	}
@@ -153,7 +153,7 @@ func (s *database) openAnchorConn(ctx context.Context) (err error) {
 	if err != nil {
 		return s.wrapError("open", err)
 	}
-	return s.files.recordIdentities()
+	return s.files.recordFileIdentities()
 }
 
 // explainOpenError converts the errors of an unusable file to an OpenError, which says what to do.

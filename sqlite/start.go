@@ -75,7 +75,7 @@ func setStartOutcome(x executor, w *store.StartWrite) error {
 		}
 	}
 	switch w.Outcome = w.OutcomeFromRows(parent, existing); w.Outcome {
-	case store.Adopted:
+	case store.AlreadyRecorded:
 		w.Existing = existing
 	case store.Fenced:
 		w.RunState = parent

@@ -14,7 +14,7 @@ const (
 )
 
 func writeStep(x *writeTx, w *store.StepWrite) error {
-	w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
+	w.Outcome, w.RecordedStep, w.RunState = store.Written, nil, store.RunState{}
 	if n, err := upsertStep(x, &w.Step, w.RowExists, allControlBits); err != nil || n == 1 {
 		return err
 	}
@@ -36,8 +36,8 @@ func setStepOutcomeOrRetry(x executor, w *store.StepWrite) error {
 	switch w.Outcome = w.OutcomeFromRows(state, row); w.Outcome {
 	case store.Fenced:
 		w.RunState = state
-	case store.Adopted:
-		w.Recorded = row
+	case store.AlreadyRecorded:
+		w.RecordedStep = row
 	case 0:
 		w.Outcome = store.Written
 		n, err := upsertStep(x, &w.Step, row != nil, noControlBits)

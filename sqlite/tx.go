@@ -114,21 +114,21 @@ func (s *database) signalInTx(ctx context.Context, tx *sql.Tx, ref store.RunRef,
 		w.Outcome, w.Existing, w.RunState = store.Fenced, nil, store.RunState{}
 		return nil
 	}
-	if err := w.EncodePayloadFor(row.UUID); err != nil {
+	if err := w.SetRunAndEncodePayload(row.UUID); err != nil {
 		return s.wrapError("signal", err)
 	}
 	return s.wrapError("signal", writeSignal(x, w))
 }
 
 func (s *database) newUserTx(ctx context.Context, tx *sql.Tx) *writeTx {
-	return &writeTx{executor: txSession{ctx, tx, s.texts}}
+	return &writeTx{executor: txSession{ctx, tx, s.statementTexts}}
 }
 
 // txSession executes durable's statements in a transaction of database/sql.
 type txSession struct {
-	ctx   context.Context
-	tx    *sql.Tx
-	texts *statementTexts
+	ctx            context.Context
+	tx             *sql.Tx
+	statementTexts *statementTexts
 }
 
 func (x txSession) exec(q queryID, args ...driver.Value) (int64, error) {
@@ -136,7 +136,7 @@ func (x txSession) exec(q queryID, args ...driver.Value) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	result, err := x.tx.ExecContext(x.ctx, x.texts[q], bound...)
+	result, err := x.tx.ExecContext(x.ctx, x.statementTexts[q], bound...)
 	if err != nil {
 		return 0, err
 	}
@@ -148,7 +148,7 @@ func (x txSession) query(q queryID, row func([]driver.Value) error, args ...driv
 	if err != nil {
 		return err
 	}
-	rows, err := x.tx.QueryContext(x.ctx, x.texts[q], bound...)
+	rows, err := x.tx.QueryContext(x.ctx, x.statementTexts[q], bound...)
 	if err != nil {
 		return err
 	}

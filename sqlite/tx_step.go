@@ -131,15 +131,15 @@ func (s *database) executeTxStepOnce(ctx context.Context, w *store.StepWrite, wo
 	}
 	// After a commit this does nothing; its error says no more than the returned one.
 	defer func() { _ = tx.Rollback() }()
-	row, err := queryStep(txSession{ctx, tx, s.texts}, &w.Step)
+	row, err := queryStep(txSession{ctx, tx, s.statementTexts}, &w.Step)
 	if err != nil {
 		return s.wrapError("look for the checkpoint", err)
 	}
 	if row != nil && row.Status.IsTerminal() {
-		w.Outcome, w.Recorded = store.Adopted, row
+		w.Outcome, w.RecordedStep = store.AlreadyRecorded, row
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, s.texts[qTxStepSavepointCreate]); err != nil {
+	if _, err := tx.ExecContext(ctx, s.statementTexts[qTxStepSavepointCreate]); err != nil {
 		return s.wrapError("begin", err)
 	}
 	if err := work(ctx, tx); err != nil {
@@ -147,7 +147,7 @@ func (s *database) executeTxStepOnce(ctx context.Context, w *store.StepWrite, wo
 	}
 	// SQLite undoes all of a transaction when one of its writes is interrupted, by OR ROLLBACK, and where
 	// the disk is full; what follows would be committed alone. The savepoint is gone then.
-	if _, err := tx.ExecContext(ctx, s.texts[qTxStepSavepointRelease]); err != nil && ctx.Err() == nil {
+	if _, err := tx.ExecContext(ctx, s.statementTexts[qTxStepSavepointRelease]); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: the transaction of a Tx step was ended before its function returned: leave Commit and Rollback to the step, and return the error of a statement that undid it: %w", durable.ErrInvalidConfig, err)
 	} else if err != nil {
 		return s.wrapError("checkpoint", err)

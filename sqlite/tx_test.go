@@ -45,7 +45,7 @@ func TestCheckpointInTransaction(t *testing.T) {
 		}
 		again := newStep(run, "charge")
 		again.Step.Attempt = 2
-		if err := s.writeStepInTx(t.Context(), tx, again); err != nil || again.Outcome != store.Adopted || !samePayload(again.Recorded.Output, []byte{}) {
+		if err := s.writeStepInTx(t.Context(), tx, again); err != nil || again.Outcome != store.AlreadyRecorded || !samePayload(again.RecordedStep.Output, []byte{}) {
 			t.Fatal(again, err)
 		}
 		fenced := newStep(run, "other")

@@ -20,7 +20,7 @@ func (s *database) CountUnreceivedSignals(ctx context.Context, runs []uuid.UUID)
 			return err
 		}
 		for i, run := range runs {
-			if i%contextCheckInterval == 0 && ctx.Err() != nil {
+			if i%itemsPerContextCheck == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			if !waiting[run] {
@@ -47,7 +47,7 @@ func (s *database) CountUnreceivedSignals(ctx context.Context, runs []uuid.UUID)
 // index from one run with signals to the next.
 func runsWithSignals(ctx context.Context, x executor, runs []uuid.UUID) (map[uuid.UUID]bool, error) {
 	waiting := make(map[uuid.UUID]bool)
-	rest := slices.SortedFunc(slices.Values(runs), store.CompareUUIDs)
+	rest := slices.SortedFunc(slices.Values(runs), store.CompareUUIDsByShard)
 	for len(rest) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -10,4 +10,4 @@ func (workerLockFolder) lock(uuid.UUID) (leave func(), err error) { return func(
 
 func (workerLockFolder) isDead(uuid.UUID) bool { return false }
 
-func (workerLockFolder) removeDead(uuid.UUID) {}
+func (workerLockFolder) removeFileOfDeadWorker(uuid.UUID) {}

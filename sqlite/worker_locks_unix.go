@@ -20,7 +20,7 @@ func (p workerLockFolder) lock(worker uuid.UUID) (leave func(), err error) {
 	if err := os.Mkdir(p.folder, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
-	path := p.path(worker)
+	path := p.lockFilePath(worker)
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (p workerLockFolder) lock(worker uuid.UUID) (leave func(), err error) {
 
 // isDead reports whether the worker's file exists and its lock is free.
 func (p workerLockFolder) isDead(worker uuid.UUID) bool {
-	f, err := os.Open(p.path(worker))
+	f, err := os.Open(p.lockFilePath(worker))
 	if err != nil {
 		return false // the worker never locked its file, stopped cleanly, or the file is not accessible
 	}
@@ -47,10 +47,10 @@ func (p workerLockFolder) isDead(worker uuid.UUID) bool {
 	return flock(f, syscall.LOCK_SH) == nil
 }
 
-// removeDead removes the file of a dead worker.
-func (p workerLockFolder) removeDead(worker uuid.UUID) {
+// removeFileOfDeadWorker removes the file of a dead worker.
+func (p workerLockFolder) removeFileOfDeadWorker(worker uuid.UUID) {
 	if p.isDead(worker) {
-		_ = os.Remove(p.path(worker)) // an error is harmless: the worker is no longer in the registry
+		_ = os.Remove(p.lockFilePath(worker)) // an error is harmless: the worker is no longer in the registry
 	}
 }
 

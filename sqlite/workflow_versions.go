@@ -36,7 +36,7 @@ func (s *database) RecordWorkerVersion(ctx context.Context, r *store.WorkerVersi
 func (s *database) WorkflowVersions(ctx context.Context, workflows []string) (known store.KnownVersions, err error) {
 	err = s.withReadConn(ctx, "read versions", func(x executor) (err error) {
 		known.Sightings = nil // drops what a failed attempt read
-		if known.LatestArrival, err = latestVersionArrival(x); err != nil {
+		if known.LatestArrival, err = lastVersionArrivalTime(x); err != nil {
 			return err
 		}
 		for _, workflow := range workflows {
@@ -54,8 +54,8 @@ func (s *database) WorkflowVersions(ctx context.Context, workflows []string) (kn
 	return known, err
 }
 
-// latestVersionArrival returns when a version of any workflow arrived last, or zero.
-func latestVersionArrival(x executor) (at time.Time, err error) {
+// lastVersionArrivalTime returns when a version of any workflow arrived last, or zero.
+func lastVersionArrivalTime(x executor) (at time.Time, err error) {
 	err = x.query(qVersionLatestArrival, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		at = c.time()

@@ -27,7 +27,7 @@ func (s *Store) Commit(ctx context.Context, b *store.Batch) error {
 	}
 	for i, w := range sealed.Receives {
 		to := b.Receives[i]
-		to.Outcome, to.Recorded, to.RunState = w.Outcome, s.openRecorded(w.Recorded), w.RunState
+		to.Outcome, to.RecordedStep, to.RunState = w.Outcome, s.openRecorded(w.RecordedStep), w.RunState
 	}
 	for i, w := range sealed.Signals {
 		s.setSignalOutcome(b.Signals[i], w)
@@ -107,7 +107,7 @@ func (s *Store) sealStepWrite(w, sealed *store.StepWrite) error {
 }
 
 func (s *Store) setStepOutcome(to, w *store.StepWrite) {
-	to.Outcome, to.Recorded, to.RunState = w.Outcome, s.openRecorded(w.Recorded), w.RunState
+	to.Outcome, to.RecordedStep, to.RunState = w.Outcome, s.openRecorded(w.RecordedStep), w.RunState
 }
 
 // openRecorded returns the row of another write, decoded.
@@ -153,7 +153,7 @@ func (s *Store) sealOwnershipEnd(w, sealed *store.OwnershipEnd) (err error) {
 
 // sealHoldReason encodes what is said of an error because of which a run is held: a value that does not decode may occur in it.
 func (s *Store) sealHoldReason(w *store.OwnershipEnd) (err error) {
-	if w.Uncounted { // it names a key, a worker or a queue, and quotes no payload
+	if w.NotCountedAsCrash { // it names a key, a worker or a queue, and quotes no payload
 		return nil
 	}
 	if d := w.Divergence; d != nil {
@@ -163,12 +163,12 @@ func (s *Store) sealHoldReason(w *store.OwnershipEnd) (err error) {
 		}
 		w.Divergence = &own
 	}
-	what, detail, found := strings.Cut(w.Reason, ": ")
+	what, detail, found := strings.Cut(w.HoldReason, ": ")
 	if !found {
 		return nil
 	}
 	detail, err = s.sealText(payload.Slot{Run: w.UUID, Kind: payload.Reason}, detail)
-	w.Reason = what + ": " + detail
+	w.HoldReason = what + ": " + detail
 	return err
 }
 

@@ -83,7 +83,7 @@ func encodesOutput(step *store.Step) bool {
 		return true
 	case store.KindChild: // before its end, the UUID of the child
 		return step.Status.IsTerminal()
-	case store.KindRenewal: // has a hash of an input
+	case store.KindKeyRenewal: // has a hash of an input
 		return true
 	}
 	return false
@@ -135,7 +135,7 @@ func (s *Store) openRun(r *store.Run) {
 	s.open(&r.Input, payload.Slot{Run: r.UUID, Kind: payload.Input})
 	s.open(&r.Output, payload.Slot{Run: r.UUID, Kind: payload.Output})
 	s.open(&r.Error, payload.Slot{Run: r.UUID, Kind: payload.Error})
-	r.Reason = s.openText(r.Reason, payload.Slot{Run: r.UUID, Kind: payload.Reason})
+	r.PauseOrHoldReason = s.openText(r.PauseOrHoldReason, payload.Slot{Run: r.UUID, Kind: payload.Reason})
 }
 
 func (s *Store) openRuns(runs []*store.Run) {

@@ -92,14 +92,14 @@ func (s *Store) HistoryOutlineOf(ctx context.Context, archive, origin uuid.UUID)
 	return steps, err
 }
 
-// Checkpoints implements store.Store. For the checkpoints of a superseded generation, use CheckpointsOf.
-func (s *Store) Checkpoints(ctx context.Context, run uuid.UUID, names []string, maxOutput int) ([]store.SizedStep, error) {
+// CheckpointsByName implements store.Store. For the checkpoints of a superseded generation, use CheckpointsOf.
+func (s *Store) CheckpointsByName(ctx context.Context, run uuid.UUID, names []string, maxOutput int) ([]store.SizedStep, error) {
 	return s.CheckpointsOf(ctx, run, run, names, maxOutput)
 }
 
 // CheckpointsOf is Checkpoints for the arguments of HistoryOf.
 func (s *Store) CheckpointsOf(ctx context.Context, archive, origin uuid.UUID, names []string, maxOutput int) ([]store.SizedStep, error) {
-	steps, err := s.Store.Checkpoints(ctx, archive, names, maxOutput)
+	steps, err := s.Store.CheckpointsByName(ctx, archive, names, maxOutput)
 	for i := range steps {
 		s.openStep(&steps[i].Step, origin)
 	}

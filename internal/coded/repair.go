@@ -43,7 +43,7 @@ func (s *Store) sealSteps(run uuid.UUID, steps []store.Step) ([]store.Step, erro
 }
 
 // ForkRun implements store.RepairStore. Everything is encoded for the new run.
-func (s *Store) ForkRun(ctx context.Context, f *store.Fork) error {
+func (s *Store) ForkRun(ctx context.Context, f *store.ForkRequest) error {
 	sealed := *f
 	starts, err := s.sealStarts([]*store.StartWrite{f.Start})
 	if err != nil {

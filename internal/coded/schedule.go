@@ -19,7 +19,7 @@ func (s *Store) ChangeSchedule(ctx context.Context, c *store.ScheduleChangeReque
 	if c.TimesToDecide != nil {
 		sealed.TimesToDecide = func(row *store.Schedule) []time.Time { return c.TimesToDecide(s.openSchedule(row)) }
 	}
-	sealed.Plan = func(at store.ScheduleState) *store.ScheduleWrite {
+	sealed.Plan = func(at store.ScheduleSnapshot) *store.ScheduleWrite {
 		var w *store.ScheduleWrite
 		at.Row = s.openSchedule(at.Row)
 		if planned, problem = c.Plan(at), nil; planned != nil {
@@ -41,8 +41,8 @@ func (s *Store) ChangeSchedule(ctx context.Context, c *store.ScheduleChangeReque
 	for i := range planned.Fires {
 		to, from := &planned.Fires[i], &sealed.AppliedWrite.Fires[i]
 		to.Outcome, to.Run = from.Outcome, from.Run
-		if to.Start != nil {
-			s.setStartOutcome(to.Start, from.Start)
+		if to.RunToStart != nil {
+			s.setStartOutcome(to.RunToStart, from.RunToStart)
 		}
 	}
 	c.AppliedWrite = planned
@@ -110,14 +110,14 @@ func (s *Store) sealSchedule(w *store.ScheduleWrite) (_ *store.ScheduleWrite, er
 	sealed.Fires = slices.Clone(w.Fires)
 	for i := range sealed.Fires {
 		f := &sealed.Fires[i]
-		if f.Start == nil {
+		if f.RunToStart == nil {
 			continue
 		}
-		starts, err := s.sealStarts([]*store.StartWrite{f.Start})
+		starts, err := s.sealStarts([]*store.StartWrite{f.RunToStart})
 		if err != nil {
 			return nil, err
 		}
-		f.Start = starts[0]
+		f.RunToStart = starts[0]
 	}
 	return &sealed, nil
 }

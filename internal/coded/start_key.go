@@ -36,8 +36,8 @@ func (s *Store) ChangeStartKeyWith(c *store.StartKeyChangeRequest, change func(*
 		return err
 	}
 	c.AppliedWrite = planned
-	if planned.Start != nil {
-		s.setStartOutcome(planned.Start, sealed.AppliedWrite.Start)
+	if planned.RunToCreate != nil {
+		s.setStartOutcome(planned.RunToCreate, sealed.AppliedWrite.RunToCreate)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (s *Store) openFold(row *store.StartKeyRow) *store.StartKeyRow {
 		return nil
 	}
 	plain := *row
-	s.open(&plain.Input, payload.Slot{Run: row.WaitingRun.UUID, Kind: payload.Input})
+	s.open(&plain.WaitingInput, payload.Slot{Run: row.WaitingRun.UUID, Kind: payload.Input})
 	if state, err := startkey.ReplaceCallIDs(row, func(id string) (string, error) { return s.openText(id, foldSlot(row.StartKey)), nil }); err == nil {
 		plain.State = state // otherwise the engine reports that it does not decode
 	}
@@ -65,15 +65,15 @@ func (s *Store) sealFold(w *store.StartKeyWrite) (_ *store.StartKeyWrite, err er
 	if sealed.Row.State, err = startkey.ReplaceCallIDs(&w.Row, func(id string) (string, error) { return s.sealText(foldSlot(w.Row.StartKey), id) }); err != nil {
 		return nil, err
 	}
-	if err := s.sealInput(w.Row.WaitingRun.UUID, &sealed.Row.Input); err != nil {
+	if err := s.sealInput(w.Row.WaitingRun.UUID, &sealed.Row.WaitingInput); err != nil {
 		return nil, err
 	}
-	if w.Start != nil {
-		starts, err := s.sealStarts([]*store.StartWrite{w.Start})
+	if w.RunToCreate != nil {
+		starts, err := s.sealStarts([]*store.StartWrite{w.RunToCreate})
 		if err != nil {
 			return nil, err
 		}
-		sealed.Start = starts[0]
+		sealed.RunToCreate = starts[0]
 	}
 	if w.Release != nil {
 		release := *w.Release

@@ -93,24 +93,24 @@ func AttemptInfo(ctx context.Context) (RunningAttempt, bool) {
 		i.MaxAttempts = 1
 	}
 	if i.ItemIndex >= 0 {
-		i.Map = naming.Display(strings.TrimSuffix(t.s.prefix, naming.Separator))
+		i.Map = naming.Display(strings.TrimSuffix(t.scope.namePrefix, naming.Separator))
 	}
 	return i, true
 }
 
 // attemptResult is the result of one attempt.
 type attemptResult struct {
-	out           AttemptOutput
-	selfCommitted *store.StepWrite // the checkpoint, if the attempt committed it in its own transaction
-	failure       *record.Failure
-	err           error // ErrSuspended: the attempt was interrupted, so its end says nothing about the step
-	hadNoEffect   bool  // Verify reported that the attempt of the dead process had no effect
+	out               AttemptOutput
+	selfCommittedStep *store.StepWrite // the checkpoint, if the attempt committed it in its own transaction
+	failure           *record.Failure
+	err               error // ErrSuspended: the attempt was interrupted, so its end says nothing about the step
+	hadNoEffect       bool  // Verify reported that the attempt of the dead process had no effect
 }
 
 // callWithTimeouts calls the user's function within the timeouts of the attempt. If the attempt was interrupted, callWithTimeouts
 // returns the reason as an error (see interruption).
 func (t *stepTask) callWithTimeouts() (attemptResult, error) {
-	parent := t.s.stepsCtx
+	parent := t.scope.stepsCtx
 	var span trace.Span
 	if t.r.isTraced {
 		parent, span = t.r.e.telemetry.StepSpan(parent, t.r.row.Workflow, t.nameInMetrics(), naming.Display(t.name), t.attempt)
@@ -137,8 +137,8 @@ func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	// result is recorded. The error of an at-most-once function without Verify is recorded too, even if it
 	// came from a call of the suspended run: the function may not be called again, and since it returned,
 	// its outcome is known.
-	met := got.failure != nil && got.failure.Suspended && t.r.isSuspended() && (!t.spec.AtMostOnce || t.spec.Verify != nil)
-	if got.failure != nil && (t.s.stepsCtx.Err() != nil || met || got.failure.CallIsOver) {
+	met := got.failure != nil && got.failure.Suspended && t.r.isSuspended() && (!t.spec.AtMostOnce || t.spec.VerifyInterruptedAttempt != nil)
+	if got.failure != nil && (t.scope.stepsCtx.Err() != nil || met || got.failure.CallIsOver) {
 		return attemptResult{failure: got.failure}, t.interruptionCause()
 	}
 	return got, nil
@@ -152,7 +152,7 @@ func (t *stepTask) callWithinRemainingTime(parent context.Context) attemptResult
 		return attemptResult{failure: t.timeoutFailure(limit)}
 	case timed:
 		return t.callWithTimeout(parent, limit)
-	case t.s.compensating:
+	case t.scope.compensating:
 		return t.callInGoroutine(&attemptContext{parent, t})
 	default:
 		return t.callInline(&attemptContext{parent, t})
@@ -161,7 +161,7 @@ func (t *stepTask) callWithinRemainingTime(parent context.Context) attemptResult
 
 // interruptionCause returns the reason why an attempt was ended from outside.
 func (t *stepTask) interruptionCause() error {
-	if err := t.s.checkOpen(); err != nil {
+	if err := t.scope.checkOpen(); err != nil {
 		if errors.Is(err, ErrReturned) {
 			t.r.mu.Lock()
 			t.warnLateStep()
@@ -194,7 +194,7 @@ func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) 
 	defer cancel()
 	results := make(chan attemptResult, 1)
 	t.txPhase = nil
-	if t.spec.Transact != nil {
+	if t.spec.ExecuteTxAttempt != nil {
 		t.txPhase = new(txPhase)
 	}
 	own := *t
@@ -234,7 +234,7 @@ func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) 
 			return attemptResult{err: t.interruptionCause()}
 		}
 	}
-	if t.s.stepsCtx.Err() != nil {
+	if t.scope.stepsCtx.Err() != nil {
 		return attemptResult{err: t.interruptionCause()}
 	}
 	f := t.timeoutFailure(limit)
@@ -315,10 +315,10 @@ func (t *stepTask) callAttemptFunction(ctx context.Context) (got attemptResult) 
 	switch {
 	case t.outcomeUnknown:
 		return t.callVerify(ctx)
-	case t.spec.Transact != nil:
-		return t.callTransact(ctx)
+	case t.spec.ExecuteTxAttempt != nil:
+		return t.callTransactWithRetry(ctx)
 	}
-	got.out, got.failure = t.spec.Attempt(ctx)
+	got.out, got.failure = t.spec.ExecuteAttempt(ctx)
 	return got
 }
 
@@ -337,10 +337,10 @@ func (t *stepTask) callVerify(ctx context.Context) attemptResult {
 		Message: fmt.Sprintf("attempt %d began, its process died, and what it did is not known", t.attempt-1),
 		Codes:   []string{record.CodeOutcomeUnknown}, Permanent: true,
 	}
-	if t.spec.Verify == nil {
+	if t.spec.VerifyInterruptedAttempt == nil {
 		return attemptResult{failure: unknown}
 	}
-	out, happened, failure := t.spec.Verify(ctx)
+	out, happened, failure := t.spec.VerifyInterruptedAttempt(ctx)
 	switch {
 	case failure != nil:
 		unknown.Message += "; to verify it failed too: " + failure.Message

@@ -54,13 +54,13 @@ func (s *Scope) AwaitChildren(children []*Child) {
 // awaitAndRecordChildEnds records the results of the children, until all have ended or the run cannot wait for them.
 func (s *Scope) awaitAndRecordChildEnds(open []*Child) {
 	r := s.r
-	w := &store.SetAwaitedChildEndsRequest{Run: r.row.UUID, Epoch: r.row.Epoch, Name: strings.TrimSuffix(s.prefix, naming.Separator)}
+	w := &store.SetAwaitedChildEndsRequest{Run: r.row.UUID, Epoch: r.row.Epoch, Name: strings.TrimSuffix(s.namePrefix, naming.Separator)}
 	due := len(open) // the count is awaited anew when no more than so many are open
 
 	// If this execution has started all children, no other end can have been counted.
 	if !slices.ContainsFunc(open, func(c *Child) bool { return !c.startedHere }) {
-		due -= childEndsBeforeWake(len(open))
-		if !s.setAwaitedChildEndCount(w, childEndsBeforeWake(len(open))) {
+		due -= countChildEndsToAwait(len(open))
+		if !s.setAwaitedChildEndCount(w, countChildEndsToAwait(len(open))) {
 			return
 		}
 	}
@@ -78,7 +78,7 @@ func (s *Scope) awaitAndRecordChildEnds(open []*Child) {
 			}
 			counted := w.CountedEnds // an end that is counted later is awaited, unless the next line sees it
 			ended, open, ok = s.splitEndedAndOpenChildren(open)
-			next := childEndsBeforeWake(len(open))
+			next := countChildEndsToAwait(len(open))
 			due = len(open) - next
 			if !ok || !s.setAwaitedChildEndCount(w, counted+next) {
 				return
@@ -108,9 +108,9 @@ func (s *Scope) awaitRunEnd(run uuid.UUID) (*store.Run, error) {
 	return row, err
 }
 
-// childEndsBeforeWake returns how many of the open children must end before the run is woken: all, or half of very many, so that only few
+// countChildEndsToAwait returns how many of the open children must end before the run is woken: all, or half of very many, so that only few
 // results are left to be recorded after the last end.
-func childEndsBeforeWake(open int) int {
+func countChildEndsToAwait(open int) int {
 	if open > maxChildrenAwaitedTogether {
 		return open / 2
 	}
@@ -149,7 +149,7 @@ func (s *Scope) splitEndedAndOpenChildren(children []*Child) (ended, open []*Chi
 // suspendOnChildReadError reports whether the error is nil. Otherwise the run is suspended, unless its calls are refused already.
 func (s *Scope) suspendOnChildReadError(err error) bool {
 	if err != nil && s.checkOpen() == nil {
-		s.r.suspendAfterFailedWrite("look for children of", strings.TrimSuffix(s.prefix, naming.Separator), err)
+		s.r.suspendAfterFailedWrite("look for children of", strings.TrimSuffix(s.namePrefix, naming.Separator), err)
 	}
 	return err == nil
 }

@@ -56,7 +56,7 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 		return nil, err
 	}
 	r := s.r
-	prefix := s.prefix + name + naming.Separator
+	prefix := s.namePrefix + name + naming.Separator
 	full := strings.TrimSuffix(prefix, naming.Separator)
 	if !isNode && s.isInsideCall() {
 		return nil, nestedCallError(r, full)
@@ -71,10 +71,10 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 		s.branch.hasBranches.Store(true)
 	}
 	sub := &b.scope
-	sub.prefix, sub.branch = prefix, b
+	sub.namePrefix, sub.branch = prefix, b
 	b.ctx.parent, b.stepsCtx.parent = s.ctx, s.stepsCtx
 	sub.ctx, sub.stepsCtx = &b.ctx, &b.stepsCtx
-	if b.endByChoice = r.branchEnds[sub.prefix]; b.endByChoice != nil {
+	if b.endByChoice = r.branchEnds[sub.namePrefix]; b.endByChoice != nil {
 		b.endByChoice.branch = b
 		b.endByChoice.endContextsIfReplayed()
 	}
@@ -136,9 +136,9 @@ func (b *Branch) allowEndByChoice() {
 	}
 }
 
-// earliestEndTime returns the earliest time at which the branch or a branch around it was ended. It returns zero
+// earliestEndOfBranchOrAncestor returns the earliest time at which the branch or a branch around it was ended. It returns zero
 // if none was ended. b may be nil. The caller holds run.mu.
-func (b *Branch) earliestEndTime() (first time.Time) {
+func (b *Branch) earliestEndOfBranchOrAncestor() (first time.Time) {
 	for ; b != nil; b = b.parent {
 		if b.endByChoice != nil && (first.IsZero() || b.endByChoice.endedAt.Before(first)) {
 			first = b.endByChoice.endedAt
@@ -160,12 +160,12 @@ func (b *Branch) countReplayedCall() {
 
 // NestedScope returns the scope with the given name inside this scope. A nested scope is not a branch, and NestedScope does not reserve the
 // name.
-func (s *Scope) NestedScope(name string) *Scope { return s.subScope(s.prefix + name) }
+func (s *Scope) NestedScope(name string) *Scope { return s.subScope(s.namePrefix + name) }
 
 // subScope returns the scope with the name full inside this scope.
 func (s *Scope) subScope(full string) *Scope {
 	sub := *s
-	sub.prefix = full + naming.Separator
+	sub.namePrefix = full + naming.Separator
 	return &sub
 }
 
@@ -199,12 +199,12 @@ func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func
 	if recorded != nil || total == 0 || out != nil || s.r.preflightFindings != nil {
 		return sub, func() {}, nil
 	}
-	t := &stepTask{r: s.r, s: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, firstBegan: s.r.e.clock.Now()}
-	entry, err := s.r.e.journal.AppendMarker(t.newStepWrite(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
+	t := &stepTask{r: s.r, scope: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, firstBegan: s.r.e.clock.Now()}
+	entry, err := s.r.e.journal.AppendStartedMarker(t.newStepWrite(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
 	if err != nil {
 		return sub, func() {}, nil // the items' own writes fail for the same cause
 	}
-	return sub, func() { _, _ = s.r.e.journal.WithdrawOrAwaitMarker(entry) }, nil
+	return sub, func() { _, _ = s.r.e.journal.WithdrawOrAwaitStartedMarker(entry) }, nil
 }
 
 // FindBegunCalls reports which of the given names have a row of this scope in the run's history, and whether any of these rows is a
@@ -216,7 +216,7 @@ func (s *Scope) FindBegunCalls(names []string) (begun []bool, failed bool) {
 	if len(r.history) == 0 {
 		return nil, false
 	}
-	full := []byte(s.prefix)
+	full := []byte(s.namePrefix)
 	for i, name := range names {
 		row := r.history[string(append(full, name...))]
 		if row == nil {
@@ -245,14 +245,14 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 		if s.branch != nil {
 			s.branch.stackBase.Store(stack.BaseFunction())
 		}
-		s.CallWithRecover(fn, failed)
+		s.CallCatchingPanicAndGoexit(fn, failed)
 	}()
 	return nil
 }
 
-// CallWithRecover calls fn. If fn panics or calls runtime.Goexit, CallWithRecover calls the function failed with the failure. After a panic
-// of fn, CallWithRecover returns normally.
-func (s *Scope) CallWithRecover(fn func(), failed func(*record.Failure)) {
+// CallCatchingPanicAndGoexit calls fn. If fn panics or calls runtime.Goexit, CallCatchingPanicAndGoexit calls the function failed with the failure. After a panic
+// of fn, CallCatchingPanicAndGoexit returns normally.
+func (s *Scope) CallCatchingPanicAndGoexit(fn func(), failed func(*record.Failure)) {
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {
@@ -260,7 +260,7 @@ func (s *Scope) CallWithRecover(fn func(), failed func(*record.Failure)) {
 			s.r.logger().Error("a branch panicked", telemetry.KeyError, f.Message, telemetry.KeyStack, f.Stack)
 			failed(f)
 		} else if !returned {
-			failed(&record.Failure{Message: fmt.Sprintf("branch %q called runtime.Goexit", naming.Display(s.prefix)), Codes: []string{record.CodeGoexit}})
+			failed(&record.Failure{Message: fmt.Sprintf("branch %q called runtime.Goexit", naming.Display(s.namePrefix)), Codes: []string{record.CodeGoexit}})
 		}
 	}()
 	fn()
@@ -305,11 +305,11 @@ func (s *Scope) HasCallBegun(name string) bool {
 	return s.r.history[s.fullName(name)] != nil
 }
 
-// HasBegunCallInScope reports whether the run's history has a row for any call in the nested scope with the given name.
-func (s *Scope) HasBegunCallInScope(name string) bool {
+// HasBegunCallInNestedScope reports whether the run's history has a row for any call in the nested scope with the given name.
+func (s *Scope) HasBegunCallInNestedScope(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	prefix := s.prefix + name + naming.Separator
+	prefix := s.namePrefix + name + naming.Separator
 	for full := range s.r.history {
 		if strings.HasPrefix(full, prefix) {
 			return true

@@ -22,7 +22,7 @@ func (s *Scope) CallbackToken(name string) string {
 // DecodeCallbackToken returns the run and the signal to which the token text belongs. DecodeCallbackToken returns token.ErrInvalid for an
 // invalid text.
 func (e *Engine) DecodeCallbackToken(ctx context.Context, text string) (run, signal string, err error) {
-	key, err := e.readTokenKey(ctx, false)
+	key, err := e.readTokenSigningKey(ctx, false)
 	if err != nil {
 		return "", "", err
 	}
@@ -31,16 +31,16 @@ func (e *Engine) DecodeCallbackToken(ctx context.Context, text string) (run, sig
 		return run, signal, nil
 	}
 	// The database may have been restored since, with another key.
-	now, failed := e.readTokenKey(ctx, true)
+	now, failed := e.readTokenSigningKey(ctx, true)
 	if failed != nil || bytes.Equal(now, key) {
 		return "", "", err
 	}
 	return token.Open(now, text)
 }
 
-// readTokenKey returns the key that signs tokens. It reads the key from the database if it is not known
+// readTokenSigningKey returns the key that signs tokens. It reads the key from the database if it is not known
 // yet, or if anew is true.
-func (e *Engine) readTokenKey(ctx context.Context, anew bool) ([]byte, error) {
+func (e *Engine) readTokenSigningKey(ctx context.Context, anew bool) ([]byte, error) {
 	if known := e.tokenKey.Load(); known != nil && !anew {
 		return *known, nil
 	}

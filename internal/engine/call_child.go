@@ -18,7 +18,7 @@ import (
 
 // Child is a handle to a child run, used by the workflow function of the parent.
 type Child struct {
-	s           *Scope
+	scope       *Scope
 	name        string // including the prefix of its scope
 	id          uuid.UUID
 	row         store.Step // the row of the start in the parent's history
@@ -46,7 +46,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	if q.Detached {
 		r.noteDetachedChild(full)
 	}
-	c := &Child{s: s, name: full}
+	c := &Child{scope: s, name: full}
 	if recorded != nil {
 		c.row = *recorded
 		about := record.DecodeFailures(recorded)
@@ -89,7 +89,7 @@ func decodeChildUUID(started *store.Step) (id uuid.UUID, err error) {
 
 // commitStart commits the child. If there is a free slot, this process executes the child at once.
 func (c *Child) commitStart(q StartRequest) error {
-	r := c.s.r
+	r := c.scope.r
 	q.Queue = cmp.Or(q.Queue, r.row.Queue)
 	if q.Priority == nil {
 		q.Priority = &r.row.Priority
@@ -132,7 +132,7 @@ func (c *Child) commitStart(q StartRequest) error {
 	if err != nil {
 		return err
 	}
-	t := &stepTask{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: 1, firstBegan: start.Run.CreatedAt}
+	t := &stepTask{r: r, scope: c.scope, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: 1, firstBegan: start.Run.CreatedAt}
 	step := t.newStepWrite(store.StepStarted, out, nil)
 	about := record.Failures{Workflow: q.Workflow}
 	if generation > 1 {
@@ -148,9 +148,9 @@ func (c *Child) commitStart(q StartRequest) error {
 		own = false
 		clearOwner(&start.Run)
 	}, func(j journal.Writer) (*store.WriteOutcome, error) {
-		c.s.branch.preventEndByChoice() // a choice that ends the branch either comes before this start or cancels this child
-		defer c.s.branch.allowEndByChoice()
-		if left = c.s.checkBranchOpen(); left != nil {
+		c.scope.branch.preventEndByChoice() // a choice that ends the branch either comes before this start or cancels this child
+		defer c.scope.branch.allowEndByChoice()
+		if left = c.scope.checkBranchOpen(); left != nil {
 			fenced := store.Fenced
 			return &fenced, nil
 		}
@@ -186,8 +186,8 @@ func (c *Child) commitStart(q StartRequest) error {
 		return fmt.Errorf("start child %q of run %q: %w", naming.Display(c.name), r.row.NameOrUUID(), err)
 	case start.Outcome == store.Fenced && start.RunState.Epoch == r.row.Epoch && start.RunState.Control != 0:
 		r.applyControl(start.RunState.Control)
-		return c.s.checkOpen()
-	case start.Outcome == store.Adopted: // child names are unique within a parent, and this parent has not started the existing child
+		return c.scope.checkOpen()
+	case start.Outcome == store.AlreadyRecorded: // child names are unique within a parent, and this parent has not started the existing child
 		r.suspendAfterFailedWrite("start child", c.name, unknownChildError(start.Existing, c.id))
 		return ErrSuspended
 	case !written:
@@ -211,19 +211,19 @@ func (c *Child) UUID() uuid.UUID { return c.id }
 // Wait returns the result of the child when it has ended, wherever it is executed. During Wait the parent may be unloaded from memory; the
 // end of the child wakes the parent.
 func (c *Child) Wait() (CallResult, error) {
-	if c.s.isInsideCall() {
-		return CallResult{}, nestedCallError(c.s.r, c.name)
+	if c.scope.isInsideCall() {
+		return CallResult{}, nestedCallError(c.scope.r, c.name)
 	}
 	c.once.Do(func() { c.result, c.err = c.awaitEnd() })
 	return c.result, c.err
 }
 
 func (c *Child) awaitEnd() (CallResult, error) {
-	r := c.s.r
-	if left := c.s.checkOpen(); left != nil {
+	r := c.scope.r
+	if left := c.scope.checkOpen(); left != nil {
 		return CallResult{}, left // reading whether the child has ended would count as a new call
 	}
-	if err := c.s.refuseInPreflight(c.name, store.KindChild); err != nil {
+	if err := c.scope.refuseInPreflight(c.name, store.KindChild); err != nil {
 		return CallResult{}, err
 	}
 	r.notePastReplay()
@@ -231,7 +231,7 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	defer r.idleTracker.endBusy()
 	row, err := c.readIfEnded()
 	if row == nil && err == nil {
-		row, err = c.s.awaitRunEnd(c.id)
+		row, err = c.scope.awaitRunEnd(c.id)
 	}
 	switch {
 	case isStoreUnusable(err):
@@ -240,7 +240,7 @@ func (c *Child) awaitEnd() (CallResult, error) {
 		r.suspendAfterFailedWrite("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
 			store.ErrRejected, c.id))
 	}
-	if left := c.s.checkOpen(); left != nil {
+	if left := c.scope.checkOpen(); left != nil {
 		return CallResult{}, left
 	}
 	if err != nil {
@@ -249,7 +249,7 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	if err := r.holdIfRowUnreadable(&store.Step{Name: c.name, Output: row.Output, Error: row.Error}); err != nil {
 		return CallResult{}, err
 	}
-	t := &stepTask{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, firstBegan: c.row.StartedAt, hasRow: true, seq: c.row.Seq}
+	t := &stepTask{r: r, scope: c.scope, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, firstBegan: c.row.StartedAt, hasRow: true, seq: c.row.Seq}
 	w := t.newStepWrite(store.StepCompleted, row.Output, nil)
 	if row.Status != store.Completed {
 		w = t.newStepWrite(store.StepFailed, nil, childFailure(row))
@@ -270,13 +270,13 @@ func (c *Child) readIfEnded() (*store.Run, error) {
 		return c.endedRow, nil
 	}
 	var ended []results.EndedRun
-	err := c.s.r.e.retryUntilPatienceEnds(c.s.ctx, writeOptions{}, func() (err error) {
-		ended, err = results.ReadEnded(c.s.ctx, c.s.r.e.store, []uuid.UUID{c.id})
+	err := c.scope.r.e.retryUntilPatienceEnds(c.scope.ctx, writeOptions{}, func() (err error) {
+		ended, err = results.ReadEnded(c.scope.ctx, c.scope.r.e.store, []uuid.UUID{c.id})
 		return err
 	})
 	switch {
-	case err != nil && c.s.checkOpen() == nil:
-		c.s.r.suspendAfterFailedWrite("look for child", c.name, err)
+	case err != nil && c.scope.checkOpen() == nil:
+		c.scope.r.suspendAfterFailedWrite("look for child", c.name, err)
 		return nil, err
 	case err != nil:
 		return nil, err

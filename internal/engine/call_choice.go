@@ -126,12 +126,12 @@ type LoserBranch struct {
 
 // ChoiceSpec describes one choice.
 type ChoiceSpec struct {
-	Name         string
-	CallSite     uintptr
-	Deciders     []int                         // the deciders; unused if history holds the choice
-	Losers       func(won []int) []LoserBranch // nil: the other branches continue
-	Branches     []*Branch                     // all branches, in the order in which they were given; nil stands for a branch that could not begin
-	MinSuccesses int                           // how many branches have to succeed; 0: the first failure decides
+	Name             string
+	CallSite         uintptr
+	DecidingBranches []int                         // the deciders; unused if history holds the choice
+	SelectLosers     func(won []int) []LoserBranch // nil: the other branches continue
+	Branches         []*Branch                     // all branches, in the order in which they were given; nil stands for a branch that could not begin
+	MinSuccesses     int                           // how many branches have to succeed; 0: the first failure decides
 }
 
 // RecordChoiceAndEndLosers records the choice, ends the losing branches, and returns the record of the choice, which
@@ -158,7 +158,7 @@ func (s *Scope) RecordChoiceAndEndLosers(spec *ChoiceSpec) (CallResult, error) {
 	}
 	r.idleTracker.beginBusy()
 	defer r.idleTracker.endBusy()
-	t := &stepTask{r: r, s: s, spec: &CallSpec{Name: spec.Name, Kind: store.KindChoice}, name: full, recorded: recorded, attempt: 1, firstBegan: r.e.clock.Now()}
+	t := &stepTask{r: r, scope: s, spec: &CallSpec{Name: spec.Name, Kind: store.KindChoice}, name: full, recordedStep: recorded, attempt: 1, firstBegan: r.e.clock.Now()}
 	if recorded != nil {
 		t.attempt, t.firstBegan, t.hasRow = recorded.Attempt+1, recorded.StartedAt, true
 	}
@@ -172,9 +172,9 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, err
 		return recordedResult(row), nil
 	}
 	r := s.r
-	if c.Old && spec.Losers != nil { // the record does not name the ended branches: end those that have not returned by now
-		losers := normalizeLosers(r, spec.Losers(c.Won))
-		t := &stepTask{r: r, s: s, name: row.Name}
+	if c.Old && spec.SelectLosers != nil { // the record does not name the ended branches: end those that have not returned by now
+		losers := normalizeLosers(r, spec.SelectLosers(c.Won))
+		t := &stepTask{r: r, scope: s, name: row.Name}
 		unlock := lockLosers(losers)
 		_, _, closed := withholdLoserResults(losers)
 		if !t.endLosers(losers, closed, row.EndedAt, unlock) {
@@ -201,15 +201,15 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 		return CallResult{}, err
 	}
 	var losers []LoserBranch
-	if spec.Losers != nil {
-		losers = normalizeLosers(r, spec.Losers(won))
+	if spec.SelectLosers != nil {
+		losers = normalizeLosers(r, spec.SelectLosers(won))
 	}
 	unlock := lockLosers(losers)
 	made := spec.newRecordWithDeciders(won)
 	var closed []LoserBranch
 	made.Ended, made.Returned, closed = withholdLoserResults(losers)
 	if len(losers) > 0 && r.isSuspended() {
-		return suspendUnrecordedChoice(closed, unlock)
+		return releaseLosersOnSuspension(closed, unlock)
 	}
 	encoded, err := made.Encode()
 	if err != nil { // cannot happen: the record holds numbers and valid text
@@ -220,14 +220,14 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 	w := t.newStepWrite(store.StepCompleted, encoded, nil)
 	w.Step.EndedAt = at
 	res, _, err := t.commitRow(w)
-	if spec.Losers != nil && (err != nil || !bytes.Equal(res.Output, encoded)) {
+	if spec.SelectLosers != nil && (err != nil || !bytes.Equal(res.Output, encoded)) {
 		// The closed branches stay closed in this execution, and the choice is not recorded. Only another
 		// execution can continue.
 		if r.currentSuspension() == nil {
 			r.logger().Error("a choice could not be recorded; the run leaves this process", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
 			r.loseOwnership()
 		}
-		return suspendUnrecordedChoice(closed, unlock)
+		return releaseLosersOnSuspension(closed, unlock)
 	}
 	if err != nil {
 		unlock()
@@ -239,8 +239,8 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 	return res, nil
 }
 
-// suspendUnrecordedChoice lets the closed losers return to a run that leaves this process without the choice.
-func suspendUnrecordedChoice(closed []LoserBranch, unlock func()) (CallResult, error) {
+// releaseLosersOnSuspension lets the closed losers return to a run that leaves this process without the choice.
+func releaseLosersOnSuspension(closed []LoserBranch, unlock func()) (CallResult, error) {
 	unlock()
 	for _, l := range closed {
 		l.DeliverResult(ErrSuspended)
@@ -256,7 +256,7 @@ func (t *stepTask) endLosers(losers, closed []LoserBranch, at time.Time, unlock 
 		if l.Branch.endByChoice == nil {
 			returned := !slices.ContainsFunc(closed, func(c LoserBranch) bool { return c.Branch == l.Branch })
 			l.Branch.endByChoice = &branchEnd{choice: t.name, endedAt: at, hadReturned: returned, branch: l.Branch}
-			r.branchEnds.set(l.Branch.scope.prefix, l.Branch.endByChoice)
+			r.branchEnds.set(l.Branch.scope.namePrefix, l.Branch.endByChoice)
 		}
 	}
 	r.mu.Unlock()
@@ -286,7 +286,9 @@ func (r *run) newBranchEndTime() time.Time {
 // order of their prefixes.
 func normalizeLosers(r *run, losers []LoserBranch) []LoserBranch {
 	losers = slices.DeleteFunc(losers, func(l LoserBranch) bool { return l.Branch == nil || l.Branch.scope.r != r })
-	slices.SortFunc(losers, func(a, b LoserBranch) int { return strings.Compare(a.Branch.scope.prefix, b.Branch.scope.prefix) })
+	slices.SortFunc(losers, func(a, b LoserBranch) int {
+		return strings.Compare(a.Branch.scope.namePrefix, b.Branch.scope.namePrefix)
+	})
 	return slices.CompactFunc(losers, func(a, b LoserBranch) bool { return a.Branch == b.Branch })
 }
 

@@ -10,7 +10,7 @@ import (
 
 // newRecord returns the record of the choice in the code, without the deciders and the losers.
 func (spec *ChoiceSpec) newRecord() record.Choice {
-	c := record.Choice{Wanted: spec.MinSuccesses, Keep: spec.Losers == nil}
+	c := record.Choice{Wanted: spec.MinSuccesses, Keep: spec.SelectLosers == nil}
 	for _, b := range spec.Branches {
 		c.Of = append(c.Of, b.Name())
 	}
@@ -58,5 +58,5 @@ func (b *Branch) Name() string {
 	if b == nil {
 		return ""
 	}
-	return naming.Display(strings.TrimSuffix(b.scope.prefix, naming.Separator))
+	return naming.Display(strings.TrimSuffix(b.scope.namePrefix, naming.Separator))
 }

@@ -89,7 +89,7 @@ func (t *stepTask) effectErrorOrSuspend(what string, err error) error {
 		return err
 	case errors.Is(err, store.ErrBadData):
 		return err
-	case errors.Is(err, ErrEffectInterrupted), t.s.checkOpen() != nil:
+	case errors.Is(err, ErrEffectInterrupted), t.scope.checkOpen() != nil:
 		return ErrEffectInterrupted
 	}
 	t.r.suspendAfterFailedWrite(what, t.name, err)
@@ -99,7 +99,7 @@ func (t *stepTask) effectErrorOrSuspend(what string, err error) error {
 // effectWriteContext returns the context and the caller for the writes of an effect. Each write may finish, so
 // that its outcome is known. No write is retried once the call has to end.
 func (t *stepTask) effectWriteContext(ctx context.Context) (writes context.Context, by writeOptions) {
-	return context.WithoutCancel(ctx), writeOptions{stopRetrying: t.s.stepsCtx.Done(), wrapAttempt: t.s.writeOnlyInOpenBranch}
+	return context.WithoutCancel(ctx), writeOptions{stopRetrying: t.scope.stepsCtx.Done(), wrapAttempt: t.scope.writeOnlyInOpenBranch}
 }
 
 // SendSignal sends a signal to the run ref, as one attempt of a durable call in this scope. The caller sets Name, Key and Payload
@@ -117,7 +117,7 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalW
 	}
 	writes, by := t.effectWriteContext(ctx)
 	err = s.r.e.sendSignal(writes, by, ref, &w, s.r.noteSignalSent(time.Time{}))
-	if own && w.Outcome == store.Adopted {
+	if own && w.Outcome == store.AlreadyRecorded {
 		w.CreatedAt, err = w.Existing.CreatedAt, nil // an earlier attempt of this call sent the signal, and that signal counts
 	}
 	if last := s.r.noteSignalSent(w.CreatedAt); !last.IsZero() {

@@ -7,23 +7,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// encodeFailures returns the record of the failed attempts for the task's row, or nil if it would be empty.
+// encodeFailedAttempts returns the record of the failed attempts for the task's row, or nil if it would be empty.
 // If open is true, the row is a started marker, and the record includes the attempt in progress. If
 // rowHasError is true, the row holds the error of the last attempt, and the record omits it.
-func (t *stepTask) encodeFailures(open, rowHasError bool) []byte {
+func (t *stepTask) encodeFailedAttempts(open, rowHasError bool) []byte {
 	var f record.Failures
 	if t.failures != nil {
 		f = *t.failures
 	}
 	if open {
-		f.Open = t.attemptInProgress()
+		f.Open = t.newAttemptRecord()
 		f.Open.AtMostOnce = t.spec.AtMostOnce
 	}
 	return f.Encode(rowHasError)
 }
 
-// attemptInProgress returns the record of the attempt in progress.
-func (t *stepTask) attemptInProgress() *record.FailedAttempt {
+// newAttemptRecord returns the record of the attempt in progress.
+func (t *stepTask) newAttemptRecord() *record.FailedAttempt {
 	return &record.FailedAttempt{Attempt: t.attempt, Worker: t.r.e.cfg.Name, WorkerID: t.r.w.id.String(), StartedAt: t.attemptBegan}
 }
 
@@ -46,7 +46,7 @@ func (t *stepTask) initFromRow(row *store.Step) {
 
 // noteFailedAttempt notes that the attempt in progress has failed, or was interrupted if f is nil, and when the next one is due; zero means at once, or never.
 func (t *stepTask) noteFailedAttempt(now time.Time, f *record.Failure, next time.Time) {
-	a := t.attemptInProgress()
+	a := t.newAttemptRecord()
 	a.EndedAt, a.Error, a.Interrupted, a.NextAt = now, f, f == nil, next.Truncate(time.Microsecond)
 	if t.failures == nil {
 		t.failures = new(record.Failures)

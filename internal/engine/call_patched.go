@@ -27,7 +27,7 @@ func (s *Scope) Patched(id string, site uintptr) (bool, error) {
 	if err := naming.Check("patch", id); err != nil {
 		return false, err
 	}
-	full := s.prefix + patchScope + id
+	full := s.namePrefix + patchScope + id
 	r := s.r
 	r.mu.Lock()
 	p := r.patches[full]
@@ -54,7 +54,7 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 			takes = string(known.Output) == "true"
 		}
 		if !takes {
-			p.noteNeededNameChange(naming.Display(s.prefix)+full[len(s.prefix)+len(patchScope):], store.KindPatch)
+			p.noteNeededNameChange(naming.Display(s.namePrefix)+full[len(s.namePrefix)+len(patchScope):], store.KindPatch)
 		}
 		return takes, nil
 	}
@@ -72,7 +72,7 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 	if passed {
 		out = []byte("false")
 	}
-	res, err := s.executeCall(&CallSpec{Name: "patch", Kind: store.KindPatch, CallSite: site, Attempt: func(context.Context) (AttemptOutput, *record.Failure) {
+	res, err := s.executeCall(&CallSpec{Name: "patch", Kind: store.KindPatch, CallSite: site, ExecuteAttempt: func(context.Context) (AttemptOutput, *record.Failure) {
 		return AttemptOutput{Bytes: out}, nil
 	}}, full, recorded)
 	return err == nil && string(res.Output) == "true", err
@@ -85,20 +85,20 @@ func (s *Scope) hasPassedPatchPointLocked() bool {
 	r := s.r
 	var last int32
 	for name := range r.usedNames {
-		if row := r.history[name]; row != nil && row.WasMadeByScopeGoroutine() && scopePrefix(name) == s.prefix {
+		if row := r.history[name]; row != nil && row.WasMadeByScopeGoroutine() && scopePrefix(name) == s.namePrefix {
 			last = max(last, row.Seq)
 		}
 	}
 	for name, row := range r.history {
-		rest, inside := strings.CutPrefix(name, s.prefix)
+		rest, inside := strings.CutPrefix(name, s.namePrefix)
 		if !inside || row.Seq < last || rest == "" || rest[0] == naming.Separator[0] {
 			continue
 		}
-		if row.Kind == store.KindCompensation || row.Kind == store.KindFailure || row.Kind == store.KindRenewal || row.Kind == store.KindPatch {
+		if row.Kind == store.KindCompensation || row.Kind == store.KindRunEnd || row.Kind == store.KindKeyRenewal || row.Kind == store.KindPatch {
 			continue
 		}
 		first, _, _ := strings.Cut(rest, naming.Separator)
-		if _, begun := r.usedNames[s.prefix+first]; !begun {
+		if _, begun := r.usedNames[s.namePrefix+first]; !begun {
 			return true
 		}
 	}

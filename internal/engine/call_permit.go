@@ -94,7 +94,7 @@ func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted t
 	defer r.permitWaits.endWait(place)
 	defer r.w.permitBatcher.endLocalWait(place)
 	for {
-		if err := r.w.permitBatcher.requestPermit(t.s.ctx, place, a); err != nil {
+		if err := r.w.permitBatcher.requestPermit(t.scope.ctx, place, a); err != nil {
 			return t.endPermitWaitAfterError(giveBack, err)
 		}
 		*arrived = a.ArrivedAt
@@ -126,7 +126,7 @@ func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted t
 		}
 		beforeWait()
 		r.idleTracker.endBusy()
-		err := r.idleTracker.waitInMemoryUntil(t.s, due, began.Add(r.e.cfg.ParkAfter), place.requestDue)
+		err := r.idleTracker.waitInMemoryUntil(t.scope, due, began.Add(r.e.cfg.ParkAfter), place.requestDue)
 		r.idleTracker.beginBusy()
 		if err != nil {
 			return t.endPermitWaitAfterError(giveBack, err)
@@ -146,8 +146,8 @@ func (t *stepTask) countTotalTimeoutFrom(arrived time.Time) {
 // execution continues the run at once or when it is woken.
 func (t *stepTask) endPermitWaitAfterError(giveBack func(), err error) (time.Time, func(), error) {
 	r := t.r
-	left := t.s.checkOpen()
-	if left == nil && t.s.ctx.Err() == nil { // the database rejects the request
+	left := t.scope.checkOpen()
+	if left == nil && t.scope.ctx.Err() == nil { // the database rejects the request
 		r.suspendAfterFailedWrite("ask for the permit of step", t.name, err)
 		return time.Time{}, nil, ErrSuspended
 	}

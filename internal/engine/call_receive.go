@@ -39,12 +39,12 @@ type ReceiveSpec struct {
 
 // receiveCall is the state of one receive in progress.
 type receiveCall struct {
-	s           *Scope
-	r           *run
-	spec        *ReceiveSpec
-	name        string     // the name with its scope
-	row         store.Step // the row of the receive, as recorded or to be recorded
-	timeWasOver bool       // the time of the receive was over when its last check began
+	s                *Scope
+	r                *run
+	spec             *ReceiveSpec
+	name             string     // the name with its scope
+	row              store.Step // the row of the receive, as recorded or to be recorded
+	timeLimitWasOver bool       // the time of the receive was over when its last check began
 }
 
 // Receive returns the payload of the oldest signal called spec.Signal that no receive has taken, and waits if there is none. If Receive
@@ -104,14 +104,14 @@ func (w *receiveCall) waitForSignal(recorded *store.Step) (*store.Step, error) {
 				return nil, err
 			}
 			if found.Status.IsTerminal() {
-				took = !w.timeWasOver && found.Status == store.StepCompleted
+				took = !w.timeLimitWasOver && found.Status == store.StepCompleted
 				return found, nil
 			}
 			w.row.StartedAt, w.row.NextAt, w.row.Attempt = found.StartedAt, found.NextAt, found.Attempt
 			in.markReceiveIdle(l)
 		}
 		waits = false
-		if err := w.r.idleTracker.waitUntil(w.s, w.row.NextAt, l.queryRequested); err != nil {
+		if err := w.r.idleTracker.waitUntilDueOrNotified(w.s, w.row.NextAt, l.queryRequested); err != nil {
 			return nil, cmp.Or(w.s.checkOpen(), err)
 		}
 	}
@@ -125,7 +125,7 @@ func (w *receiveCall) checkForSignal() (*store.Step, error) {
 	defer r.idleTracker.endBusy()
 	row := w.row
 	row.Status, row.EndedAt = store.StepStarted, r.e.clock.Now()
-	if w.timeWasOver = !w.row.NextAt.IsZero() && r.e.clock.Until(w.row.NextAt) == 0; !w.timeWasOver {
+	if w.timeLimitWasOver = !w.row.NextAt.IsZero() && r.e.clock.Until(w.row.NextAt) == 0; !w.timeLimitWasOver {
 		return w.commitRow(&row, false)
 	}
 	if w.spec.OnTimeout == TimeoutEscalates { // do not escalate if a signal arrived in time
@@ -174,11 +174,11 @@ func (w *receiveCall) commitRow(row *store.Step, late bool) (*store.Step, error)
 	}
 	r.clearSuspect()
 	r.applyControl(rec.RunState.Control)
-	w.reportTimeout(rec, late)
-	if rec.Recorded.Kind != store.KindReceive {
-		return nil, kindMismatchError(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)
+	w.countAndLogTimeout(rec, late)
+	if rec.RecordedStep.Kind != store.KindReceive {
+		return nil, kindMismatchError(&r.row, w.name, rec.RecordedStep.Kind, store.KindReceive)
 	}
-	return rec.Recorded, r.holdIfRowUnreadable(rec.Recorded)
+	return rec.RecordedStep, r.holdIfRowUnreadable(rec.RecordedStep)
 }
 
 // setTimeoutOutcome sets in row what is recorded if there is no signal when the time is over.
@@ -211,7 +211,7 @@ func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
 	}
 	switch w.spec.OnTimeout {
 	case TimeoutCancels:
-		if err := w.r.checkMayContinue(); err != nil { // ignore the end of the branch: it came after the row was recorded
+		if err := w.r.checkMayBeginCalls(); err != nil { // ignore the end of the branch: it came after the row was recorded
 			return CallResult{}, err
 		}
 		o := &store.ControlRequest{Verb: store.VerbCancel, Runs: uuidList(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}

@@ -17,14 +17,14 @@ type EscalationFunc func(to *EscalationWriter, id string) error
 // EscalationWriter sends the signal or starts the run of an escalation. If a choice ends the branch that waits, the choice is either
 // recorded after the escalation is written, or prevents the escalation.
 type EscalationWriter struct {
-	s   *Scope
-	ctx context.Context // it does not end with the run, so that the outcome of each write is known
-	by  writeOptions
+	scope   *Scope
+	ctx     context.Context // it does not end with the run, so that the outcome of each write is known
+	options writeOptions
 }
 
 // Start starts a run.
 func (x *EscalationWriter) Start(q StartRequest) error {
-	started, err := x.s.r.e.checkNamesAndStart(x.ctx, x.by, []StartRequest{q})
+	started, err := x.scope.r.e.checkNamesAndStart(x.ctx, x.options, []StartRequest{q})
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (x *EscalationWriter) Start(q StartRequest) error {
 
 // Signal sends a signal to the run that the argument ref names.
 func (x *EscalationWriter) Signal(ref string, s *store.SignalWrite) error {
-	return x.s.r.e.sendSignal(x.ctx, x.by, ref, s, x.s.r.noteSignalSent(s.CreatedAt))
+	return x.scope.r.e.sendSignal(x.ctx, x.options, ref, s, x.scope.r.noteSignalSent(s.CreatedAt))
 }
 
 // escalate calls the escalation of the wait. It returns an error if the run was suspended or must end, or

@@ -57,7 +57,7 @@ func (s *mailbox) receive(w *store.ReceiveWrite) {
 	row, bound := w.Step, time.Time{}
 	if had := s.rows[row.Name]; had != nil {
 		if had.Status.IsTerminal() {
-			w.Outcome, w.Recorded = store.Adopted, had
+			w.Outcome, w.RecordedStep = store.AlreadyRecorded, had
 			return
 		}
 		bound = had.NextAt
@@ -73,7 +73,7 @@ func (s *mailbox) receive(w *store.ReceiveWrite) {
 		}
 	}
 	s.rows[row.Name] = &row
-	w.Outcome, w.Recorded = store.Written, &row
+	w.Outcome, w.RecordedStep = store.Written, &row
 }
 
 func (s *mailbox) ControlRuns(_ context.Context, o *store.ControlRequest) error {
@@ -218,7 +218,7 @@ func TestReceiveEscalatesOnce(t *testing.T) {
 			if want := r.row.UUID.String() + ":wait"; id != want {
 				t.Errorf("escalated as %q, want %q", id, want)
 			}
-			time.AfterFunc(sequentialSettleTime/2, func() {
+			time.AfterFunc(sequentialRunIdleTime/2, func() {
 				if row := s.recorded("wait"); row.Attempt != 2 || !row.NextAt.IsZero() {
 					t.Errorf("recorded after the escalation: %+v", row)
 				}

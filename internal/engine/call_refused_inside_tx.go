@@ -22,7 +22,7 @@ var ErrInsideTx = errors.New("durable: an engine call inside a transaction")
 
 // activeTx is a Tx step whose function is in progress.
 type activeTx struct {
-	t                *stepTask
+	task             *stepTask
 	functionReturned atomic.Bool // the function has returned; goroutines that it started may still make calls
 }
 
@@ -40,7 +40,7 @@ func (t *stepTask) markInsideTx(ctx context.Context) (context.Context, func()) {
 	if _, serial := t.r.e.rawStore.(store.SerialCommitter); !serial {
 		return ctx, func() {}
 	}
-	x := &activeTx{t: t}
+	x := &activeTx{task: t}
 	self := stack.GoroutineID()
 	before, nested := activeTransactions.by.Swap(self, x)
 	activeTransactions.open.Add(1)
@@ -70,9 +70,9 @@ func (e *Engine) CheckOutsideTx(ctx context.Context, call string) error {
 	}
 	return fmt.Errorf("%w: %s inside Tx step %q of run %q: the step holds the only connection that writes, so the call would wait for itself: "+
 		"use StartTx or SignalTx with the step's own transaction, or call the engine after the step",
-		ErrInsideTx, call, naming.Display(x.t.name), x.t.r.row.NameOrUUID())
+		ErrInsideTx, call, naming.Display(x.task.name), x.task.r.row.NameOrUUID())
 }
 
 func (x *activeTx) blocksWriterOf(e *Engine) bool {
-	return !x.functionReturned.Load() && x.t.r.e.rawStore == e.rawStore
+	return !x.functionReturned.Load() && x.task.r.e.rawStore == e.rawStore
 }

@@ -16,7 +16,7 @@ import (
 // A Scope is a namespace in which a run makes durable calls. Names are unique within a scope.
 type Scope struct {
 	r            *run
-	prefix       string
+	namePrefix   string
 	mapName      string          // the name of a Map, shown by metrics and spans for its items' steps; empty: no Map
 	ctx          context.Context // ends when calls in the scope can do nothing new
 	stepsCtx     context.Context // the parent of the steps' contexts
@@ -86,7 +86,7 @@ func (s *Scope) checkOpenLocked() error {
 	err := s.endReasonLocked()
 	if err == ErrCancelled && s.branch != nil {
 		s.branch.endContexts() // in a replay, its contexts may not have ended yet
-		s.branch.hasCallRefusedAfterEnd = s.branch.hasCallRefusedAfterEnd || !s.branch.earliestEndTime().IsZero()
+		s.branch.hasCallRefusedAfterEnd = s.branch.hasCallRefusedAfterEnd || !s.branch.earliestEndOfBranchOrAncestor().IsZero()
 	}
 	if d := s.r.forcedEnd; d != nil && err == d.cause { // nor the run's contexts
 		s.r.endCallContexts(err)
@@ -101,7 +101,7 @@ func (s *Scope) endReasonLocked() error {
 		return ErrSuspended
 	case s.compensating:
 		return nil
-	case !s.branch.earliestEndTime().IsZero():
+	case !s.branch.earliestEndOfBranchOrAncestor().IsZero():
 		return ErrCancelled // even if the run itself must end now, because the first execution returned it
 	case r.forcedEnd != nil:
 		return r.forcedEnd.cause
@@ -138,15 +138,15 @@ func (s *Scope) DisplayName(name string) string { return naming.Display(s.fullNa
 // where the user's code made the call. If there is no terminal row, beginCall returns an error if the
 // scope can do nothing new. A started child needs no terminal row, because history holds only its start.
 func (s *Scope) beginCall(full string, kind store.StepKind, site uintptr) (*store.Step, error) {
-	recorded, err := s.beginCallWithoutHoldingRun(full, kind, site)
+	recorded, err := s.beginCallWithoutReportingDivergence(full, kind, site)
 	if errors.Is(err, ErrDiverged) {
 		s.reportDivergence(full, err)
 	}
 	return recorded, err
 }
 
-// beginCallWithoutHoldingRun does the same as beginCall, but does not hold the run if the call diverges.
-func (s *Scope) beginCallWithoutHoldingRun(full string, kind store.StepKind, site uintptr) (*store.Step, error) {
+// beginCallWithoutReportingDivergence does the same as beginCall, but does not hold the run if the call diverges.
+func (s *Scope) beginCallWithoutReportingDivergence(full string, kind store.StepKind, site uintptr) (*store.Step, error) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	recorded, err := s.beginCallLocked(full, kind, site)

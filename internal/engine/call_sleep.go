@@ -37,7 +37,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 			return err
 		}
 		r.notePastReplay() // what follows was not executed before
-		if err := r.idleTracker.waitUntil(s, recorded.NextAt, nil); err != nil && !s.isInEndedBranch() {
+		if err := r.idleTracker.waitUntilDueOrNotified(s, recorded.NextAt, nil); err != nil && !s.isInEndedBranch() {
 			return err
 		}
 	}
@@ -60,7 +60,7 @@ func (s *Scope) isInEndedBranch() bool {
 	}
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	return !s.branch.earliestEndTime().IsZero()
+	return !s.branch.earliestEndOfBranchOrAncestor().IsZero()
 }
 
 // checkBranchOpen returns the result of checkOpen if a choice has ended the branch, and nil otherwise.
@@ -83,7 +83,7 @@ func (s *Scope) checkSleepEndedBeforeChoice(due time.Time) error {
 	r := s.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if at := s.branch.earliestEndTime(); !at.IsZero() && due.After(at) {
+	if at := s.branch.earliestEndOfBranchOrAncestor(); !at.IsZero() && due.After(at) {
 		return s.checkOpenLocked()
 	}
 	if due.After(r.latestSleepEnd) {
@@ -96,14 +96,14 @@ func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.
 	r := s.r
 	r.idleTracker.beginBusy()
 	defer r.idleTracker.endBusy()
-	t := &stepTask{r: r, s: s, spec: &CallSpec{Kind: store.KindSleep}, name: full, attempt: 1, firstBegan: r.e.clock.Now()}
+	t := &stepTask{r: r, scope: s, spec: &CallSpec{Kind: store.KindSleep}, name: full, attempt: 1, firstBegan: r.e.clock.Now()}
 	w := t.newStepWrite(store.StepCompleted, nil, nil)
 	w.Step.NextAt = due(t.firstBegan).Truncate(time.Microsecond)
 	if _, _, err := t.commitRow(w); err != nil {
 		return nil, err
 	}
-	if w.Outcome == store.Adopted {
-		return w.Recorded, nil
+	if w.Outcome == store.AlreadyRecorded {
+		return w.RecordedStep, nil
 	}
 	return &w.Step, nil
 }

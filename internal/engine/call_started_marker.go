@@ -12,7 +12,7 @@ import (
 
 // delayedStartedMarker writes the started row of a slow attempt before the attempt ends. If the attempt kills its
 // process, the row shows that it had begun. A fast attempt costs no row: the marker is only appended when
-// the attempt has lasted Config.MarkAfter, and nobody waits for its commit.
+// the attempt has lasted Config.StartedMarkerDelay, and nobody waits for its commit.
 type delayedStartedMarker struct {
 	task  *stepTask
 	timer clock.ResettableTimer // nil: the marker has never been armed
@@ -37,7 +37,7 @@ func (t *stepTask) armStartedMarker() *delayedStartedMarker {
 }
 
 func (m *delayedStartedMarker) startTimer() {
-	after := m.task.r.e.cfg.MarkAfter
+	after := m.task.r.e.cfg.StartedMarkerDelay
 	if m.timer == nil {
 		m.timer = m.task.r.e.clock.AfterFunc(after, m.appendToJournal)
 		return
@@ -52,7 +52,7 @@ func (m *delayedStartedMarker) appendToJournal() {
 		return
 	}
 	w := m.task.newStepWrite(store.StepStarted, nil, nil)
-	if entry, err := m.task.r.e.journal.AppendMarker(w); err == nil {
+	if entry, err := m.task.r.e.journal.AppendStartedMarker(w); err == nil {
 		m.write, m.entry = w, entry
 	}
 }
@@ -77,7 +77,7 @@ func (m *delayedStartedMarker) endMarker() error {
 	if entry == nil {
 		return nil
 	}
-	committed, err := m.task.r.e.journal.WithdrawOrAwaitMarker(entry)
+	committed, err := m.task.r.e.journal.WithdrawOrAwaitStartedMarker(entry)
 	if err != nil || !committed {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (m *delayedStartedMarker) endMarker() error {
 func (t *stepTask) commitStartedMarker() (res CallResult, done bool, err error) {
 	w := t.newStepWrite(store.StepStarted, nil, nil)
 	res, _, err = t.commitRow(w)
-	return res, w.Outcome == store.Adopted, err
+	return res, w.Outcome == store.AlreadyRecorded, err
 }
 
 // checkAttemptMayBegin returns why the step's function may not be called now, or nil if it may. It checks this right
@@ -106,7 +106,7 @@ func (t *stepTask) checkAttemptMayBegin() error {
 	if t.r.e.clock.Now().After(t.r.leaseEndTime()) {
 		t.r.loseOwnership()
 	}
-	return t.s.checkOpen()
+	return t.scope.checkOpen()
 }
 
 // revokeStartedMarker replaces the started marker of an at-most-once attempt whose function was not called with a

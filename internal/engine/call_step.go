@@ -25,8 +25,8 @@ type CallSpec struct {
 	// AtMostOnce makes the engine commit a started marker before it calls the step's function. If the process dies after the commit of the
 	// marker, the next execution of the run calls Verify to find out what happened. If Verify is nil, the step then fails with
 	// record.CodeOutcomeUnknown.
-	AtMostOnce bool
-	Verify     func(ctx context.Context) (out AttemptOutput, happened bool, failure *record.Failure)
+	AtMostOnce               bool
+	VerifyInterruptedAttempt func(ctx context.Context) (out AttemptOutput, happened bool, failure *record.Failure)
 
 	// RetryDelay returns how long to wait before the next attempt after the given attempt has failed, or false if there is no further
 	// attempt. If RetryDelay is nil, the step is not retried.
@@ -39,23 +39,25 @@ type CallSpec struct {
 	ItemNumber int    // of the item of a Map that the call executes, from 1; zero: none
 	ItemKey    string // the item's key; empty: it has none
 
-	// Undoes has the names of the steps that this call, which is a compensation, undoes. The steps are in the scope of the call.
-	Undoes []string
+	// CompensatedSteps has the names of the steps that this call, which is a compensation, undoes. The steps are in the scope of the call.
+	CompensatedSteps []string
 
 	// Permit names the limit that bounds the attempts of the step over all workers; nil means that no limit does.
 	Permit *PermitSpec
 
-	// Attempt executes one attempt.
-	Attempt func(ctx context.Context) (AttemptOutput, *record.Failure)
+	// ExecuteAttempt executes one attempt.
+	ExecuteAttempt func(ctx context.Context) (AttemptOutput, *record.Failure)
 
-	// Transact, used instead of Attempt, executes one attempt that commits its own checkpoint. The argument w is the row of the checkpoint,
+	// ExecuteTxAttempt, used instead of Attempt, executes one attempt that commits its own checkpoint. The argument w is the row of the checkpoint,
 	// into which Transact puts the output of the attempt. Transact sets w.Outcome to the outcome of the commit. If Transact returns a
 	// failure, nothing was committed, unless the failure's Held is store.ErrInDoubt.
-	Transact func(ctx context.Context, w *store.StepWrite, t *TxAttempt) (value any, f *record.Failure)
+	ExecuteTxAttempt func(ctx context.Context, w *store.StepWrite, t *TxAttempt) (value any, f *record.Failure)
 }
 
 // isExecutedInAttempts reports whether the call consists of attempts.
-func (s *CallSpec) isExecutedInAttempts() bool { return s.Attempt != nil || s.Transact != nil }
+func (s *CallSpec) isExecutedInAttempts() bool {
+	return s.ExecuteAttempt != nil || s.ExecuteTxAttempt != nil
+}
 
 // AttemptOutput is the result of an attempt: the bytes to record, and the value that they decode into, so that the caller need not decode
 // them again. Each attempt has a value of its own, because an attempt for which the engine no longer waits may still return another value.
@@ -74,10 +76,10 @@ type CallResult struct {
 // stepTask is one step being executed.
 type stepTask struct {
 	r              *run
-	s              *Scope
+	scope          *Scope
 	spec           *CallSpec
 	name           string           // the name with its scope
-	recorded       *store.Step      // the step's row in history, which is not terminal; nil: none
+	recordedStep   *store.Step      // the step's row in history, which is not terminal; nil: none
 	attempt        int32            // the number of the attempt
 	seq            int32            // the step's position in the order in which the run's calls began
 	outcomeUnknown bool             // an attempt of an AtMostOnce step began and its end is not known
@@ -117,7 +119,7 @@ func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 }
 
 func (s *Scope) executeCall(spec *CallSpec, name string, recorded *store.Step) (CallResult, error) {
-	t := &stepTask{r: s.r, s: s, spec: spec, name: name, recorded: recorded}
+	t := &stepTask{r: s.r, scope: s, spec: spec, name: name, recordedStep: recorded}
 	s.r.idleTracker.beginBusy()
 	defer s.r.idleTracker.endBusy()
 	return t.executeAttempts()
@@ -126,8 +128,8 @@ func (s *Scope) executeCall(spec *CallSpec, name string, recorded *store.Step) (
 // nameInMetrics returns the step's name in metrics and spans. It omits the scopes. For an item of a Map it is the
 // Map's name, because the name of an item may be a key, such as an order's ID.
 func (t *stepTask) nameInMetrics() string {
-	if t.s.mapName != "" {
-		return t.s.mapName
+	if t.scope.mapName != "" {
+		return t.scope.mapName
 	}
 	return t.spec.Name
 }
@@ -142,8 +144,8 @@ func recordedResult(s *store.Step) CallResult {
 // executeAttempts executes attempts until the step has an outcome.
 func (t *stepTask) executeAttempts() (CallResult, error) {
 	t.attempt, t.firstBegan = 1, t.r.e.clock.Now()
-	if row := t.recorded; row == nil {
-		t.seq = t.s.nextSeq(t.spec.CallSite)
+	if row := t.recordedStep; row == nil {
+		t.seq = t.scope.nextSeq(t.spec.CallSite)
 	} else {
 		t.initFromRow(row)
 		t.outcomeUnknown = row.Status == store.StepStarted && t.spec.AtMostOnce
@@ -191,8 +193,8 @@ func (t *stepTask) failCrashedLastAttempt(attempt int32) (CallResult, error) {
 func (t *stepTask) awaitRetry(due time.Time) error {
 	t.r.idleTracker.endBusy()
 	defer t.r.idleTracker.beginBusy()
-	if err := t.r.idleTracker.waitUntil(t.s, due, nil); err != nil {
-		return cmp.Or(t.s.checkOpen(), err)
+	if err := t.r.idleTracker.waitUntilDueOrNotified(t.scope, due, nil); err != nil {
+		return cmp.Or(t.scope.checkOpen(), err)
 	}
 	return nil
 }
@@ -206,7 +208,7 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 	}
 	defer leave() // also after a Goexit
 	var m *delayedStartedMarker
-	if t.attemptBegan = t.firstBegan; t.recorded != nil || t.attempt > 1 || t.spec.Permit != nil {
+	if t.attemptBegan = t.firstBegan; t.recordedStep != nil || t.attempt > 1 || t.spec.Permit != nil {
 		t.attemptBegan = t.r.e.clock.Now()
 	}
 	if t.spec.AtMostOnce && !t.outcomeUnknown {
@@ -235,7 +237,7 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 	if got.failure != nil {
 		return t.recordFailure(got.failure)
 	}
-	w := got.selfCommitted
+	w := got.selfCommittedStep
 	var res CallResult
 	if w != nil {
 		res, _, err = t.outcomeAfterWrite(w)
@@ -276,7 +278,7 @@ func (t *stepTask) recordFailure(f *record.Failure) (CallResult, time.Time, erro
 		w := t.newStepWrite(store.StepBackoff, nil, f)
 		w.Step.NextAt = next
 		res, _, err := t.commitRow(w)
-		if err != nil || w.Outcome == store.Adopted {
+		if err != nil || w.Outcome == store.AlreadyRecorded {
 			return res, time.Time{}, err
 		}
 		t.r.logger().Debug("an attempt failed; the step will be tried again",
@@ -307,7 +309,7 @@ func (t *stepTask) nextAttemptAt(f *record.Failure, now time.Time) (time.Time, b
 // newStepWrite returns the checkpoint of the current attempt.
 func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *record.Failure) *store.StepWrite {
 	if t.seq == 0 {
-		t.seq = t.s.nextSeq(t.spec.CallSite)
+		t.seq = t.scope.nextSeq(t.spec.CallSite)
 	}
 	w := &store.StepWrite{RowExists: t.hasRow, Step: store.Step{
 		Run: t.r.row.UUID, Seq: t.seq, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,
@@ -323,7 +325,7 @@ func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *recor
 		}
 	}
 	if open := status == store.StepStarted && t.spec.isExecutedInAttempts(); open || t.failures != nil {
-		w.Step.Failures = t.encodeFailures(open, f != nil)
+		w.Step.Failures = t.encodeFailedAttempts(open, f != nil)
 	}
 	return w
 }
@@ -363,11 +365,11 @@ func (t *stepTask) outcomeAfterWrite(w *store.StepWrite) (CallResult, time.Time,
 		t.r.clearSuspect()
 		t.r.applyControl(w.RunState.Control)
 		return recordedResult(&w.Step), time.Time{}, nil
-	case store.Adopted:
-		if w.Recorded.Kind != t.spec.Kind {
-			return CallResult{}, time.Time{}, kindMismatchError(&t.r.row, t.name, w.Recorded.Kind, t.spec.Kind)
+	case store.AlreadyRecorded:
+		if w.RecordedStep.Kind != t.spec.Kind {
+			return CallResult{}, time.Time{}, kindMismatchError(&t.r.row, t.name, w.RecordedStep.Kind, t.spec.Kind)
 		}
-		return recordedResult(w.Recorded), time.Time{}, t.r.holdIfRowUnreadable(w.Recorded)
+		return recordedResult(w.RecordedStep), time.Time{}, t.r.holdIfRowUnreadable(w.RecordedStep)
 	default:
 		return CallResult{}, time.Time{}, t.handleFencedStep(w.RunState)
 	}

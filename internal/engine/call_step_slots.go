@@ -27,14 +27,14 @@ func (t *stepTask) awaitStepSlot(atMost time.Duration) (leave func(), err error)
 	if t.r.e.stepSlots == nil || t.spec.Kind > store.KindCompensation { // an effect calls no function of the user
 		return func() {}, nil
 	}
-	ctx := t.s.ctx
+	ctx := t.scope.ctx
 	if atMost > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, atMost)
 		defer cancel()
 	}
 	slot, waited, err := t.r.e.stepSlots.Acquire(ctx)
-	if err != nil && t.s.ctx.Err() == nil {
+	if err != nil && t.scope.ctx.Err() == nil {
 		return nil, errNoSlotInTime
 	}
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 type txPhase struct{ atomic.Int32 }
 
 const (
-	phaseInFunction       int32 = iota // the function is executed
-	phaseFunctionReturned              // the function has returned
-	phaseAbandoned                     // the attempt was left behind
+	txPhaseInFunction       int32 = iota // the function is executed
+	txPhaseFunctionReturned              // the function has returned
+	txPhaseAbandoned                     // the attempt was left behind
 )
 
 // tryAbandon tries to leave the attempt behind, and reports whether it did. It reports true for a nil phase.
 func (p *txPhase) tryAbandon() bool {
-	return p == nil || p.CompareAndSwap(phaseInFunction, phaseAbandoned)
+	return p == nil || p.CompareAndSwap(txPhaseInFunction, txPhaseAbandoned)
 }
 
 // tryEnter enters the next phase. It reports false if the attempt was left behind.
@@ -32,7 +32,7 @@ func (p *txPhase) tryEnter(next int32) bool {
 	}
 	for {
 		at := p.Load()
-		if at == phaseAbandoned {
+		if at == txPhaseAbandoned {
 			return false
 		}
 		if p.CompareAndSwap(at, next) {
@@ -43,31 +43,31 @@ func (p *txPhase) tryEnter(next int32) bool {
 
 // TxAttempt is one attempt of a step that commits its own checkpoint.
 type TxAttempt struct {
-	t           *stepTask
-	w           *store.StepWrite
-	isOwnOutput bool   // the output is recorded as the function returned it
-	plainOutput []byte // the output before a codec has encoded it
+	task                     *stepTask
+	stepWrite                *store.StepWrite
+	outputRecordedAsReturned bool   // the output is recorded as the function returned it
+	plainOutput              []byte // the output before a codec has encoded it
 }
 
 // MarkFunctionBegun marks that the step's function begins. MarkFunctionBegun must be called right before each call of the function, because
 // the function may be called more than once.
-func (x *TxAttempt) MarkFunctionBegun() { x.t.txPhase.tryEnter(phaseInFunction) }
+func (x *TxAttempt) MarkFunctionBegun() { x.task.txPhase.tryEnter(txPhaseInFunction) }
 
 // SetOutput puts the output of the attempt into the checkpoint. If SetOutput returns an error, the engine no longer waits for the attempt,
 // and the caller must not commit anything.
 func (x *TxAttempt) SetOutput(output []byte) error {
-	if !x.t.txPhase.tryEnter(phaseFunctionReturned) {
+	if !x.task.txPhase.tryEnter(txPhaseFunctionReturned) {
 		return errAttemptTimeout
 	}
-	x.w.Step.Output, x.isOwnOutput = x.t.outputToRecord(output)
-	x.plainOutput = x.w.Step.Output
-	if own := x.t.r.e.codecStore; own != nil {
+	x.stepWrite.Step.Output, x.outputRecordedAsReturned = x.task.outputToRecord(output)
+	x.plainOutput = x.stepWrite.Step.Output
+	if own := x.task.r.e.codecStore; own != nil {
 		var err error
-		if x.w.Step.Output, err = own.EncodeStepOutput(&x.w.Step); err != nil {
+		if x.stepWrite.Step.Output, err = own.EncodeStepOutput(&x.stepWrite.Step); err != nil {
 			return err
 		}
 	}
-	x.w.Step.EndedAt = x.t.r.e.clock.Now()
+	x.stepWrite.Step.EndedAt = x.task.r.e.clock.Now()
 	return nil
 }
 
@@ -93,25 +93,25 @@ func ContextExtendedByPatience(ctx context.Context) (context.Context, context.Ca
 	return lasting, func() { stop(); end(nil) }
 }
 
-// callTransact executes an attempt that commits its own checkpoint. If the database rejects the commit, callTransact calls the
+// callTransactWithRetry executes an attempt that commits its own checkpoint. If the database rejects the commit, callTransactWithRetry calls the
 // function again, for as long as other writes are retried.
-func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
+func (t *stepTask) callTransactWithRetry(ctx context.Context) (got attemptResult) {
 	ctx, leave := t.markInsideTx(ctx)
 	defer leave()
 	err := t.r.e.retryUntilPatienceEnds(ctx, newWriteOptions(t.r.ownedCtx.Done()), func() error {
 		w := t.newStepWrite(store.StepCompleted, nil, nil)
-		x := &TxAttempt{t: t, w: w, isOwnOutput: true}
-		value, f := t.spec.Transact(ctx, w, x)
+		x := &TxAttempt{task: t, stepWrite: w, outputRecordedAsReturned: true}
+		value, f := t.spec.ExecuteTxAttempt(ctx, w, x)
 		w.Step.Output = x.plainOutput
-		if t.r.e.codecStore != nil && w.Recorded != nil {
-			t.r.e.codecStore.OpenStep(w.Recorded)
+		if t.r.e.codecStore != nil && w.RecordedStep != nil {
+			t.r.e.codecStore.OpenStep(w.RecordedStep)
 		}
 		switch {
 		case f == nil:
-			if !x.isOwnOutput {
+			if !x.outputRecordedAsReturned {
 				value = nil // the caller decodes it from the record
 			}
-			got = attemptResult{selfCommitted: w, out: AttemptOutput{Bytes: w.Step.Output, Value: value}}
+			got = attemptResult{selfCommittedStep: w, out: AttemptOutput{Bytes: w.Step.Output, Value: value}}
 		case f.CommitError == nil:
 			got = attemptResult{failure: f}
 		default:
@@ -122,7 +122,7 @@ func (t *stepTask) callTransact(ctx context.Context) (got attemptResult) {
 	})
 	// If the run must end, try returns the reason, unless the transaction may have been committed. Otherwise
 	// the run is held: if the attempt's time ended during the retries, that is not the function's fault.
-	if err != nil && (t.s.stepsCtx.Err() == nil || errors.Is(got.failure.CommitError, store.ErrInDoubt)) && !errors.Is(err, store.ErrBadData) {
+	if err != nil && (t.scope.stepsCtx.Err() == nil || errors.Is(got.failure.CommitError, store.ErrInDoubt)) && !errors.Is(err, store.ErrBadData) {
 		t.r.holdWithReason("commit step", t.name, got.failure.CommitError)
 		return attemptResult{err: ErrSuspended}
 	}

@@ -25,7 +25,7 @@ func (w *worker) claimLoop(ctx context.Context) {
 	// The first hint says that other workers see this worker. If a worker claimed before that and died,
 	// the others would notice only when its leases expire.
 	w.awaitFirstHint(ctx)
-	g := w.claims
+	g := w.claimGroup
 	g.join(w)
 	defer g.leave(w)
 	select {
@@ -42,7 +42,7 @@ func (w *worker) claimLoop(ctx context.Context) {
 // A claim holds its slots until it returns. While the last claim did not fill all its slots, leadClaims
 // leaves some slots to starts of this process, so that they need not wait for the claim.
 func (w *worker) leadClaims(ctx context.Context) {
-	g, pace := w.claims, newClaimPace(&w.e.cfg)
+	g, pace := w.claimGroup, newClaimPace(&w.e.cfg)
 	for ctx.Err() == nil {
 		prefetch := 0
 		if pace.isFull {
@@ -121,22 +121,22 @@ func (w *worker) claimByQueueRules(shares []claimShare, maxSuspects int, setRule
 // claimByVersionRules claims runs of versions that this worker may execute at present. If another version arrives meanwhile, it reads
 // the versions and claims again.
 func (w *worker) claimByVersionRules(ctx context.Context, q *store.ClaimQuery, shares []claimShare) (claims store.ClaimResult, err error) {
-	for range maxVersionRetries {
+	for range maxVersionRereadsPerClaim {
 		if q.Versions, err = w.versionClaimRules(ctx, q.Now); err != nil {
 			return claims, err
 		}
-		if claims, err = w.executeClaim(ctx, q, shares); err != nil || !claims.NewVersions {
+		if claims, err = w.claimFromStore(ctx, q, shares); err != nil || !claims.NewVersions {
 			return claims, err
 		}
-		if err := w.reportVersion(ctx); err != nil {
+		if err := w.reportAndReadVersions(ctx); err != nil {
 			return store.ClaimResult{}, err
 		}
 	}
 	return claims, nil
 }
 
-// executeClaim executes the claim in the store, and counts it.
-func (w *worker) executeClaim(ctx context.Context, q *store.ClaimQuery, shares []claimShare) (store.ClaimResult, error) {
+// claimFromStore executes the claim in the store, and counts it.
+func (w *worker) claimFromStore(ctx context.Context, q *store.ClaimQuery, shares []claimShare) (store.ClaimResult, error) {
 	claims, err := w.e.store.Claim(ctx, *q)
 	if err == nil {
 		w.e.counters.claims.Add(1)
@@ -166,7 +166,7 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 	var enough <-chan time.Time // nil: no slot is free
 	var expired *time.Timer     // nil: not needed yet
 	for {
-		free, many, prefetch := w.claims.freeSlotsAndPrefetch(w.e.cfg.ClaimLimit)
+		free, many, prefetch := w.claimGroup.countFreeSlotsAndPrefetch(w.e.cfg.ClaimLimit)
 		if many || prefetch > 0 {
 			return prefetch
 		} else if free > 0 && enough == nil {
@@ -179,11 +179,11 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 			defer expired.Stop()
 		}
 		select {
-		case <-w.claims.freed:
+		case <-w.claimGroup.freed:
 		case <-enough:
 			return 0
 		case <-expired.C:
-			expired.Reset(w.claims.claimRunsExpiredInQueue(w))
+			expired.Reset(w.claimGroup.claimRunsExpiredInQueue(w))
 		case <-ctx.Done():
 			return 0
 		}
@@ -193,21 +193,21 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 // hintClaim tells the leader of the group that a run may be claimable.
 func (w *worker) hintClaim() {
 	w.firstHint.notify()
-	w.claims.hints.notify()
+	w.claimGroup.hints.notify()
 }
 
 // hintClaimOfAdmitted tells the leader of the group that this worker has admitted runs to a queue. In a queue that is full, these replace
 // runs that have ended, so the claim has slots for them: it does not wait for more slots, and leaves none to starts.
 func (w *worker) hintClaimOfAdmitted() {
-	w.claims.admitted.Store(true)
+	w.claimGroup.hasAdmittedRuns.Store(true)
 	w.hintClaim()
-	w.claims.freed.notify()
+	w.claimGroup.freed.notify()
 }
 
 // hintClaimAfterBroadcast does the same after a notification for all workers.
 func (w *worker) hintClaimAfterBroadcast() {
 	w.firstHint.notify()
-	w.claims.sharedHints.notify()
+	w.claimGroup.sharedHints.notify()
 }
 
 // awaitFirstHint waits for the first hint of this worker, at most maxFirstClaimDelay.
@@ -231,8 +231,8 @@ func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Ti
 	t := time.NewTimer(poll)
 	defer t.Stop()
 	select {
-	case <-w.claims.hints:
-	case <-w.claims.sharedHints:
+	case <-w.claimGroup.hints:
+	case <-w.claimGroup.sharedHints:
 		w.awaitClaimTurn(ctx, t, poll)
 	case <-t.C:
 	case <-ctx.Done():
@@ -243,14 +243,14 @@ func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Ti
 // notification may arrive, and another worker be the first.
 func (w *worker) awaitClaimTurn(ctx context.Context, t *time.Timer, poll time.Duration) {
 	for at := time.Now().Add(poll); ; {
-		if turn := time.Now().Add(w.claims.claimDelayAfterNotification(w.e.clock.Now())); turn.Before(at) {
+		if turn := time.Now().Add(w.claimGroup.claimDelayAfterNotification(w.e.clock.Now())); turn.Before(at) {
 			at = turn
 		}
 		t.Reset(time.Until(at))
 		select {
-		case <-w.claims.sharedHints:
+		case <-w.claimGroup.sharedHints:
 			continue
-		case <-w.claims.hints:
+		case <-w.claimGroup.hints:
 		case <-t.C:
 		case <-ctx.Done():
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	expiredRunsPoll = time.Second // how often a worker whose slots are all taken looks for expired runs
-	maxExpiring     = 32          // how many of them it ends at once
+	expiredRunsPoll          = time.Second // how often a worker whose slots are all taken looks for expired runs
+	maxConcurrentExpirations = 32          // how many of them it ends at once
 )
 
 // runsExpiredInQueueClaim claims runs whose time in line is over while all slots of the worker are taken. Such a run has not begun: its function is
@@ -25,14 +25,14 @@ type runsExpiredInQueueClaim struct {
 // queue has settings, no run is in line.
 func (w *worker) claimRunsExpiredInQueue() (wait time.Duration) {
 	wait = expiredRunsPoll/2 + rand.N(expiredRunsPoll/2)
-	rows, c := w.queueAdmitter.rows.Load(), &w.expiredRunsClaim
-	if rows == nil || len(rows.live) == 0 {
+	rows, c := w.queueAdmitter.queueRows.Load(), &w.expiredRunsClaim
+	if rows == nil || len(rows.undeletedNames) == 0 {
 		return wait
 	}
 	if c.rows != rows {
-		c.rows, c.rules = rows, store.NewExpiredClaimRules(rows.live)
+		c.rows, c.rules = rows, store.NewClaimRulesForExpiredRuns(rows.undeletedNames)
 	}
-	beyond := w.slots.AcquireBeyond(maxExpiring)
+	beyond := w.slots.AcquireBeyond(maxConcurrentExpirations)
 	if beyond.Capacity() == 0 {
 		return min(wait, 10*expiringRunPoll) // those that were claimed have not ended yet
 	}
@@ -56,6 +56,6 @@ func (r *run) suspendIfWithoutSlot() bool {
 	if !r.slot.IsBeyond() {
 		return false
 	}
-	r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: r.e.clock.Now()})
+	r.suspend(suspensionSpec{cause: ErrParked, status: store.Waiting, wakeAt: r.e.clock.Now()})
 	return true
 }

@@ -71,10 +71,10 @@ func (f *failedClaims) extendOutageByFailedClaims(q *store.ClaimQuery) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, at := range f.unreleasedAt {
-		q.ExtendOutage(at)
+		q.ExtendOutageToLeaseEnd(at)
 	}
 	for i := range f.queries {
-		q.ExtendOutage(f.queries[i].LeaseUntil)
+		q.ExtendOutageToLeaseEnd(f.queries[i].LeaseUntil)
 	}
 }
 

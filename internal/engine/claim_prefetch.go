@@ -35,7 +35,7 @@ func (r *run) awaitSlot() {
 				continue
 			}
 		case <-t.C:
-			r.suspend(suspension{cause: errPrefetchExpired, status: store.Pending})
+			r.suspend(suspensionSpec{cause: errPrefetchExpired, status: store.Pending})
 		}
 		r.slot.LeaveQueue()
 		return

@@ -121,7 +121,7 @@ func (c *crew) ends(t *testing.T) {
 	}
 	c.over = true
 	c.w.slots.Close()
-	c.w.drain()
+	c.w.suspendRunsAndAwaitReturn()
 	c.w.endRunContexts(nil)
 	if left := c.w.slots.Counts(); left != (slots.Counts{}) || c.w.loadedRuns.count() != 0 {
 		t.Errorf("%+v and %d runs are left", left, c.w.loadedRuns.count())
@@ -170,7 +170,7 @@ func TestPrefetch(t *testing.T) {
 			c.became(t, store.Pending, store.Completed)
 		},
 		"a pause is heeded": func(t *testing.T, c *crew) {
-			c.run("second").suspend(suspension{cause: ErrPaused, status: store.Pending})
+			c.run("second").suspend(suspensionSpec{cause: ErrPaused, status: store.Pending})
 			c.became(t, store.Pending)
 		},
 		"a cancelled one is executed to its end": func(t *testing.T, c *crew) {

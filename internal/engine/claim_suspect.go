@@ -2,7 +2,7 @@ package engine
 
 import "github.com/seed8ec063be/durable/internal/store"
 
-// A suspect is a run that was in memory when its process died, store.SuspectAfter times in a row without
+// A suspect is a run that was in memory when its process died, store.SuspectAfterCrashes times in a row without
 // a new checkpoint in between. Either this run or another run in the same process kills processes. A
 // worker executes one suspect at a time, so that the next death counts against that suspect only, and
 // innocent runs make progress. A suspect is cleared by its next checkpoint, or when it leaves memory.
@@ -17,7 +17,7 @@ func (w *worker) maxClaimableSuspects() int {
 
 // noteSuspect makes the run the worker's suspect if it is a suspect. The run is not executed yet.
 func (w *worker) noteSuspect(r *run) {
-	if r.row.Crashes >= store.SuspectAfter {
+	if r.row.Crashes >= store.SuspectAfterCrashes {
 		w.suspect.Store(r)
 	}
 }

@@ -22,17 +22,17 @@ import (
 //
 // Everything else remains the worker's own: its leases, its presence, its heartbeats, its queues and its runs.
 type workerClaimGroup struct {
-	hints       notifier      // a run may be claimable
-	sharedHints notifier      // likewise; all workers were notified
-	freed       notifier      // slots of a member came free
-	admitted    atomic.Bool   // a member has admitted runs to a queue since the last claim began
-	leadership  chan struct{} // holds an element while no member leads
+	hints           notifier      // a run may be claimable
+	sharedHints     notifier      // likewise; all workers were notified
+	freed           notifier      // slots of a member came free
+	hasAdmittedRuns atomic.Bool   // a member has admitted runs to a queue since the last claim began
+	leadership      chan struct{} // holds an element while no member leads
 
-	mu       sync.Mutex // held during a claim, so that a member that leaves has no claim in flight
-	members  []*worker  // those that take runs
-	pools    []*slots.Pool
-	capacity int // slots of all members
-	turn     int // which member is first at the next claim
+	mu               sync.Mutex // held during a claim, so that a member that leaves has no claim in flight
+	members          []*worker  // those that take runs
+	pools            []*slots.Pool
+	capacity         int // slots of all members
+	firstMemberIndex int // which member is first at the next claim
 }
 
 func newWorkerClaimGroup() *workerClaimGroup {
@@ -63,7 +63,7 @@ func (e *Engine) findOrCreateClaimGroup() *workerClaimGroup {
 		pinned = append(pinned, fmt.Sprint(name, "\x00", e.pinnedWorkflows[name]))
 	}
 	key := workerClaimGroupKey{e.store, list(workflows), list(queues), list(pinned), e.cfg.Version, e.cfg.Lease, e.cfg.Poll, e.cfg.crashesBeforePause(), e.cfg.ClaimLimit}
-	return sharer.SharedValue(key, func() any { return newWorkerClaimGroup() }).(*workerClaimGroup)
+	return sharer.GetOrCreateSharedValue(key, func() any { return newWorkerClaimGroup() }).(*workerClaimGroup)
 }
 
 // join adds a member. The next claim counts its slots.
@@ -98,13 +98,13 @@ func (g *workerClaimGroup) size() int {
 	return len(g.members)
 }
 
-// freeSlotsAndPrefetch returns how many slots of the members are free, whether the claim need not wait for more, because these are many or are for
+// countFreeSlotsAndPrefetch returns how many slots of the members are free, whether the claim need not wait for more, because these are many or are for
 // runs that were just admitted, and how many runs to prefetch, at most limit.
-func (g *workerClaimGroup) freeSlotsAndPrefetch(limit int) (free int, many bool, prefetch int) {
+func (g *workerClaimGroup) countFreeSlotsAndPrefetch(limit int) (free int, many bool, prefetch int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	free, prefetch = slots.JointRoom(g.pools, limit)
-	return free, claimWaitFraction*free >= g.capacity || free > 0 && g.admitted.Load(), prefetch
+	return free, claimWaitFraction*free >= g.capacity || free > 0 && g.hasAdmittedRuns.Load(), prefetch
 }
 
 // claimDelayAfterNotification returns how long the group waits before it claims after a notification for all workers: until the turn of its first
@@ -130,15 +130,15 @@ type claimShare struct {
 // reserveSlots reserves slots of all members for a claim of at most pace.limit runs. While the last claim was not full, and nothing is known to
 // be due, it leaves some to starts. For the rest of the limit it reserves up to prefetch places. g.mu is held.
 func (g *workerClaimGroup) reserveSlots(pace *claimPace, prefetch int) (shares []claimShare) {
-	g.turn++
-	admitted := g.admitted.Swap(false)
+	g.firstMemberIndex++
+	admitted := g.hasAdmittedRuns.Swap(false)
 	type candidate struct {
 		w            *worker
 		room, places int // places for prefetched runs are part of the room
 	}
 	var free []candidate
 	for i := range g.members {
-		m := g.members[(g.turn+i)%len(g.members)]
+		m := g.members[(g.firstMemberIndex+i)%len(g.members)]
 		places := 0
 		if pace.isFull && prefetch > 0 {
 			places = m.slots.PrefetchRoom()

@@ -47,7 +47,7 @@ func newGroup(t *testing.T, s *claimRecorder, concurrency ...int) (members []*wo
 		w := newWorker(e)
 		t.Cleanup(func() { w.endRunContexts(nil) })
 		w.slots.Open()
-		w.claims.join(w)
+		w.claimGroup.join(w)
 		members = append(members, w)
 	}
 	return members
@@ -57,7 +57,7 @@ func newGroup(t *testing.T, s *claimRecorder, concurrency ...int) (members []*wo
 func claimOnce(t *testing.T, members []*worker, limit int) (slotCount int, err error) {
 	t.Helper()
 	pace := claimPace{limit: limit, isFull: true}
-	slotCount, _, err = members[0].claims.claimForMembers(members[0], &pace, 0)
+	slotCount, _, err = members[0].claimGroup.claimForMembers(members[0], &pace, 0)
 	for _, m := range members {
 		if n := m.slots.Counts().Taken; n != 0 {
 			t.Errorf("%d slots are reserved after a claim that took nothing", n)
@@ -89,7 +89,7 @@ func TestOneClaimRequestsTheFreeSlotsOfAllMembers(t *testing.T) {
 		members := newGroup(t, s, 3, 5, 1)
 		taken := members[1].slots.Reserve(c.taken, 0, 0)
 		pace := claimPace{limit: c.limit, isFull: true}
-		n, _, err := members[0].claims.claimForMembers(members[0], &pace, 0)
+		n, _, err := members[0].claimGroup.claimForMembers(members[0], &pace, 0)
 		taken.Release()
 		if err != nil || len(s.got) != 1 {
 			t.Fatalf("%+v: %d claims: %v", c, len(s.got), err)
@@ -105,7 +105,7 @@ func TestAClaimOfAdmittedRunsTakesAllFreeSlots(t *testing.T) {
 	t.Parallel()
 	s := new(claimRecorder)
 	members := newGroup(t, s, 16)
-	g, taken := members[0].claims, members[0].slots.Reserve(13, 0, 0)
+	g, taken := members[0].claimGroup, members[0].slots.Reserve(13, 0, 0)
 	defer taken.Release()
 	for _, c := range []struct {
 		admitted bool
@@ -114,7 +114,7 @@ func TestAClaimOfAdmittedRunsTakesAllFreeSlots(t *testing.T) {
 		if c.admitted {
 			members[0].hintClaimOfAdmitted()
 		}
-		if _, many, _ := g.freeSlotsAndPrefetch(100); many != c.admitted {
+		if _, many, _ := g.countFreeSlotsAndPrefetch(100); many != c.admitted {
 			t.Errorf("admitted %v: a claim need not wait for more slots: %v", c.admitted, many)
 		}
 		pace := claimPace{limit: 100}
@@ -130,13 +130,13 @@ func TestFullMembersTakeNothingOfTheLimit(t *testing.T) {
 	for turn := range 20 {
 		s := new(claimRecorder)
 		members := newGroup(t, s, append(slices.Repeat([]int{1}, 19), 1000)...)
-		members[0].claims.turn = turn
+		members[0].claimGroup.firstMemberIndex = turn
 		for _, m := range members[:10] {
 			taken := m.slots.Reserve(1, 0, 0)
 			defer taken.Release()
 		}
 		pace := claimPace{limit: 256, isFull: true}
-		if n, _, err := members[0].claims.claimForMembers(members[0], &pace, 0); n != 256 || err != nil {
+		if n, _, err := members[0].claimGroup.claimForMembers(members[0], &pace, 0); n != 256 || err != nil {
 			t.Errorf("turn %d: claimed for %d slots, %v", turn, n, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestAQuietLeaderLetsAnotherMemberEndExpiredRuns(t *testing.T) {
 	for _, m := range members {
 		m.lastReadQueues(t.Context())
 	}
-	members[0].claims.claimRunsExpiredInQueue(members[0])
+	members[0].claimGroup.claimRunsExpiredInQueue(members[0])
 	if len(s.got) != 1 || s.got[0].Worker != members[1].id || s.got[0].MaxSuspects != 0 {
 		t.Errorf("the claims are %+v", s.got)
 	}
@@ -202,7 +202,7 @@ func TestTheMembersOfAClaimExecuteOneSuspect(t *testing.T) {
 	taken := members[1].slots.Reserve(2, 0, 0) // it has no share in the claim
 	defer taken.Release()
 	pace := claimPace{limit: 100, isFull: true}
-	if _, _, err := members[0].claims.claimForMembers(members[0], &pace, 0); err != nil || s.got[len(s.got)-1].MaxSuspects != 0 {
+	if _, _, err := members[0].claimGroup.claimForMembers(members[0], &pace, 0); err != nil || s.got[len(s.got)-1].MaxSuspects != 0 {
 		t.Errorf("the claim takes %d suspects while a full member executes one: %v", s.got[len(s.got)-1].MaxSuspects, err)
 	}
 }
@@ -238,9 +238,9 @@ func TestAGroupHasTheTurnOfItsFirstMember(t *testing.T) {
 	members := newGroup(t, new(claimRecorder), 1, 1)
 	now := time.Unix(0, 0)
 	for i, m := range members {
-		m.otherWorkers.recordPeers(&store.Peers{Live: 9, LiveWithLowerID: 7 - 4*i})
+		m.otherWorkers.recordPeers(&store.DeadWorkersResult{LiveCount: 9, LiveWithLowerIDCount: 7 - 4*i})
 	}
-	if got, want := members[0].claims.claimDelayAfterNotification(now), members[1].otherWorkers.claimDelayAfterNotification(now); got != want || got <= 0 {
+	if got, want := members[0].claimGroup.claimDelayAfterNotification(now), members[1].otherWorkers.claimDelayAfterNotification(now); got != want || got <= 0 {
 		t.Errorf("the group claims after %v, want %v", got, want)
 	}
 }
@@ -249,22 +249,22 @@ func TestAGroupHasTheTurnOfItsFirstMember(t *testing.T) {
 func TestALaterNotificationHasATurnOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newGroup(t, new(claimRecorder), 1)[0]
-		<-w.claims.hints          // that it has joined
+		<-w.claimGroup.hints      // that it has joined
 		turn := func(place int) { // in a fleet of ten
-			now := w.e.clock.Now().UnixNano() / int64(firstWorkerTurn)
-			w.otherWorkers.recordPeers(&store.Peers{Live: 9, LiveWithLowerID: (place + 10 - int(now%10)) % 10})
+			now := w.e.clock.Now().UnixNano() / int64(firstWorkerRotationInterval)
+			w.otherWorkers.recordPeers(&store.DeadWorkersResult{LiveCount: 9, LiveWithLowerIDCount: (place + 10 - int(now%10)) % 10})
 		}
 		began := time.Now()
 		done := make(chan time.Duration, 1)
 		turn(9)
-		w.claims.sharedHints.notify()
+		w.claimGroup.sharedHints.notify()
 		go func() {
 			w.awaitWork(t.Context(), time.Hour, time.Time{})
 			done <- time.Since(began)
 		}()
 		synctest.Wait()
 		turn(1)
-		w.claims.sharedHints.notify()
+		w.claimGroup.sharedHints.notify()
 		if got := <-done; got != time.Millisecond {
 			t.Errorf("it claims after %v", got)
 		}
@@ -282,7 +282,7 @@ func TestWhoClaimsTogether(t *testing.T) {
 	with := func(s store.Store, change func(*Config)) *workerClaimGroup {
 		cfg := Config{Lease: time.Minute, Poll: time.Second, Concurrency: 1, Telemetry: tel, Definitions: []*WorkflowDefinition{{Name: "v"}, {Name: "w"}}}
 		change(&cfg)
-		return New(s, cfg).claims
+		return New(s, cfg).claimGroup
 	}
 	first := with(s, func(*Config) {})
 	for what, same := range map[string]*workerClaimGroup{

@@ -15,13 +15,13 @@ func DescribeStatus(r *store.Run) string {
 		text = "held"
 	case r.Status == store.Paused && r.PausedBy != "":
 		text += fmt.Sprintf(" by %q", r.PausedBy)
-	case r.Status == store.Pending && r.Reason != "":
+	case r.Status == store.Pending && r.PauseOrHoldReason != "":
 		text += " and held"
-	case r.Status == store.Running && r.Reason != "":
+	case r.Status == store.Running && r.PauseOrHoldReason != "":
 		text += " and was held before"
 	}
-	if r.Reason != "" {
-		text += " (" + r.Reason + ")"
+	if r.PauseOrHoldReason != "" {
+		text += " (" + r.PauseOrHoldReason + ")"
 	}
 	return text
 }
@@ -42,7 +42,7 @@ func describeHowToContinue(r *store.Run) string {
 		return " and continues after Engine.Resume of the ancestor that was paused"
 	case r.Status == store.Paused:
 		return " and continues after Engine.Resume"
-	case r.Status == store.Pending && r.Reason != "":
+	case r.Status == store.Pending && r.PauseOrHoldReason != "":
 		return " and is tried again by itself"
 	}
 	return ""

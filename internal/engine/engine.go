@@ -9,7 +9,7 @@
 // # One run in one process
 //
 //	Start (slot free) ─┐
-//	                   ├─► run.execute ─► workflow function ─► writeEnd ─► journal: the run's end
+//	                   ├─► run.execute ─► workflow function ─► writeResultOrSuspension ─► journal: the run's end
 //	claim loop ────────┘ (also before a slot is free: see claim_prefetch.go)
 //	                                      │
 //	                                      └─ Scope.Step ─► history hit: recorded result, no I/O
@@ -69,22 +69,22 @@ import (
 
 // Config is the configuration of an engine. The root package fills in the defaults.
 type Config struct {
-	Definitions      []*WorkflowDefinition
-	Queues           []string      // from which the worker takes runs; empty: from all
-	Name             string        // the name of the worker
-	Version          string        // the version of the program; empty: the build's, see package buildversion
-	Concurrency      int           // runs executed at once
-	StepConcurrency  int           // step functions executed at once; zero: no limit
-	Lease            time.Duration // how long a worker that does not renew keeps its runs
-	Poll             time.Duration // the longest wait between two claims
-	Grace            time.Duration // how long running steps may continue after the end of Run's context
-	ParkAfter        time.Duration // runs that wait longer than this are unloaded from memory
-	MaxCrashes       int           // crashes in a row without a checkpoint after which a run is paused
-	FailAtMaxCrashes bool          // such a run fails instead
-	ClaimLimit       int           // runs that one claim takes at most
-	MarkAfter        time.Duration // an attempt that takes longer than this writes a started marker
-	Patience         time.Duration // how long a flush is retried while the database is unavailable
-	Schedules        []DeclaredSchedule
+	Definitions        []*WorkflowDefinition
+	Queues             []string      // from which the worker takes runs; empty: from all
+	Name               string        // the name of the worker
+	Version            string        // the version of the program; empty: the build's, see package buildversion
+	Concurrency        int           // runs executed at once
+	StepConcurrency    int           // step functions executed at once; zero: no limit
+	Lease              time.Duration // how long a worker that does not renew keeps its runs
+	Poll               time.Duration // the longest wait between two claims
+	Grace              time.Duration // how long running steps may continue after the end of Run's context
+	ParkAfter          time.Duration // runs that wait longer than this are unloaded from memory
+	MaxCrashes         int           // crashes in a row without a checkpoint after which a run is paused
+	FailAtMaxCrashes   bool          // such a run fails instead
+	ClaimLimit         int           // runs that one claim takes at most
+	StartedMarkerDelay time.Duration // an attempt that takes longer than this writes a started marker
+	Patience           time.Duration // how long a flush is retried while the database is unavailable
+	Schedules          []DeclaredSchedule
 	// DeclaredQueues are the queues that the code declares. The worker records them in the database when it begins.
 	DeclaredQueues []DeclaredQueue
 	Retention      Retention
@@ -104,20 +104,20 @@ type WorkflowDefinition struct {
 	// RunRetryDelay returns how long a run that has failed the given number of times in a row waits before its next generation, or false if
 	// the run ends. If RunRetryDelay is nil, the run ends at its first failure.
 	RunRetryDelay func(failures int32) (time.Duration, bool)
-	Retired       map[string]bool // recorded calls that the code does not make any more
+	RetiredCalls  map[string]bool // recorded calls that the code does not make any more
 	// UserFunction is the workflow function that the user defined, or nil if the function is unknown; see Scope.isOnOwnGoroutine.
 	UserFunction any
-	// FirstRecord is the first checkpoint that every run of the workflow writes. FirstRecord is nil if there is no such checkpoint.
-	FirstRecord *FirstCheckpoint
-	// UsedNames is how many names of calls each run of the workflow uses, if this number is known before a run is executed. Otherwise
-	// UsedNames is zero.
-	UsedNames int
+	// FirstCheckpoint is the first checkpoint that every run of the workflow writes. FirstCheckpoint is nil if there is no such checkpoint.
+	FirstCheckpoint *FirstCheckpoint
+	// UsedNameCount is how many names of calls each run of the workflow uses, if this number is known before a run is executed. Otherwise
+	// UsedNameCount is zero.
+	UsedNameCount int
 	// CallFunction calls the workflow function and returns its output or its failure. The engine ignores the result of CallFunction once
 	// the run is suspended.
 	CallFunction func(s *Scope, input []byte) (output []byte, failure *record.Failure)
-	// EncodeInput encodes the input with which a run of the workflow continues as new. EncodeInput returns an error if the value does not
+	// EncodeContinueAsNewInput encodes the input with which a run of the workflow continues as new. EncodeContinueAsNewInput returns an error if the value does not
 	// have the type of the workflow's input.
-	EncodeInput func(input any) ([]byte, error)
+	EncodeContinueAsNewInput func(input any) ([]byte, error)
 }
 
 // Engine lets one process use one store.
@@ -128,7 +128,7 @@ type Engine struct {
 	clock            clock.Clock
 	telemetry        *telemetry.Telemetry
 	workflows        map[string]*WorkflowDefinition
-	claims           *workerClaimGroup  // of the workers
+	claimGroup       *workerClaimGroup  // of the workers
 	claimFilter      *store.ClaimFilter // the workflows of defs in the queues of cfg
 	resultWaiters    *results.Waiters
 	signalTimes      increasingTimeGenerator
@@ -148,10 +148,10 @@ type Engine struct {
 
 	noOlderWorkerAt atomic.Pointer[time.Time] // when no worker that ignores generations lived last; nil: not known; see holdIfOlderWorkersLive
 
-	mu            sync.Mutex
-	lifetime      *workerLifetime // nil while there is no worker
-	runError      error           // with which the worker of Run had to stop
-	runWasStopped bool            // Run is stopping or has returned, and was not called again
+	mu               sync.Mutex
+	lifetime         *workerLifetime // nil while there is no worker
+	engineRunError   error           // with which the worker of Run had to stop
+	engineRunStopped bool            // Run is stopping or has returned, and was not called again
 }
 
 // New returns an engine. New does not connect to the database.
@@ -171,7 +171,7 @@ func New(s store.Store, cfg Config) *Engine {
 		s, e.codecStore = coded.New(s, cfg.Codec), coded.New(e.rawStore, cfg.Codec)
 		e.store = s
 	}
-	e.journal, e.claims = e.findOrCreateJournal(), e.findOrCreateClaimGroup()
+	e.journal, e.claimGroup = e.findOrCreateJournal(), e.findOrCreateClaimGroup()
 	e.resultWaiters = results.New(s, e, e.telemetry.Log)
 	return e
 }
@@ -245,21 +245,21 @@ func (e *Engine) startValidRequests(ctx context.Context, by writeOptions, reques
 
 // createRuns writes the runs of the requests, and executes at once those for which the worker of this process has slots.
 func (e *Engine) createRuns(ctx context.Context, by writeOptions, requests []StartRequest) ([]StartResult, error) {
-	if err := e.PlaceStartsInQueues(ctx, requests); err != nil {
+	if err := e.MarkStartsNeedingQueuePlace(ctx, requests); err != nil {
 		return nil, err
 	}
 	w, free := e.reserveSlots(requests)
 	defer free.Release()
 	starts, spans := e.PrepareStarts(ctx, requests)
-	rows := startsOfOneCall{starts: starts, local: make([]*store.StartWrite, 0, free.UnassignedSlots())}
+	rows := startsOfOneCall{starts: starts, localStarts: make([]*store.StartWrite, 0, free.UnassignedSlots())}
 	now, nonce := starts[0].Run.CreatedAt, uint32(0)
 	if free.UnassignedSlots() > 0 {
 		nonce = store.NewNonce()
 	}
 	for _, s := range starts {
-		if s.Place == nil && len(rows.local) < free.UnassignedSlots() && e.claimFilter.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
+		if s.Place == nil && len(rows.localStarts) < free.UnassignedSlots() && e.claimFilter.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
 			w.setOwner(&s.Run, now, nonce)
-			rows.local = append(rows.local, s)
+			rows.localStarts = append(rows.localStarts, s)
 		}
 	}
 	rows.addFirstCheckpoint(e)
@@ -270,24 +270,24 @@ func (e *Engine) createRuns(ctx context.Context, by writeOptions, requests []Sta
 	}, func(j journal.Writer) (*store.WriteOutcome, error) { return &outcome, rows.write(ctx, j) })
 	if err != nil {
 		free.Release()
-		w.addUncertainStart(rows.local, err)
+		w.addUncertainStart(rows.localStarts, err)
 		spans.EndFailed(err)
 		return nil, err
 	}
-	for _, s := range rows.local {
+	for _, s := range rows.localStarts {
 		if s.Outcome == store.Written {
 			w.startExecution(&store.ClaimedRun{Run: s.Run, History: rows.history()}, 0, &free)
 		}
 	}
 	free.Release()
-	if len(rows.local) < len(starts) {
+	if len(rows.localStarts) < len(starts) {
 		w.wakeLoops()
 	}
 	return e.FinishCommittedStarts(ctx, starts, &spans), nil
 }
 
 // PrepareStarts returns the rows to insert for the requests. The new runs become claimable now, after their delay, or when an admission has
-// admitted them. The caller calls PlaceStartsInQueues with the requests before PrepareStarts. Afterwards the caller passes the returned
+// admitted them. The caller calls MarkStartsNeedingQueuePlace with the requests before PrepareStarts. Afterwards the caller passes the returned
 // spans to FinishCommittedStarts, or ends the spans itself.
 func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]*store.StartWrite, StartSpans) {
 	var spans StartSpans

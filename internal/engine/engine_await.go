@@ -21,7 +21,7 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	defer e.awaitCallerCount.Add(-1)
 	defer lendSlotsDuringWait(ctx)()
 	if e.probe != nil {
-		return e.awaitAndListCaller(ctx, id)
+		return e.awaitAsListedCaller(ctx, id)
 	}
 	return e.awaitRun(ctx, id, true)
 }
@@ -41,5 +41,5 @@ func (e *Engine) IsExecuting(id uuid.UUID) bool {
 	return w != nil && w.isExecuting(id)
 }
 
-// describeStateTimeout is the timeout of the final read of a run whose caller no longer waits.
-const describeStateTimeout = 250 * time.Millisecond
+// finalRunReadTimeout is the timeout of the final read of a run whose caller no longer waits.
+const finalRunReadTimeout = 250 * time.Millisecond

@@ -21,17 +21,17 @@ type DeleteRequest struct {
 }
 
 const (
-	deleteVerb        = "delete"
-	maxDeleteTries    = 8 // how often a deletion is tried because a run was locked, or changed meanwhile
-	firstDeleteDelay  = 10 * time.Millisecond
-	placeNotGivenBack = "a worker has not yet taken back its place in its queue: try again"
+	deleteVerb                = "delete"
+	maxDeleteTries            = 8 // how often a deletion is tried because a run was locked, or changed meanwhile
+	firstDeleteDelay          = 10 * time.Millisecond
+	queuePlaceNotReleasedText = "a worker has not yet taken back its place in its queue: try again"
 )
 
 // DeleteTreeResult tells what the deletion of one tree of runs did.
 type DeleteTreeResult struct {
-	Run     *store.Run
-	Deleted int   // the number of runs that were deleted, or, with DryRun, that would be
-	Err     error // why the tree was not deleted
+	Run             *store.Run
+	DeletedRunCount int   // the number of runs that were deleted, or, with DryRun, that would be
+	Err             error // why the tree was not deleted
 }
 
 // Delete deletes the tree of a run, and returns the number of deleted runs. Delete returns a *StateError if the run or one of its attached
@@ -48,7 +48,7 @@ func (e *Engine) Delete(ctx context.Context, ref string, q DeleteRequest) (int, 
 	if err != nil {
 		return 0, fmt.Errorf("%s run %q: %w", deleteVerb, ref, err)
 	}
-	return results[0].Deleted, results[0].Err
+	return results[0].DeletedRunCount, results[0].Err
 }
 
 // DeleteTrees deletes the trees of the given runs in one transaction, except the trees whose state does not allow a deletion.
@@ -70,7 +70,7 @@ func (e *Engine) DeleteTrees(ctx context.Context, rows []*store.Run, q DeleteReq
 		}
 	}
 	for i := range results {
-		deleted += results[i].Deleted
+		deleted += results[i].DeletedRunCount
 	}
 	if deleted > 0 && !q.DryRun {
 		e.telemetry.Log.Info("runs were deleted", telemetry.KeyRun, results[0].Run.UUID, telemetry.KeyName, naming.DisplayRun(results[0].Run),
@@ -121,7 +121,7 @@ func (d *treeDeleter) tryDelete(ctx context.Context, results []DeleteTreeResult,
 				again = append(again, i)
 			}
 		case d.request.DryRun:
-			r.Deleted = t.Deleted
+			r.DeletedRunCount = t.DeletedRunCount
 		default:
 			op.Trees = append(op.Trees, t)
 			planned = append(planned, i)
@@ -136,9 +136,9 @@ func (d *treeDeleter) tryDelete(ctx context.Context, results []DeleteTreeResult,
 	for at, i := range planned {
 		switch t := &op.Trees[at]; t.Outcome {
 		case store.Written:
-			results[i].Deleted = t.Deleted
-		case store.Adopted: // by another call, or by an earlier try whose result was lost
-			results[i].Deleted = len(t.EndedBeforeCall)
+			results[i].DeletedRunCount = t.DeletedRunCount
+		case store.AlreadyRecorded: // by another call, or by an earlier try whose result was lost
+			results[i].DeletedRunCount = len(t.EndedBeforeCall)
 		default:
 			if d.recordRefusal(&results[i], t) {
 				again = append(again, i)
@@ -153,7 +153,7 @@ func (d *treeDeleter) recordRefusal(r *DeleteTreeResult, t *store.DeleteTreeRequ
 	n := &t.Blocker
 	refused := &StateError{Ref: t.Name, Verb: deleteVerb, Status: n.Status}
 	switch {
-	case t.Outcome == store.Adopted:
+	case t.Outcome == store.AlreadyRecorded:
 		r.Err = notFoundError(t.Name)
 		return false
 	case t.Outcome == store.Fenced && !n.Status.IsTerminal() && n.UUID != t.Root:
@@ -161,8 +161,8 @@ func (d *treeDeleter) recordRefusal(r *DeleteTreeResult, t *store.DeleteTreeRequ
 	case t.Outcome == store.Fenced && !n.Status.IsTerminal():
 	case !d.isLastTry:
 		return true
-	case n.InQueue:
-		refused.Detail = n.Status.String() + ", and " + placeNotGivenBack
+	case n.HoldsQueuePlace:
+		refused.Detail = n.Status.String() + ", and " + queuePlaceNotReleasedText
 	default:
 		r.Err = fmt.Errorf("%s run %q: %w: the run or its children changed, or were locked, during each of %d tries: try again", deleteVerb, t.Name, store.ErrLocked, maxDeleteTries)
 		return false

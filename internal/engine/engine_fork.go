@@ -14,8 +14,8 @@ import (
 
 // valuesByStoredName returns the values by the stored names of their calls.
 func (q *RepairRequest) valuesByStoredName() map[string][]byte {
-	values := make(map[string][]byte, len(q.Values))
-	for name, value := range q.Values {
+	values := make(map[string][]byte, len(q.ForkStepValues))
+	for name, value := range q.ForkStepValues {
 		values[naming.ParseDisplay(name)] = value
 	}
 	return values
@@ -55,7 +55,7 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 	if err != nil || q.DryRun {
 		return &PlannedRunRepair{Run: &store.Run{Name: q.NewID}, Generation: 1, Detail: detail}, err
 	}
-	if err := checkCopyDecodable(row, steps); err != nil {
+	if err := checkForkPayloadsDecodable(row, steps); err != nil {
 		return nil, err
 	}
 	starts, spans := e.PrepareStarts(ctx, start)
@@ -64,7 +64,7 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 	for i := range steps {
 		steps[i].Run, steps[i].Epoch = run.UUID, run.Epoch
 	}
-	f := &store.Fork{Start: s, Steps: steps, Source: row.UUID, Actor: q.Actor, Reason: q.Reason}
+	f := &store.ForkRequest{Start: s, Steps: steps, Source: row.UUID, Actor: q.Actor, Reason: q.Reason}
 	err = e.commitInSeparateTx(ctx, userCaller, func() error { return e.store.ForkRun(ctx, f) })
 	if err == nil && s.Outcome != store.Written {
 		err = fmt.Errorf("%w: run %q exists already: use another ID", ErrIDConflict, run.Name)
@@ -83,13 +83,13 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 	return &PlannedRunRepair{Run: run, Generation: 1, Detail: detail}, nil
 }
 
-// checkCopyDecodable returns why a payload of the copy cannot be decoded, or nil. It would be encoded anew for the other run.
-func checkCopyDecodable(row *store.Run, steps []store.Step) error {
+// checkForkPayloadsDecodable returns why a payload of the copy cannot be decoded, or nil. It would be encoded anew for the other run.
+func checkForkPayloadsDecodable(row *store.Run, steps []store.Step) error {
 	if err := payload.Problem(row.Input); err != nil {
 		return fmt.Errorf("the input: %w", err)
 	}
 	for i := range steps {
-		if err := cmp.Or(checkDecodable(&steps[i]), payload.Problem(steps[i].Failures)); err != nil {
+		if err := cmp.Or(checkStepDecodable(&steps[i]), payload.Problem(steps[i].Failures)); err != nil {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func (e *Engine) newForkStartRequest(ctx context.Context, row *store.Run, q *Rep
 		err = wrong[0]
 	}
 	if err == nil {
-		err = e.PlaceStartsInQueues(ctx, all)
+		err = e.MarkStartsNeedingQueuePlace(ctx, all)
 	}
 	return all, err
 }

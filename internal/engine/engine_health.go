@@ -14,10 +14,10 @@ type WorkerHealth struct {
 // WorkerHealth returns the present state of the worker.
 func (e *Engine) WorkerHealth() WorkerHealth {
 	e.mu.Lock()
-	h := WorkerHealth{HasWorkflows: len(e.workflows) > 0, Lease: e.cfg.Lease, StopError: e.runError}
+	h := WorkerHealth{HasWorkflows: len(e.workflows) > 0, Lease: e.cfg.Lease, StopError: e.engineRunError}
 	var w *worker
 	if s := e.lifetime; s != nil {
-		h.IsRunning, w = s.usedByRun, s.worker
+		h.IsRunning, w = s.usedByEngineRun, s.worker
 	}
 	e.mu.Unlock()
 	if w != nil {

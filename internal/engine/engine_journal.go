@@ -33,7 +33,7 @@ func (e *Engine) findOrCreateJournal() *journal.Journal {
 	if sharer == nil || !reflect.TypeOf(meters).Comparable() {
 		return create().(*journal.Journal)
 	}
-	return sharer.SharedValue(sharedJournalKey{e.store, e.cfg.Patience, meters}, create).(*journal.Journal)
+	return sharer.GetOrCreateSharedValue(sharedJournalKey{e.store, e.cfg.Patience, meters}, create).(*journal.Journal)
 }
 
 // storeIfShared returns the store if the engine shares its journal and its claims with other engines, or nil.

@@ -22,19 +22,19 @@ func (e *Engine) SetLimit(ctx context.Context, c store.LimitChangeRequest) error
 	if err != nil {
 		return fmt.Errorf("set limit %q: %w", c.Name, err)
 	}
-	e.reportOperatorChange(telemetry.KeyLimit, c.Name, c.OperatorChange())
+	e.logOperatorChange(telemetry.KeyLimit, c.Name, c.OperatorChange())
 	return nil
 }
 
 // DeleteLimit deletes the row of a limit. DeleteLimit returns ErrNotFound if the limit has no row.
 func (e *Engine) DeleteLimit(ctx context.Context, c store.DeleteOrResetRequest) error {
-	return e.changeLimit(ctx, &c, store.OperatorDelete, func() (bool, error) { return e.store.DeleteLimit(ctx, c) })
+	return e.deleteOrResetLimit(ctx, &c, store.OperatorDelete, func() (bool, error) { return e.store.DeleteLimit(ctx, c) })
 }
 
 // ResetLimit removes the bounds that an operator has set for a limit. ResetLimit returns ErrNotFound if the limit does not exist, and
 // ErrNotDeclared if no code declares the limit.
 func (e *Engine) ResetLimit(ctx context.Context, c store.DeleteOrResetRequest) error {
-	err := e.changeLimit(ctx, &c, store.OperatorReset, func() (bool, error) { return e.store.ResetLimitSettings(ctx, c) })
+	err := e.deleteOrResetLimit(ctx, &c, store.OperatorReset, func() (bool, error) { return e.store.ResetLimitSettings(ctx, c) })
 	if !errors.Is(err, ErrNotFound) {
 		return err
 	}
@@ -48,8 +48,8 @@ func (e *Engine) ResetLimit(ctx context.Context, c store.DeleteOrResetRequest) e
 	return err
 }
 
-// changeLimit sets the time of the call, and makes a change that reports whether there is such a limit.
-func (e *Engine) changeLimit(ctx context.Context, c *store.DeleteOrResetRequest, verb store.OperatorVerb, change func() (bool, error)) error {
+// deleteOrResetLimit sets the time of the call, and makes a change that reports whether there is such a limit.
+func (e *Engine) deleteOrResetLimit(ctx context.Context, c *store.DeleteOrResetRequest, verb store.OperatorVerb, change func() (bool, error)) error {
 	err := e.checkNoOlderWorkers(ctx, "limits")
 	if err == nil {
 		c.Now, err = e.Now(ctx)
@@ -68,7 +68,7 @@ func (e *Engine) changeLimit(ctx context.Context, c *store.DeleteOrResetRequest,
 	if !found {
 		return fmt.Errorf("%w: limit %q", ErrNotFound, c.Name)
 	}
-	e.reportOperatorChange(telemetry.KeyLimit, c.Name, c.OperatorChange(verb))
+	e.logOperatorChange(telemetry.KeyLimit, c.Name, c.OperatorChange(verb))
 	return nil
 }
 

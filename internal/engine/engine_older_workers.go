@@ -12,13 +12,13 @@ import (
 // OlderWorkerError is returned by a call that sets a limit, a queue or a schedule while a live worker has a version of durable that
 // does not support limits, queues or schedules. OlderWorkerError unwraps to store.ErrSchema.
 type OlderWorkerError struct {
-	Worker  store.Worker
-	Ignores string // what that worker does not know: limits, queues, schedules or repairs
+	Worker         store.Worker
+	IgnoredFeature string // what that worker does not know: limits, queues, schedules or repairs
 }
 
 func (e *OlderWorkerError) Error() string {
 	return fmt.Sprintf("durable: worker %q (%s) lives, whose version of durable ignores %s: stop that worker, or update durable in its program, and try again",
-		e.Worker.Name, e.Worker.ID, e.Ignores)
+		e.Worker.Name, e.Worker.ID, e.IgnoredFeature)
 }
 
 // Unwrap returns store.ErrSchema.
@@ -36,10 +36,10 @@ func (e *Engine) checkNoWorkersBelowSchema(ctx context.Context, ignored string, 
 	if err := e.CheckOutsideTx(ctx, "a change of "+ignored); err != nil {
 		return err
 	}
-	return e.findOlderWorker(ctx, userCaller, ignored, version)
+	return e.checkForOlderWorker(ctx, userCaller, ignored, version)
 }
 
-func (e *Engine) findOlderWorker(ctx context.Context, by writeOptions, ignored string, version int16) error {
+func (e *Engine) checkForOlderWorker(ctx context.Context, by writeOptions, ignored string, version int16) error {
 	var live []store.Worker
 	err := e.retryUntilPatienceEnds(ctx, by, func() (err error) {
 		live, err = e.liveWorkers(ctx)
@@ -47,7 +47,7 @@ func (e *Engine) findOlderWorker(ctx context.Context, by writeOptions, ignored s
 	})
 	for i := range live {
 		if live[i].Schema < version {
-			return &OlderWorkerError{Worker: live[i], Ignores: ignored}
+			return &OlderWorkerError{Worker: live[i], IgnoredFeature: ignored}
 		}
 	}
 	return err
@@ -64,11 +64,11 @@ func (r *run) holdIfOlderWorkersLive(what string) bool {
 		return false
 	}
 	now := time.Now()
-	err := r.e.findOlderWorker(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), featureRepairs, store.FirstSchemaWithRepairs)
+	err := r.e.checkForOlderWorker(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), featureRepairs, store.FirstSchemaWithRepairs)
 	var older *OlderWorkerError
 	switch {
 	case errors.As(err, &older):
-		r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(what + ": " + older.Error()), olderWorker: true})
+		r.suspend(suspensionSpec{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(what + ": " + older.Error()), olderWorker: true})
 	case err != nil:
 		r.suspendAfterFailedWrite(what, "", err)
 	default:

@@ -32,12 +32,12 @@ func (e *Engine) SetQueue(ctx context.Context, c store.QueueChangeRequest) error
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
 	e.worker().wakeLoops()
-	e.reportOperatorChange(telemetry.KeyQueue, c.Name, c.OperatorChange())
+	e.logOperatorChange(telemetry.KeyQueue, c.Name, c.OperatorChange())
 	return nil
 }
 
-// reportOperatorChange logs what an operator has done. key is the key of the changed thing, such as telemetry.KeyQueue.
-func (e *Engine) reportOperatorChange(key, name string, c store.OperatorChange) {
+// logOperatorChange logs what an operator has done. key is the key of the changed thing, such as telemetry.KeyQueue.
+func (e *Engine) logOperatorChange(key, name string, c store.OperatorChange) {
 	e.telemetry.Log.Info("an operator's call for a "+key+" took effect", key, name, telemetry.KeyVerb, c.Verb, telemetry.KeyActor, c.By, telemetry.KeyReason, c.Reason)
 }
 
@@ -96,7 +96,7 @@ func (e *Engine) changeQueue(ctx context.Context, name string, c store.OperatorC
 		return fmt.Errorf("%s queue %q: %w: it has no settings: create them with SetQueue, or start a worker whose Config.QueueSettings declares them", verb, name, ErrNotFound)
 	}
 	e.worker().wakeLoops()
-	e.reportOperatorChange(telemetry.KeyQueue, name, c)
+	e.logOperatorChange(telemetry.KeyQueue, name, c)
 	return nil
 }
 
@@ -113,10 +113,10 @@ func (e *Engine) Queues(ctx context.Context) ([]store.Queue, error) {
 	return all, nil
 }
 
-// declareQueues records what this process declares, before it claims runs. It retries until it succeeds or
+// declareQueuesWithRetry records what this process declares, before it claims runs. It retries until it succeeds or
 // ctx ends; then it returns an error. While a worker lives that ignores queues, later is true: the worker
 // claims runs, and declares when the other is gone.
-func (w *worker) declareQueues(ctx context.Context) (later bool, err error) {
+func (w *worker) declareQueuesWithRetry(ctx context.Context) (later bool, err error) {
 	for wait := firstClaimRetryDelay; ; wait = min(2*wait, maxClaimRetryDelay) {
 		err := w.declareAllQueues(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -169,7 +169,7 @@ func (w *worker) queueMetricsLoop(ctx context.Context) {
 		if !w.e.telemetry.MeasuresQueues(ctx) {
 			continue
 		}
-		rows, known := w.e.queueRows.recentRows(ctx)
+		rows, known := w.e.queueRows.readRowsIfStale(ctx)
 		if known && len(rows) == 0 {
 			continue
 		}
@@ -187,7 +187,7 @@ func (w *worker) queueMetricsLoop(ctx context.Context) {
 			if !q.OldestDue.IsZero() {
 				oldest = max(0, now.Sub(q.OldestDue))
 			}
-			w.e.telemetry.RecordQueue(ctx, q.Name, q.Executing, q.Open, q.Waiting, oldest)
+			w.e.telemetry.RecordQueue(ctx, q.Name, q.Executing, q.InProgress, q.Waiting, oldest)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (e *Engine) GenerationCheckpoints(ctx context.Context, archive, run uuid.UU
 	if e.codecStore != nil {
 		return e.codecStore.CheckpointsOf(ctx, archive, run, names, maxOutput)
 	}
-	return e.rawStore.Checkpoints(ctx, archive, names, maxOutput)
+	return e.rawStore.CheckpointsByName(ctx, archive, names, maxOutput)
 }
 
 // History returns the run's checkpoints in the order in which their calls began.

@@ -23,8 +23,8 @@ type RepairRequest struct {
 	From           string            // of a retry or fork, as users see it; empty: the step that the run's failure names
 	FromEnd        bool              // all other calls are kept
 	Step           string            // of an override, skip or rerun, as users see it
-	Value          []byte            // of the step
-	Values         map[string][]byte // of a fork, by names as users see them
+	StepValue      []byte            // of the step
+	ForkStepValues map[string][]byte // of a fork, by names as users see them
 	NewID          string            // of a fork: it is another run, with this ID
 	InterruptSteps bool              // a live run is not paused before: it is taken away from its worker at once
 	DryRun         bool              // nothing is changed
@@ -43,21 +43,21 @@ const (
 
 // PlannedRunRepair is the part of a repair that concerns one run.
 type PlannedRunRepair struct {
-	Run        *store.Run // as it was
-	Generation int32      // the number of the new generation
-	Detail     record.RepairDetail
-	Cancelled  []uuid.UUID // children of the superseded generation that are cancelled
+	Run              *store.Run // as it was
+	Generation       int32      // the number of the new generation
+	Detail           record.RepairDetail
+	ChildrenToCancel []uuid.UUID // children of the superseded generation that are cancelled
 }
 
 const (
 	maxRepairTries = 10 // how often a repair is planned anew because a run had changed meanwhile
 
-	// maxRepairRetryShift is how often the pause between two tries doubles. A try takes up to about 0.3 s where the database does not show
+	// maxRepairDelayDoublings is how often the pause between two tries doubles. A try takes up to about 0.3 s where the database does not show
 	// which writes are in progress.
-	maxRepairRetryShift = 5
+	maxRepairDelayDoublings = 5
 
-	featureRepairs   = "repairs"
-	supersededReason = "a repair has dropped the call that started it"
+	featureRepairs        = "repairs"
+	droppedByRepairReason = "a repair has dropped the call that started it"
 )
 
 // Repair makes the next generation of a run. If the failure of a retried run names failed children, Repair makes the next
@@ -68,13 +68,13 @@ func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]Pla
 		return nil, err
 	}
 	p := &repairPlanner{e: e, ref: ref, request: q}
-	p.storeRequest = store.RepairRequest{Request: uuid.New(), Verb: q.Verb, Actor: q.Actor, Reason: q.Reason}
+	p.storeRequest = store.RepairRequest{RequestID: uuid.New(), Verb: q.Verb, Actor: q.Actor, Reason: q.Reason}
 	for try := 1; ; try++ {
 		done, err := p.tryRepair(ctx)
 		switch {
 		case err == nil && done:
 			if !q.DryRun {
-				e.reportRepair(p)
+				e.logRepairAndWakeWorkers(p)
 			}
 			return p.runs, nil
 		case err == nil && try == maxRepairTries:
@@ -92,7 +92,7 @@ func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]Pla
 // repairRetryDelay returns the pause after a try. It is random, so that of several repairs of one run one gets through, each of which
 // makes the others plan anew.
 func repairRetryDelay(try int) time.Duration {
-	longest := firstWriteRetryDelay << min(try, maxRepairRetryShift)
+	longest := firstWriteRetryDelay << min(try, maxRepairDelayDoublings)
 	return longest/4 + rand.N(longest)
 }
 
@@ -112,7 +112,7 @@ type repairPlanner struct {
 
 // tryRepair reads the run, plans the repair and applies it. It reports false if a run has changed meanwhile.
 func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
-	p.storeRequest.Runs, p.storeRequest.Guards, p.storeRequest.Cancel, p.storeRequest.Resume = nil, nil, nil, nil
+	p.storeRequest.Runs, p.storeRequest.Guards, p.storeRequest.CancelRequest, p.storeRequest.ResumeRequest = nil, nil, nil, nil
 	p.runs, p.childrenToCancel, p.childrenToResume = nil, nil, nil
 	row, err := p.e.getRun(ctx, p.ref, store.WithOutputAndError)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 	}
 	p.cancelSupersededChildren()
 	if row.Control&store.PausedForRepair != 0 {
-		p.storeRequest.Resume = &store.ControlRequest{Verb: store.VerbResume, Runs: append(p.childrenToResume, row.UUID), Now: p.storeRequest.Now, ForRepair: true}
+		p.storeRequest.ResumeRequest = &store.ControlRequest{Verb: store.VerbResume, Runs: append(p.childrenToResume, row.UUID), Now: p.storeRequest.Now, ForRepair: true}
 	}
 	if err := p.e.commitInSeparateTx(ctx, userCaller, func() error { return p.e.store.ApplyRepair(ctx, &p.storeRequest) }); err != nil {
 		return false, p.wrapError(row, err)
@@ -152,9 +152,9 @@ func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 // cancelSupersededChildren cancels the children that belong to the superseded generations only.
 func (p *repairPlanner) cancelSupersededChildren() {
 	if len(p.childrenToCancel) > 0 {
-		p.storeRequest.Cancel = &store.ControlRequest{
-			Verb: store.VerbCancel, Runs: p.childrenToCancel, Now: p.storeRequest.Now, Reason: supersededReason, Actor: p.request.Actor,
-			Error: record.Cancelled(supersededReason, p.request.Actor).Encode(),
+		p.storeRequest.CancelRequest = &store.ControlRequest{
+			Verb: store.VerbCancel, Runs: p.childrenToCancel, Now: p.storeRequest.Now, Reason: droppedByRepairReason, Actor: p.request.Actor,
+			Error: record.Cancelled(droppedByRepairReason, p.request.Actor).Encode(),
 		}
 	}
 }
@@ -221,7 +221,7 @@ func (p *repairPlanner) requireAndGuardPausedParent(ctx context.Context, row *st
 	case parent.Status != store.Paused:
 		return p.newStateError(row, fmt.Sprintf("its parent, run %q, may record that at any moment: pause the parent first", parent.NameOrUUID()))
 	}
-	p.storeRequest.Guards = append(p.storeRequest.Guards, store.RunGuard{Run: parent.UUID, Before: runStateOf(parent)})
+	p.storeRequest.Guards = append(p.storeRequest.Guards, store.ExpectedRunState{Run: parent.UUID, StateBefore: runStateOf(parent)})
 	return nil
 }
 
@@ -239,7 +239,7 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 				return false, p.wrapError(row, err)
 			}
 		}
-		f := &store.FenceRequest{Run: row.UUID, Now: p.storeRequest.Now, Nonce: q.Nonce, Before: runStateOf(row), Reason: p.pauseReason(), Actor: p.request.Actor}
+		f := &store.FenceRequest{Run: row.UUID, Now: p.storeRequest.Now, Nonce: q.Nonce, StateBefore: runStateOf(row), Reason: p.pauseReason(), Actor: p.request.Actor}
 		if err := p.e.commitInSeparateTx(ctx, userCaller, func() error { return p.e.store.FenceRun(ctx, f) }); err != nil {
 			return false, p.wrapError(row, err)
 		}
@@ -258,7 +258,7 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 		return false, err
 	}
 	p.storeRequest.Runs = append(p.storeRequest.Runs, made.Repair)
-	p.runs = append(p.runs, PlannedRunRepair{Run: row, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.ChildrenToCancel})
+	p.runs = append(p.runs, PlannedRunRepair{Run: row, Generation: s.Generation + 1, Detail: made.Detail, ChildrenToCancel: made.ChildrenToCancel})
 	p.childrenToCancel = append(p.childrenToCancel, made.ChildrenToCancel...)
 	p.noteChildrenToResume(s, made)
 	for _, id := range made.ChildrenToRetry {
@@ -296,9 +296,9 @@ func (p *repairPlanner) planGeneration(ctx context.Context, row *store.Run, q *r
 	step := naming.ParseDisplay(p.request.Step)
 	switch p.request.Verb {
 	case OverrideVerb:
-		made, err = repair.PlanOverride(s, q, step, p.request.Value)
+		made, err = repair.PlanOverride(s, q, step, p.request.StepValue)
 	case SkipVerb:
-		made, err = repair.PlanSkip(s, q, step, p.request.Value)
+		made, err = repair.PlanSkip(s, q, step, p.request.StepValue)
 	case RerunVerb:
 		made, err = repair.PlanRerun(s, q, step)
 	case ForkVerb:
@@ -344,8 +344,8 @@ func (p *repairPlanner) readRunToRepair(ctx context.Context, row *store.Run) (s 
 	return s, nil
 }
 
-// reportRepair logs a repair, and wakes workers.
-func (e *Engine) reportRepair(p *repairPlanner) {
+// logRepairAndWakeWorkers logs a repair, and wakes workers.
+func (e *Engine) logRepairAndWakeWorkers(p *repairPlanner) {
 	for i := range p.runs {
 		r := &p.runs[i]
 		e.telemetry.Log.Info("a run was repaired: its next generation is executed", telemetry.KeyRun, r.Run.UUID, telemetry.KeyName, naming.DisplayRun(r.Run),

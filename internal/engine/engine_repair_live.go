@@ -20,8 +20,8 @@ import (
 // between, a worker resumes the run when the lease ends; see worker_expired_repairs.go.
 
 const (
-	standstillPoll    = 20 * time.Millisecond // how often a run is read that is being paused
-	repairUndoTimeout = 10 * time.Second      // for the calls that follow a repair which is given up
+	pausingRunPollInterval = 20 * time.Millisecond // how often a run is read that is being paused
+	repairUndoTimeout      = 10 * time.Second      // for the calls that follow a repair which is given up
 )
 
 // pauseAndAwaitStop pauses a live run, and waits until it stands still, unless the repair is to fence it at once. It sets *row to the
@@ -67,7 +67,7 @@ func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q
 		case now.Control&store.PausedItself == 0 || now.Control&store.CancelRequested != 0:
 			return false, nil
 		}
-		if !sleepCtx(ctx, standstillPoll) {
+		if !sleepCtx(ctx, pausingRunPollInterval) {
 			return false, p.stillRunningError(ctx, row, context.Cause(ctx))
 		}
 	}

@@ -18,7 +18,7 @@ func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Setti
 	if err := e.newScheduleSettingsCheck(ctx)(name, s); err != nil {
 		return err
 	}
-	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorSet, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorSet, By: by, Reason: reason}, func(at store.ScheduleSnapshot) (*store.ScheduleWrite, error) {
 		return schedule.PlanSet(name, at.Row, s, e.clock.Now(), by, reason)
 	})
 }
@@ -35,28 +35,28 @@ func (e *Engine) ResetSchedule(ctx context.Context, name, by, reason string) err
 	if err := e.checkNoOlderWorkers(ctx, "schedules"); err != nil {
 		return err
 	}
-	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorReset, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorReset, By: by, Reason: reason}, func(at store.ScheduleSnapshot) (*store.ScheduleWrite, error) {
 		return schedule.PlanReset(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
 
 // PauseSchedule pauses a schedule.
 func (e *Engine) PauseSchedule(ctx context.Context, name, by, reason string) error {
-	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorPause, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorPause, By: by, Reason: reason}, func(at store.ScheduleSnapshot) (*store.ScheduleWrite, error) {
 		return schedule.PlanPause(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
 
 // ResumeSchedule resumes a schedule.
 func (e *Engine) ResumeSchedule(ctx context.Context, name, by, reason string) error {
-	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorResume, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorResume, By: by, Reason: reason}, func(at store.ScheduleSnapshot) (*store.ScheduleWrite, error) {
 		return schedule.PlanResume(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
 
 // DeleteSchedule deletes a schedule and the record of its fires.
 func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) error {
-	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorDelete, By: by, Reason: reason}, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorDelete, By: by, Reason: reason}, func(at store.ScheduleSnapshot) (*store.ScheduleWrite, error) {
 		return schedule.PlanDelete(name, at.Row, e.clock.Now(), by, reason)
 	})
 }
@@ -64,7 +64,7 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) er
 // TriggerSchedule starts a run of the schedule now, and returns the run's ID.
 func (e *Engine) TriggerSchedule(ctx context.Context, name string, act store.ActorAndReason) (id string, err error) {
 	call, check := uuid.NewString(), e.newScheduleSettingsCheck(ctx)
-	err = e.changeSchedule(ctx, name, act, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
+	err = e.changeSchedule(ctx, name, act, func(at store.ScheduleSnapshot) (w *store.ScheduleWrite, err error) {
 		w, id, err = schedule.PlanTrigger(&schedule.Firing{Name: name, Now: e.clock.Now(), NewStart: e.newScheduleStart, Check: check}, at, call)
 		return w, err
 	})
@@ -86,7 +86,7 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, 
 		}
 		firing := schedule.Firing{Name: name, Now: e.clock.Now(), NewStart: e.newScheduleStart, Check: e.newScheduleSettingsCheck(ctx)}
 		b := &schedule.Backfill{Firing: firing, From: from, To: to, Call: uuid.NewString()}
-		change := &store.ScheduleChangeRequest{Name: name, TimesToDecide: b.TimesToDecide, Plan: b.Plan, Act: act}
+		change := &store.ScheduleChangeRequest{Name: name, TimesToDecide: b.TimesToDecide, Plan: b.Plan, ActorAndReason: act}
 		if err := e.commitScheduleChange(ctx, change); err != nil {
 			return done, err
 		}

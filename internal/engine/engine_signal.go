@@ -44,9 +44,9 @@ func (e *Engine) sendSignal(ctx context.Context, by writeOptions, ref string, s 
 		return notFoundError(ref)
 	}
 	s.Run = row.UUID
-	e.setSignalTime(s, after)
+	e.setSignalIDAndTimes(s, after)
 	write := func(j journal.Writer) (*store.WriteOutcome, error) { return &s.Outcome, j.WriteSignal(ctx, s) }
-	if s.Act.HasActorOrReason() { // a batch holds one such signal for each run
+	if s.ActorAndReason.HasActorOrReason() { // a batch holds one such signal for each run
 		err = e.retryWriteInSeparateTx(ctx, by, nil, by.wrap(write), nil)
 	} else {
 		err = e.writeWithRetry(ctx, by, nil, write)
@@ -65,15 +65,15 @@ func (e *Engine) sendSignal(ctx context.Context, by writeOptions, ref string, s 
 
 // StampSignal sets the ID and the time of a signal. The time is later than that of the previous signal of this engine, even if the engine
 // has corrected its estimate of the database's clock in between. Because of StampSignal, the signals of one sender keep their order.
-func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalTime(s, time.Time{}) }
+func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalIDAndTimes(s, time.Time{}) }
 
-// setSignalTime does the same as StampSignal, with a time that is also later than the time after. So the signals of a run keep
+// setSignalIDAndTimes does the same as StampSignal, with a time that is also later than the time after. So the signals of a run keep
 // their order even when the run continues in another process, whose estimate of the database's clock is behind.
-func (e *Engine) setSignalTime(s *store.SignalWrite, after time.Time) {
+func (e *Engine) setSignalIDAndTimes(s *store.SignalWrite, after time.Time) {
 	s.CreatedAt = e.signalTimes.nextTime(e.clock.Now(), after)
 	s.ArrivedAt = e.clock.RowTimeOverride()
 	s.ID = store.NewUUIDAt(0, s.CreatedAt)
-	s.Act.At = s.CreatedAt
+	s.ActorAndReason.At = s.CreatedAt
 }
 
 // increasingTimeGenerator generates strictly increasing times.
@@ -100,7 +100,7 @@ func (e *Engine) SignalOutcomeError(ref string, s *store.SignalWrite) error {
 	switch {
 	case s.Outcome == store.Written:
 		return nil
-	case s.Outcome == store.Adopted:
+	case s.Outcome == store.AlreadyRecorded:
 		had := s.Existing
 		if err := payload.Problem(had.Payload); err != nil {
 			return fmt.Errorf("signal run %q: a signal with this key exists, and its payload cannot be compared: %w", ref, err)

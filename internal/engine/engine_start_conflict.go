@@ -45,7 +45,7 @@ func (e *Engine) startConflictError(ctx context.Context, asked, found *store.Run
 
 // firstInputHash returns the SHA-256 hash of the input with which a run was started that has continued as new, and nil for any other run.
 func (e *Engine) firstInputHash(ctx context.Context, run uuid.UUID) ([]byte, error) {
-	rows, err := e.store.Checkpoints(ctx, run, []string{record.RenewalName}, math.MaxInt32)
+	rows, err := e.store.CheckpointsByName(ctx, run, []string{record.RenewalName}, math.MaxInt32)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

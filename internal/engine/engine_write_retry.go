@@ -213,7 +213,7 @@ func (e *Engine) logLongRetry(err error) (over func()) {
 // holdWithReason suspends the run because the database rejects what it has to write. After a delay, this or another
 // worker claims the run again, and Get shows the reason until then.
 func (r *run) holdWithReason(what, name string, err error) {
-	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: holdReason(what, name, err)})
+	r.suspend(suspensionSpec{cause: ErrHeld, status: store.Pending, heldReason: holdReason(what, name, err)})
 }
 
 // holdReason returns the reason that Get shows for a run that is held.
@@ -237,7 +237,7 @@ func (r *run) suspendAfterFailedWrite(what, name string, err error) {
 }
 
 // logHeld logs what happened to a run that was held.
-func (r *run) logHeld(s *suspension, w *store.OwnershipEnd) {
+func (r *run) logHeld(s *suspensionSpec, w *store.OwnershipEnd) {
 	text := "the database does not take what a run records; the run "
 	switch {
 	case s.compensationMissing:

@@ -11,8 +11,8 @@ import (
 // durable calls, the workflow's own code runs unseen by the engine. A run that never had two durable
 // calls at the same time has one goroutine, as far as the engine knows, and only needs settleAlone.
 const (
-	concurrentSettleTime = 100 * time.Millisecond
-	sequentialSettleTime = 5 * time.Millisecond
+	concurrentRunIdleTime = 100 * time.Millisecond
+	sequentialRunIdleTime = 5 * time.Millisecond
 )
 
 // idleTracker tracks whether a run does anything but wait. A run that executes no durable call and has no wait
@@ -71,9 +71,9 @@ func (i *idleTracker) startSettleTimer() {
 	if i.activeCalls != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.IsManual() {
 		return // the test that moves the manual clock calls Engine.ParkWaitingRuns
 	}
-	after := sequentialSettleTime
+	after := sequentialRunIdleTime
 	if i.isConcurrent {
-		after = concurrentSettleTime
+		after = concurrentRunIdleTime
 	}
 	after = max(after, i.minSettleTime)
 	i.timer = time.AfterFunc(min(after, i.r.e.cfg.ParkAfter), i.suspendIfIdle)
@@ -90,7 +90,7 @@ func (i *idleTracker) suspendIfIdle() {
 		return
 	}
 	if stays := i.remainingTimeInMemory(); stays > 0 {
-		i.timer = time.AfterFunc(min(stays, concurrentSettleTime), i.suspendIfIdle)
+		i.timer = time.AfterFunc(min(stays, concurrentRunIdleTime), i.suspendIfIdle)
 		return
 	}
 	var first time.Time // zero: no wait has a due time
@@ -104,7 +104,7 @@ func (i *idleTracker) suspendIfIdle() {
 	}
 	if first.IsZero() || i.r.e.clock.Until(first) > i.r.e.cfg.ParkAfter {
 		i.isParked = true
-		i.r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: first})
+		i.r.suspend(suspensionSpec{cause: ErrParked, status: store.Waiting, wakeAt: first})
 	}
 }
 
@@ -155,13 +155,13 @@ func (i *idleTracker) endWait(w *waitingCall) {
 	i.mu.Unlock()
 }
 
-// waitUntil waits for a time on the database's clock (zero: for no time) or for news. If the scope's context
-// ends first, waitUntil returns the reason. The caller does not count as busy meanwhile.
-func (i *idleTracker) waitUntil(s *Scope, due time.Time, news <-chan struct{}) error {
+// waitUntilDueOrNotified waits for a time on the database's clock (zero: for no time) or for news. If the scope's context
+// ends first, waitUntilDueOrNotified returns the reason. The caller does not count as busy meanwhile.
+func (i *idleTracker) waitUntilDueOrNotified(s *Scope, due time.Time, news <-chan struct{}) error {
 	return i.waitInMemoryUntil(s, due, time.Time{}, news)
 }
 
-// waitInMemoryUntil does the same as waitUntil, and keeps the run in memory until the time stays: see waitingCall.inMemoryUntil.
+// waitInMemoryUntil does the same as waitUntilDueOrNotified, and keeps the run in memory until the time stays: see waitingCall.inMemoryUntil.
 func (i *idleTracker) waitInMemoryUntil(s *Scope, due, stays time.Time, news <-chan struct{}) error {
 	defer i.endWait(i.beginWaitInMemory(due, stays))
 	var over <-chan time.Time

@@ -16,12 +16,12 @@ func TestARunParksWhenItHasSettled(t *testing.T) {
 		act   func(i *idleTracker)
 		after time.Duration
 	}{
-		"one wait":               {func(i *idleTracker) { i.beginWait(time.Time{}) }, sequentialSettleTime},
-		"one call, then a wait":  {func(i *idleTracker) { i.beginBusy(); i.endBusy(); i.beginWait(time.Time{}) }, sequentialSettleTime},
-		"two waits after a call": {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.beginWait(time.Time{}); i.endBusy() }, concurrentSettleTime},
-		"a wait beside a call":   {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.endBusy() }, concurrentSettleTime},
-		"two calls":              {func(i *idleTracker) { i.beginBusy(); i.beginBusy(); i.endBusy(); i.endBusy(); i.beginWait(time.Time{}) }, concurrentSettleTime},
-		"goroutines of its own":  {func(i *idleTracker) { i.noteGoroutineStart(); i.beginWait(time.Time{}) }, concurrentSettleTime},
+		"one wait":               {func(i *idleTracker) { i.beginWait(time.Time{}) }, sequentialRunIdleTime},
+		"one call, then a wait":  {func(i *idleTracker) { i.beginBusy(); i.endBusy(); i.beginWait(time.Time{}) }, sequentialRunIdleTime},
+		"two waits after a call": {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.beginWait(time.Time{}); i.endBusy() }, concurrentRunIdleTime},
+		"a wait beside a call":   {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.endBusy() }, concurrentRunIdleTime},
+		"two calls":              {func(i *idleTracker) { i.beginBusy(); i.beginBusy(); i.endBusy(); i.endBusy(); i.beginWait(time.Time{}) }, concurrentRunIdleTime},
+		"goroutines of its own":  {func(i *idleTracker) { i.noteGoroutineStart(); i.beginWait(time.Time{}) }, concurrentRunIdleTime},
 		"parked too early once":  {func(i *idleTracker) { i.minSettleTime = 300 * time.Millisecond; i.beginWait(time.Time{}) }, 300 * time.Millisecond},
 		"a short ParkAfter": {func(i *idleTracker) {
 			i.r.e.cfg.ParkAfter = 2 * time.Millisecond
@@ -29,11 +29,11 @@ func TestARunParksWhenItHasSettled(t *testing.T) {
 		}, 2 * time.Millisecond},
 		"a call during the settling time": {func(i *idleTracker) {
 			i.beginWait(time.Time{})
-			time.Sleep(sequentialSettleTime - 1)
+			time.Sleep(sequentialRunIdleTime - 1)
 			i.beginBusy()
 			time.Sleep(time.Hour)
 			i.endBusy()
-		}, concurrentSettleTime},
+		}, concurrentRunIdleTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestAParkedRunWakesForItsFirstWait(t *testing.T) {
 			t.Fatalf("suspended beside a wait that ends soon: %+v", s)
 		}
 		r.idleTracker.endWait(soon)
-		if s := r.parked(concurrentSettleTime); s == nil || s.cause != ErrParked || !s.wakeAt.Equal(first) {
+		if s := r.parked(concurrentRunIdleTime); s == nil || s.cause != ErrParked || !s.wakeAt.Equal(first) {
 			t.Errorf("the run is %+v, want it parked until %v", s, first)
 		}
 	})
@@ -120,8 +120,8 @@ func TestAWaitEnds(t *testing.T) {
 		"by news, in time":         {due: time.Second, act: func(_ *run, news chan<- struct{}) { news <- struct{}{} }, took: time.Millisecond},
 		"by a cancel":              {due: time.Second, act: func(r *run, _ chan<- struct{}) { r.forceEnd(newCancelledEnd()) }, took: time.Millisecond, want: ErrCancelled},
 		"by the run's end":         {act: func(r *run, _ chan<- struct{}) { r.loseOwnership() }, took: time.Millisecond, want: ErrSuspended},
-		"by being parked":          {due: time.Hour, took: sequentialSettleTime, want: ErrSuspended},
-		"by being parked for good": {took: sequentialSettleTime, want: ErrSuspended},
+		"by being parked":          {due: time.Hour, took: sequentialRunIdleTime, want: ErrSuspended},
+		"by being parked for good": {took: sequentialRunIdleTime, want: ErrSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestAWaitEnds(t *testing.T) {
 					time.AfterFunc(time.Millisecond, func() { c.act(r, news) })
 				}
 				began := time.Now()
-				if err := r.idleTracker.waitUntil(r.scope(), due, news); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				if err := r.idleTracker.waitUntilDueOrNotified(r.scope(), due, news); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 					t.Errorf("the wait returned %v, want %v", err, c.want)
 				}
 				if took := time.Since(began); took != c.took {

@@ -21,7 +21,7 @@ func newLoneRun(t *testing.T, s store.Store, c store.ClaimedRun) *run {
 		t.Fatal(err)
 	}
 	e := New(s, Config{
-		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, MarkAfter: time.Second, Telemetry: tel,
+		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, StartedMarkerDelay: time.Second, Telemetry: tel,
 		Definitions: []*WorkflowDefinition{{Name: "w"}},
 	})
 	if err := e.clock.EnsureReading(t.Context(), e.store); err != nil {
@@ -49,7 +49,7 @@ func newLoneRun(t *testing.T, s store.Store, c store.ClaimedRun) *run {
 func (r *run) scope() *Scope { return &Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx} }
 
 // parked waits for d, and returns what the run was suspended with, or nil.
-func (r *run) parked(d time.Duration) *suspension {
+func (r *run) parked(d time.Duration) *suspensionSpec {
 	time.Sleep(d)
 	synctest.Wait()
 	return r.currentSuspension()

@@ -20,9 +20,9 @@ import (
 // woken again after a delay. Each time this happens, the run gets more time to settle.
 
 const (
-	maxEarlyParks         = 10_000 // the maximum number of runs parked too early that a worker remembers
-	maxStuckWakes         = 1      // the maximum number of delayed wake-ups of a run whose function does not return, and keeps its slot
-	maxEarlyParkDoublings = 10     // the maximum number of doublings of the delay and of the settling time
+	maxRememberedEarlyParks = 10_000 // the maximum number of runs parked too early that a worker remembers
+	maxWakesOfStuckRun      = 1      // the maximum number of delayed wake-ups of a run whose function does not return, and keeps its slot
+	maxEarlyParkDoublings   = 10     // the maximum number of doublings of the delay and of the settling time
 )
 
 // goroutinesNotifiedOfSuspension records which goroutines know that the run is suspended.
@@ -55,8 +55,8 @@ func (r *run) noteCallWhileParked() {
 	r.mu.Unlock()
 }
 
-// NoteSuspendedBranch records that the goroutine which calls it has received ErrSuspended as the result of a branch.
-func (s *Scope) NoteSuspendedBranch() {
+// NoteBranchSuspensionSeen records that the goroutine which calls it has received ErrSuspended as the result of a branch.
+func (s *Scope) NoteBranchSuspensionSeen() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	n := &s.r.suspensionNotices
@@ -92,7 +92,7 @@ func (r *run) noteWait() {
 // wakeDelayIfParkedEarly reports whether the run was parked too early, and returns after what delay it then wakes. A
 // function that continues after the notification, and calls from another goroutine, looks the same, so
 // the delay doubles each time.
-func (r *run) wakeDelayIfParkedEarly(s *suspension) (away time.Duration, early bool) {
+func (r *run) wakeDelayIfParkedEarly(s *suspensionSpec) (away time.Duration, early bool) {
 	if s.cause != ErrParked || s.status != store.Waiting {
 		return 0, false
 	}
@@ -101,10 +101,10 @@ func (r *run) wakeDelayIfParkedEarly(s *suspension) (away time.Duration, early b
 	early = r.suspensionNotices.callBeforeNotice || stuck
 	r.mu.Unlock()
 	times := r.w.earlyParks.recordPark(r.row.UUID, early)
-	if stuck && times >= maxStuckWakes {
+	if stuck && times >= maxWakesOfStuckRun {
 		return 0, false
 	}
-	return max(concurrentSettleTime, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, maxEarlyParkDoublings), early
+	return max(concurrentRunIdleTime, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, maxEarlyParkDoublings), early
 }
 
 // earlyParkCounts counts how often runs were parked too early, by their UUIDs.
@@ -125,7 +125,7 @@ func (p *earlyParkCounts) recordPark(id uuid.UUID, early bool) (times int) {
 	if p.countByRun == nil {
 		p.countByRun = make(map[uuid.UUID]int)
 	}
-	if len(p.countByRun) >= maxEarlyParks { // some of these runs have ended in other processes
+	if len(p.countByRun) >= maxRememberedEarlyParks { // some of these runs have ended in other processes
 		clear(p.countByRun)
 	}
 	p.countByRun[id] = times + 1
@@ -137,7 +137,7 @@ func (p *earlyParkCounts) minSettleTime(id uuid.UUID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if times := p.countByRun[id]; times > 0 {
-		return 2 * concurrentSettleTime << min(times, maxEarlyParkDoublings)
+		return 2 * concurrentRunIdleTime << min(times, maxEarlyParkDoublings)
 	}
 	return 0
 }

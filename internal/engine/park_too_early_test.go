@@ -17,7 +17,7 @@ func TestAWaitThatBeginsAfterTheRunParked(t *testing.T) {
 	for _, notified := range []bool{false, true} {
 		r := &run{w: new(worker), e: new(Engine)}
 		r.idleTracker.r, r.idleTracker.stopped = r, true
-		s := &suspension{cause: ErrParked, status: store.Waiting, wakeAt: time.Now().Add(time.Hour)}
+		s := &suspensionSpec{cause: ErrParked, status: store.Waiting, wakeAt: time.Now().Add(time.Hour)}
 		r.suspension, r.goroutines.allReturned = s, true
 		if notified {
 			r.noteSuspensionSeen()
@@ -36,7 +36,7 @@ func TestACallThatBeginsWhileTheRunParks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newLoneRun(t, new(slate), store.ClaimedRun{})
 			r.idleTracker.beginWait(time.Time{})
-			s := r.parked(concurrentSettleTime)
+			s := r.parked(concurrentRunIdleTime)
 			r.mu.Lock()
 			if r.goroutines.allReturned = true; notified {
 				r.noteSuspensionSeen()
@@ -59,7 +59,7 @@ func TestAFunctionThatReturnsWhileTheRunParks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newLoneRun(t, new(slate), store.ClaimedRun{})
 			r.idleTracker.beginWait(time.Time{})
-			s := r.parked(concurrentSettleTime)
+			s := r.parked(concurrentRunIdleTime)
 			r.mu.Lock()
 			r.goroutines.allReturned = true
 			r.mu.Unlock()

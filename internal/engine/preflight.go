@@ -28,7 +28,7 @@ type Preflight struct{ w *worker }
 
 // PreflightResult is the result of one replay.
 type PreflightResult struct {
-	Diverged      *store.Divergence // nil: the code fits
+	Divergence    *store.Divergence // nil: the code fits
 	NextCalls     []NextCall        // the calls that the run would make next
 	NeededChanges []NextCall        // of the changes that the code declares, those that the run needs: Kind is KindPatch, or that of the recorded call
 	TimedOut      bool              // the function did not return within maxPreflightTime, so nothing is known
@@ -70,36 +70,36 @@ func (e *Engine) NewPreflight(ctx context.Context) (*Preflight, error) {
 
 // replayFindings collects what a replay finds.
 type replayFindings struct {
-	mu  sync.Mutex
-	out PreflightResult
+	mu     sync.Mutex
+	result PreflightResult
 }
 
 func (p *replayFindings) noteNextCall(full string, kind store.StepKind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.out.NextCalls = append(p.out.NextCalls, NextCall{naming.Display(full), kind})
+	p.result.NextCalls = append(p.result.NextCalls, NextCall{naming.Display(full), kind})
 }
 
 func (p *replayFindings) noteNeededNameChange(name string, kind store.StepKind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if need := (NextCall{name, kind}); !slices.Contains(p.out.NeededChanges, need) {
-		p.out.NeededChanges = append(p.out.NeededChanges, need)
+	if need := (NextCall{name, kind}); !slices.Contains(p.result.NeededChanges, need) {
+		p.result.NeededChanges = append(p.result.NeededChanges, need)
 	}
 }
 
 func (p *replayFindings) noteDivergence(d *store.Divergence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.out.Diverged == nil {
-		p.out.Diverged = d
+	if p.result.Divergence == nil {
+		p.result.Divergence = d
 	}
 }
 
 func (p *replayFindings) noteEnd(output []byte, failure *record.Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.out.Output, p.out.Failure = output, failure
+	p.result.Output, p.result.Failure = output, failure
 }
 
 // refuseInPreflight notes a call that is not recorded, and returns ErrSuspended for it. It returns nil if the run is no replay of a
@@ -152,15 +152,15 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 	case <-timer.C:
 		stuck = true
 	}
-	r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
+	r.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
 	r.endOwnedCtx(ErrShutdown)
 	r.idleTracker.stop()
 	r.deadline.stop()
 	r.preflightFindings.mu.Lock()
 	defer r.preflightFindings.mu.Unlock()
-	out := r.preflightFindings.out
-	out.TimedOut = stuck && out.Diverged == nil
-	out.Returned = !stuck && out.Diverged == nil && len(out.NextCalls) == 0
+	out := r.preflightFindings.result
+	out.TimedOut = stuck && out.Divergence == nil
+	out.Returned = !stuck && out.Divergence == nil && len(out.NextCalls) == 0
 	out.WouldFail = out.Returned && out.Failure != nil && !r.isForcedToEnd()
 	return out
 }
@@ -168,7 +168,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 func (p *replayFindings) hasNoFinding() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.out.Diverged == nil && len(p.out.NextCalls) == 0
+	return p.result.Divergence == nil && len(p.result.NextCalls) == 0
 }
 
 // noteNeededNameChanges notes which declared changes of names the history needs, or the idempotency keys of calls that a repair has dropped.
@@ -183,7 +183,7 @@ func (r *run) noteNeededNameChanges() {
 	}
 	for name, row := range r.history {
 		last := name[len(scopePrefix(name)):]
-		if def.Retired[last] {
+		if def.RetiredCalls[last] {
 			r.preflightFindings.noteNeededNameChange(last, row.Kind)
 		}
 		noteRenamed(last, row.Kind)

@@ -28,8 +28,8 @@ const (
 // a run of it has left this process, when another process sends a hint, and from time to time. While no queue
 // has a row, it only reads that.
 type queueAdmitter struct {
-	wakeLoop notifier
-	rows     atomic.Pointer[queueRowSummary] // nil: not read yet
+	wakeLoop  notifier
+	queueRows atomic.Pointer[queueRowSummary] // nil: not read yet
 
 	mu                 sync.Mutex
 	allRequested       bool            // all queues are to be looked at
@@ -39,17 +39,17 @@ type queueAdmitter struct {
 
 	lastClaimRules lastClaimQueueRules // owned by claimLoop
 
-	rowsChanged atomic.Bool   // the rows are to be read again, and all queues to be looked at
-	checksBegun atomic.Uint64 // how many looks at all queues have begun
-	checksEnded atomic.Uint64 // number of the latest of them that has ended without an error
+	rowsChanged         atomic.Bool   // the rows are to be read again, and all queues to be looked at
+	allQueueChecksBegun atomic.Uint64 // how many looks at all queues have begun
+	allQueueChecksEnded atomic.Uint64 // number of the latest of them that has ended without an error
 }
 
 // queueRowSummary is what the worker needs of the rows of all queues. It does not change.
 type queueRowSummary struct {
-	names     []string       // of all queues
-	live      []string       // of those that are not deleted
-	paused    []string       // likewise
-	perWorker map[string]int // how many runs a worker executes at once, if that is bounded
+	names                 []string       // of all queues
+	undeletedNames        []string       // of those that are not deleted
+	paused                []string       // likewise
+	maxExecutingPerWorker map[string]int // how many runs a worker executes at once, if that is bounded
 }
 
 // lastClaimQueueRules holds the rules for queues that the last claim had, and what they were made from.
@@ -60,13 +60,13 @@ type lastClaimQueueRules struct {
 	skippedPartlyFullQueues bool // it left out queues from which it might have taken some runs
 }
 
-// claimsPerPass is after how many claimed runs a queue is looked at. A pass that has admitted store.MaxAdmittedNotClaimed runs continues when
+// claimedRunsPerAdmissionPass is after how many claimed runs a queue is looked at. A pass that has admitted store.MaxAdmittedNotClaimed runs continues when
 // some of them are claimed. Runs that end have their queue looked at anyway.
-const claimsPerPass = store.MaxAdmittedNotClaimed / 8
+const claimedRunsPerAdmissionPass = store.MaxAdmittedNotClaimed / 8
 
 // noteRunClaimed has the queue looked at, if it has a row and many of its runs were claimed since the last time.
 func (a *queueAdmitter) noteRunClaimed(queue string) {
-	if !a.hasSettings(queue) {
+	if !a.queueHasSettings(queue) {
 		return
 	}
 	a.mu.Lock()
@@ -74,29 +74,29 @@ func (a *queueAdmitter) noteRunClaimed(queue string) {
 	if a.claimedSincePass == nil {
 		a.claimedSincePass = make(map[string]int)
 	}
-	if a.claimedSincePass[queue]++; a.claimedSincePass[queue] >= claimsPerPass {
-		a.requestPass(queue, false)
+	if a.claimedSincePass[queue]++; a.claimedSincePass[queue] >= claimedRunsPerAdmissionPass {
+		a.requestPassOverQueue(queue, false)
 	}
 }
 
 // noteRunLeftQueue has the queue looked at, if it has a row, because a run of it has ended or waits.
 func (a *queueAdmitter) noteRunLeftQueue(queue string) {
-	if !a.hasSettings(queue) {
+	if !a.queueHasSettings(queue) {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.requestPass(queue, a.queueOfCurrentPass != queue) // the pass in progress may have seen the run
+	a.requestPassOverQueue(queue, a.queueOfCurrentPass != queue) // the pass in progress may have seen the run
 }
 
-// hasSettings reports whether the queue has a row.
-func (a *queueAdmitter) hasSettings(queue string) bool {
-	rows := a.rows.Load()
+// queueHasSettings reports whether the queue has a row.
+func (a *queueAdmitter) queueHasSettings(queue string) bool {
+	rows := a.queueRows.Load()
 	return rows != nil && slices.Contains(rows.names, queue)
 }
 
-// requestPass has the queue looked at. a.mu is held.
-func (a *queueAdmitter) requestPass(queue string, left bool) {
+// requestPassOverQueue has the queue looked at. a.mu is held.
+func (a *queueAdmitter) requestPassOverQueue(queue string, left bool) {
 	if a.requestedQueues == nil {
 		a.requestedQueues = make(map[string]bool)
 	}
@@ -113,7 +113,7 @@ func (a *queueAdmitter) requestQueueRowsReread() {
 
 // requestPassOverAllQueues has all queues looked at.
 func (a *queueAdmitter) requestPassOverAllQueues() {
-	if rows := a.rows.Load(); rows == nil || len(rows.names) == 0 {
+	if rows := a.queueRows.Load(); rows == nil || len(rows.names) == 0 {
 		return
 	}
 	a.mu.Lock()
@@ -127,7 +127,7 @@ func (a *queueAdmitter) requestPassOverAllQueues() {
 func (a *queueAdmitter) takeRequestedQueues(all, mayTakeAll bool) (queues []string, left map[string]bool, every, kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	rows := a.rows.Load()
+	rows := a.queueRows.Load()
 	every = all || a.allRequested && mayTakeAll
 	kept = a.allRequested && !every
 	switch {
@@ -150,32 +150,32 @@ var errQueuesUnread = errors.New("durable: the settings of the queues could not 
 
 // readQueues reads the rows of all queues, unless this process has done so lately.
 func (w *worker) readQueues(ctx context.Context) (*queueRowSummary, error) {
-	byName, known := w.e.queueRows.recentRows(ctx)
+	byName, known := w.e.queueRows.readRowsIfStale(ctx)
 	if !known {
 		return nil, errQueuesUnread
 	}
-	rows := &queueRowSummary{perWorker: make(map[string]int)}
+	rows := &queueRowSummary{maxExecutingPerWorker: make(map[string]int)}
 	for name, q := range byName {
 		rows.names = append(rows.names, name)
 		if q.Deleted {
 			continue
 		}
-		rows.live = append(rows.live, name)
+		rows.undeletedNames = append(rows.undeletedNames, name)
 		if !q.PausedAt.IsZero() {
 			rows.paused = append(rows.paused, name)
 		}
 		if q.Settings.MaxExecutingPerWorker > 0 {
-			rows.perWorker[name] = q.Settings.MaxExecutingPerWorker
+			rows.maxExecutingPerWorker[name] = q.Settings.MaxExecutingPerWorker
 		}
 	}
 	slices.Sort(rows.names)
-	slices.Sort(rows.live)
+	slices.Sort(rows.undeletedNames)
 	slices.Sort(rows.paused)
-	if before := w.queueAdmitter.rows.Load(); before != nil && slices.Equal(before.names, rows.names) && slices.Equal(before.live, rows.live) &&
-		slices.Equal(before.paused, rows.paused) && maps.Equal(before.perWorker, rows.perWorker) {
+	if before := w.queueAdmitter.queueRows.Load(); before != nil && slices.Equal(before.names, rows.names) && slices.Equal(before.undeletedNames, rows.undeletedNames) &&
+		slices.Equal(before.paused, rows.paused) && maps.Equal(before.maxExecutingPerWorker, rows.maxExecutingPerWorker) {
 		return before, nil
 	}
-	w.queueAdmitter.rows.Store(rows)
+	w.queueAdmitter.queueRows.Store(rows)
 	w.hintClaim() // a queue may have been resumed
 	return rows, nil
 }
@@ -210,7 +210,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 		var err error
 		number := uint64(0)
 		if look {
-			number = a.checksBegun.Add(1)
+			number = a.allQueueChecksBegun.Add(1)
 			every := maxQueuePoll/2 + rand.N(maxQueuePoll/2)
 			var rows *queueRowSummary
 			if rows, err = w.readQueues(ctx); err == nil && len(rows.names) == 0 {
@@ -242,7 +242,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			}
 		}
 		if look && err == nil {
-			a.checksEnded.Store(number)
+			a.allQueueChecksEnded.Store(number)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -305,7 +305,7 @@ func (w *worker) admitFromQueue(ctx context.Context, queue string, left bool) (a
 	w.queueAdmitter.setQueueOfCurrentPass(queue)
 	defer w.queueAdmitter.setQueueOfCurrentPass("")
 	for range maxConsecutivePasses {
-		pass := store.AdmissionRequest{Queue: queue, Now: w.e.clock.Now(), CloseAfterRewind: w.e.cfg.Lease, WorkIsCertain: left}
+		pass := store.AdmissionRequest{Queue: queue, Now: w.e.clock.Now(), CloseDurationAfterRewind: w.e.cfg.Lease, WorkIsCertain: left}
 		bounded, cancel := context.WithTimeout(ctx, admissionTimeout)
 		err := w.e.store.AdmitRuns(bounded, &pass)
 		cancel()
@@ -315,7 +315,7 @@ func (w *worker) admitFromQueue(ctx context.Context, queue string, left bool) (a
 		case pass.QueueLocked:
 			return pass.Now.Add(lockedQueueRecheckDelay), nil
 		}
-		if pass.Admitted > 0 {
+		if pass.AdmittedCount > 0 {
 			w.hintClaimOfAdmitted()
 		}
 		if !pass.HasMoreWork {
@@ -328,7 +328,7 @@ func (w *worker) admitFromQueue(ctx context.Context, queue string, left bool) (a
 
 // lastReadQueues returns the rows of all queues, or nil if they could not be read since the process began.
 func (w *worker) lastReadQueues(ctx context.Context) *queueRowSummary {
-	rows := w.queueAdmitter.rows.Load()
+	rows := w.queueAdmitter.queueRows.Load()
 	if rows == nil {
 		rows, _ = w.readQueues(ctx)
 	}
@@ -338,7 +338,7 @@ func (w *worker) lastReadQueues(ctx context.Context) *queueRowSummary {
 // hasQueuesLimitedPerWorker reports whether a worker may execute only some runs of a queue at once.
 func (w *worker) hasQueuesLimitedPerWorker(ctx context.Context) bool {
 	rows := w.lastReadQueues(ctx)
-	return rows != nil && len(rows.perWorker) > 0
+	return rows != nil && len(rows.maxExecutingPerWorker) > 0
 }
 
 // setQueueRulesOfClaim sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
@@ -347,19 +347,19 @@ func (w *worker) hasQueuesLimitedPerWorker(ctx context.Context) bool {
 func (w *worker) setQueueRulesOfClaim(ctx context.Context, q *store.ClaimQuery) (skipsPartlyFullQueues bool) {
 	a := &w.queueAdmitter
 	rows := w.lastReadQueues(ctx)
-	if rows == nil || len(rows.live) == 0 {
+	if rows == nil || len(rows.undeletedNames) == 0 {
 		return false // if the rows are not known, runs without a place are adopted later
 	}
 	var full, few []string
 	least := q.Limit
-	if len(rows.perWorker) > 0 {
+	if len(rows.maxExecutingPerWorker) > 0 {
 		executing := make(map[string]int)
 		for _, r := range w.loadedRuns.all() {
 			if !r.bypassesQueue {
 				executing[r.row.Queue]++
 			}
 		}
-		for name, most := range rows.perWorker {
+		for name, most := range rows.maxExecutingPerWorker {
 			switch left := most - executing[name]; {
 			case left <= 0:
 				full = append(full, name)
@@ -376,7 +376,7 @@ func (w *worker) setQueueRulesOfClaim(ctx context.Context, q *store.ClaimQuery) 
 	}
 	slices.Sort(full)
 	if a.lastClaimRules.rows != rows || !slices.Equal(a.lastClaimRules.fullQueues, full) {
-		a.lastClaimRules.rows, a.lastClaimRules.fullQueues, a.lastClaimRules.rules = rows, full, store.NewQueueClaimRules(rows.live, full, rows.paused)
+		a.lastClaimRules.rows, a.lastClaimRules.fullQueues, a.lastClaimRules.rules = rows, full, store.NewQueueClaimRules(rows.undeletedNames, full, rows.paused)
 	}
 	a.lastClaimRules.skippedPartlyFullQueues = skipsPartlyFullQueues
 	q.QueueRules = a.lastClaimRules.rules

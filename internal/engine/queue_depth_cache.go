@@ -22,9 +22,9 @@ type queueDepths struct {
 
 // queueDepthReading is the latest reading of the depth of a queue. It counts for queueRowsFreshFor.
 type queueDepthReading struct {
-	began time.Time
-	most  int // the Depth of the queue
-	free  int // how many further runs this process may start
+	began           time.Time
+	most            int // the Depth of the queue
+	remainingStarts int // how many further runs this process may start
 }
 
 // tryTakeFreePlaces reports whether n further runs can be started without another reading, and counts them.
@@ -32,10 +32,10 @@ func (d *queueDepths) tryTakeFreePlaces(queue string, most, n int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.readings[queue]
-	if r == nil || r.most != most || r.free < n || time.Since(r.began) >= queueRowsFreshFor {
+	if r == nil || r.most != most || r.remainingStarts < n || time.Since(r.began) >= queueRowsFreshFor {
 		return false
 	}
-	r.free -= n
+	r.remainingStarts -= n
 	return true
 }
 

@@ -35,10 +35,10 @@ type queueRowSnapshot struct {
 	wasRead    bool      // byName was read
 }
 
-// recentRows returns the rows by name, and whether they could be read since the process began. They may be
+// readRowsIfStale returns the rows by name, and whether they could be read since the process began. They may be
 // queueRowsMaxAge old, or older if they cannot be read now. One caller reads them, and the others do not wait
 // for it.
-func (q *queueRowCache) recentRows(ctx context.Context) (byName map[string]store.QueueRow, known bool) {
+func (q *queueRowCache) readRowsIfStale(ctx context.Context) (byName map[string]store.QueueRow, known bool) {
 	r := q.snapshot.Load()
 	now := time.Now()
 	switch {

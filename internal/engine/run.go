@@ -61,19 +61,19 @@ type run struct {
 	lastSignalAt   time.Time            // when the run sent its latest signal
 	children       map[string]uuid.UUID // children that may still run, by name
 
-	suspension        *suspension
+	suspension        *suspensionSpec
 	returnTimer       *time.Timer // calls releaseWithoutReturn if the function does not return in time
 	suspensionNotices goroutinesNotifiedOfSuspension
 	forcedEnd         *forcedEnd
-	next              nextGeneration
+	nextGeneration    continueAsNewRequest
 	preflightFindings *replayFindings // not nil: the run is replayed by a preflight
-	functionBase      uintptr         // stack.Base of the goroutine that executes the function; set before it is called
+	functionStackBase uintptr         // stack.Base of the goroutine that executes the function; set before it is called
 	stepGoexitFailure *record.Failure // not nil: a step called runtime.Goexit, so the run fails
 }
 
-// suspension says why a run leaves memory, and what is written to its row, if this process still owns the
+// suspensionSpec says why a run leaves memory, and what is written to its row, if this process still owns the
 // run then.
-type suspension struct {
+type suspensionSpec struct {
 	cause               error
 	status              store.Status
 	wakeAt              time.Time
@@ -129,12 +129,12 @@ func (r *run) execute(late time.Duration) {
 	r.e.counters.startedExecutions.Add(1)
 	r.e.telemetry.CountExecutionBegin(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
 	if !r.slot.IsGiven() || r.unreadHistory.Exists && !r.readRemainingHistory() || !r.holdUnlessPayloadsReadable() || !r.holdUnlessKeyRenewalsDecoded() || r.suspendIfRetryNotDue() || !r.checkStartBy() || r.isFirstExecution() && r.isExpiring() || r.suspendIfWithoutSlot() || !r.cancelLosersChildren(true) {
-		r.writeEnd(nil, nil)
+		r.writeResultOrSuspension(nil, nil)
 		return
 	}
 
 	if r.isCrashLoop() {
-		r.writeEnd(nil, r.crashLoopFailure())
+		r.writeResultOrSuspension(nil, r.crashLoopFailure())
 		return
 	}
 
@@ -142,7 +142,7 @@ func (r *run) execute(late time.Duration) {
 	// can still end the run.
 	var output []byte
 	failure := &record.Failure{Message: "the workflow function called runtime.Goexit", Codes: []string{record.CodeGoexit}}
-	defer func() { r.writeEnd(output, failure) }()
+	defer func() { r.writeResultOrSuspension(output, failure) }()
 	output, failure = r.callWorkflow()
 }
 
@@ -157,12 +157,12 @@ func (r *run) callWorkflow() (output []byte, failure *record.Failure) {
 			r.logger().Error("a workflow panicked", telemetry.KeyError, failure.Message, telemetry.KeyStack, failure.Stack)
 		}
 	}()
-	r.functionBase = stack.BaseFunction()
+	r.functionStackBase = stack.BaseFunction()
 	return r.e.workflows[r.row.Workflow].CallFunction(scope, r.row.Input)
 }
 
-// writeEnd writes the end of this ownership: the run's result, or what its suspension specifies.
-func (r *run) writeEnd(output []byte, failure *record.Failure) {
+// writeResultOrSuspension writes the end of this ownership: the run's result, or what its suspension specifies.
+func (r *run) writeResultOrSuspension(output []byte, failure *record.Failure) {
 	r.mu.Lock()
 	r.goroutines.functionReturned = true // stray goroutines of the function get ErrSuspended
 	if r.stepGoexitFailure != nil {
@@ -183,7 +183,7 @@ func (r *run) writeEnd(output []byte, failure *record.Failure) {
 }
 
 // currentSuspension returns the run's suspension, or nil if the run is not suspended.
-func (r *run) currentSuspension() *suspension {
+func (r *run) currentSuspension() *suspensionSpec {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.suspension
@@ -194,7 +194,7 @@ func (r *run) currentSuspension() *suspension {
 func (r *run) releaseStuck(ctx context.Context) {
 	r.loseOwnership()
 	if r.endWriteBegan.CompareAndSwap(false, true) {
-		r.writeSuspension(ctx, &suspension{cause: ErrShutdown, status: store.Pending})
+		r.writeSuspension(ctx, &suspensionSpec{cause: ErrShutdown, status: store.Pending})
 	}
 	r.w.removeRun(r)
 }
@@ -202,7 +202,7 @@ func (r *run) releaseStuck(ctx context.Context) {
 // maxReturnTime returns how long a function may take to return when its run is suspended and none of its
 // durable calls executes.
 func (r *run) maxReturnTime() time.Duration {
-	return max(2*min(r.e.cfg.ParkAfter, math.MaxInt64/2), concurrentSettleTime)
+	return max(2*min(r.e.cfg.ParkAfter, math.MaxInt64/2), concurrentRunIdleTime)
 }
 
 // releaseWithoutReturn reports a function that does not return although its run is suspended. It writes what the
@@ -233,7 +233,7 @@ func (r *run) releaseWithoutReturn() {
 func (r *run) writeResult(status store.Status, output []byte, failure *record.Failure) (blockingRequest store.ControlBits) {
 	now := r.e.clock.Now()
 	w := &store.OwnershipEnd{
-		UUID: r.row.UUID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.traceparent,
+		UUID: r.row.UUID, ParentToWake: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.traceparent,
 	}
 	if r.row.Parent.Valid {
 		w.CountingCall = naming.ItemCallName(r.row.Name)
@@ -287,7 +287,7 @@ var telemetryOutcomes = map[store.Status]string{
 }
 
 // writeSuspension writes what a suspension specifies. If the write fails, the lease expires by itself.
-func (r *run) writeSuspension(ctx context.Context, s *suspension) {
+func (r *run) writeSuspension(ctx context.Context, s *suspensionSpec) {
 	outcome := telemetry.OutcomeReleased
 	switch {
 	case s.cause == ErrLeaseLost:
@@ -324,7 +324,7 @@ func (r *run) writeSuspension(ctx context.Context, s *suspension) {
 }
 
 // newReleaseWrite returns the write that releases a run.
-func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *store.OwnershipEnd {
+func (r *run) newReleaseWrite(s *suspensionSpec, away time.Duration, early bool) *store.OwnershipEnd {
 	now := r.e.clock.Now()
 	w := &store.OwnershipEnd{UUID: r.row.UUID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.traceparent}
 	if early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
@@ -332,7 +332,7 @@ func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *st
 	}
 	switch limit := r.deadline.expiryTime(); {
 	case s.cause == ErrHeld:
-		w.HoldsRun, w.Reason, w.MaxCrashes, w.Divergence, w.Uncounted = true, s.heldReason, r.e.cfg.crashesBeforePause(), s.divergence, s.unreadable || s.olderWorker || s.queueMissing
+		w.HoldsRun, w.HoldReason, w.MaxCrashes, w.Divergence, w.NotCountedAsCrash = true, s.heldReason, r.e.cfg.crashesBeforePause(), s.divergence, s.unreadable || s.olderWorker || s.queueMissing
 	case s.status == store.Pending:
 		w.WakeAt = now
 	case s.status == store.Waiting && r.wokenInMemory.Load():
@@ -351,7 +351,7 @@ func (r *run) recordExecutionEnd(outcome, errorType string, lifetime time.Durati
 
 // suspend makes the run leave this process. Only the first suspension takes effect. If the run has been
 // lost since, the fence rejects its write.
-func (r *run) suspend(s suspension) {
+func (r *run) suspend(s suspensionSpec) {
 	r.mu.Lock()
 	first := r.suspension == nil
 	if first {
@@ -378,7 +378,7 @@ func (r *run) isSuspended() bool { return r.currentSuspension() != nil }
 // released, so that a lease which ended because the database was unavailable does not count as a crash.
 // Otherwise the fence rejects that write.
 func (r *run) loseOwnership() {
-	r.suspend(suspension{cause: ErrLeaseLost, status: store.Pending})
+	r.suspend(suspensionSpec{cause: ErrLeaseLost, status: store.Pending})
 	r.endOwnedCtx(ErrLeaseLost)
 }
 

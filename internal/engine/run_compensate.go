@@ -18,8 +18,8 @@ import (
 type compensation struct {
 	spec *CallSpec
 	name string // including the prefix of its scope
-	// undoes has the steps that it undoes, as users see them; nil means the code does not say it
-	undoes []string
+	// compensatedSteps has the steps that it undoes, as users see them; nil means the code does not say it
+	compensatedSteps []string
 }
 
 // compensations are the compensations of a run. run.mu guards registered and end. The other fields belong to
@@ -67,12 +67,12 @@ func (s *Scope) RegisterCompensation(spec *CallSpec) error {
 		return err
 	}
 	r := s.r
-	name := s.prefix + spec.Name
+	name := s.namePrefix + spec.Name
 	if s.isInsideCall() {
 		return nestedCallError(r, name)
 	}
 	var undoes []string
-	for _, step := range spec.Undoes {
+	for _, step := range spec.CompensatedSteps {
 		undoes = append(undoes, s.DisplayName(step))
 	}
 	r.mu.Lock()

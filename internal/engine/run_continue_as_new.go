@@ -27,11 +27,11 @@ const (
 	strayCallPoll = 5 * time.Millisecond
 )
 
-// nextGeneration is what the function of a run returned to continue as new. run.mu guards it.
-type nextGeneration struct {
+// continueAsNewRequest is what the function of a run returned to continue as new. run.mu guards it.
+type continueAsNewRequest struct {
 	input []byte // nil: it did not
-	// detached has the calls whose children are detached, as far as this execution has made them.
-	detached map[string]bool
+	// detachedCalls has the calls whose children are detached, as far as this execution has made them.
+	detachedCalls map[string]bool
 	// isRefused says that the run, which failed, cannot retry itself. Only the goroutine that ends the run uses it.
 	isRefused bool
 }
@@ -40,10 +40,10 @@ type nextGeneration struct {
 func (r *run) noteDetachedChild(call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.next.detached == nil {
-		r.next.detached = make(map[string]bool)
+	if r.nextGeneration.detachedCalls == nil {
+		r.nextGeneration.detachedCalls = make(map[string]bool)
 	}
-	r.next.detached[call] = true
+	r.nextGeneration.detachedCalls[call] = true
 }
 
 // CheckContinueAsNew returns the reason why the run cannot continue as new, or nil if it can. CheckContinueAsNew returns ErrNestedStep
@@ -79,7 +79,7 @@ func (r *run) checkContinueAsNew(over bool) error {
 		if _, called := r.usedNames[name]; !over && !called {
 			continue
 		}
-		if !r.next.detached[name] && r.branchEnds.endOfOutermostBranch(name) == nil {
+		if !r.nextGeneration.detachedCalls[name] && r.branchEnds.endOfOutermostBranch(name) == nil {
 			live = append(live, naming.Display(name))
 		}
 	}
@@ -90,9 +90,9 @@ func (r *run) checkContinueAsNew(over bool) error {
 	return nil
 }
 
-// EncodeInput encodes the input with which the run continues as new.
-func (s *Scope) EncodeInput(input any) ([]byte, error) {
-	return s.r.e.workflows[s.r.row.Workflow].EncodeInput(input)
+// EncodeContinueAsNewInput encodes the input with which the run continues as new.
+func (s *Scope) EncodeContinueAsNewInput(input any) ([]byte, error) {
+	return s.r.e.workflows[s.r.row.Workflow].EncodeContinueAsNewInput(input)
 }
 
 // IsSameExecution reports whether both scopes belong to the same execution of a run.
@@ -102,14 +102,14 @@ func (s *Scope) IsSameExecution(other *Scope) bool { return s.r == other.r }
 func (s *Scope) SetContinueAsNewInput(input []byte) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	s.r.next.input = input
+	s.r.nextGeneration.input = input
 }
 
 // continueAsNewInput returns the input of the next generation, or nil if the function did not return one.
 func (r *run) continueAsNewInput() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.next.input
+	return r.nextGeneration.input
 }
 
 // continueAsNew makes the next generation, and executes it. It reports whether this ownership has ended. Otherwise the end of the
@@ -140,7 +140,7 @@ func (r *run) continueAsNew(input []byte) (over bool, failure *record.Failure) {
 	}
 	r.recordExecutionEnd(telemetry.OutcomeContinued, "", 0)
 	r.warnUncalledSteps()
-	r.logger().Debug("a run continues as new", telemetry.KeyGeneration, p.Runs[0].Number+1)
+	r.logger().Debug("a run continues as new", telemetry.KeyGeneration, p.Runs[0].SupersededNumber+1)
 	if p.Runs[0].Owner.Valid {
 		r.w.executeNextGeneration(r, &store.ClaimedRun{Run: row, History: p.Runs[0].NewSteps, BypassesQueue: r.bypassesQueue})
 	} else {
@@ -176,10 +176,10 @@ func (r *run) planNextGeneration(input []byte) (*store.RepairRequest, store.Run)
 		renewal.FirstInput = sum[:]
 	}
 	return &store.RepairRequest{
-		Request: uuid.New(), Verb: continueVerb, Now: now,
+		RequestID: uuid.New(), Verb: continueVerb, Now: now,
 		Runs: []store.RunRepair{{
-			Run: r.row.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}, Number: number, ContinuesAsNew: true, Input: input,
-			NewSteps: []store.Step{renewal.NewStep(r.row.UUID, row.Epoch, now)}, TerminalSteps: 1,
+			Run: r.row.UUID, StateBefore: store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}, SupersededNumber: number, ContinuesAsNew: true, Input: input,
+			NewSteps: []store.Step{renewal.NewStep(r.row.UUID, row.Epoch, now)}, TerminalStepCount: 1,
 			Owner: row.Owner, Epoch: row.Epoch, Status: row.Status, WakeAt: row.WakeAt,
 		}},
 	}, row
@@ -214,7 +214,7 @@ func (w *worker) executeNextGeneration(r *run, c *store.ClaimedRun) {
 	r.slot.MoveTo(&next.slot)
 	w.loadedRuns.add(next)
 	if w.slots.IsClosed() { // see startExecution
-		next.suspend(suspension{cause: ErrShutdown, status: store.Pending})
+		next.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
 	}
 	w.ownedRunChangesPending.notify() // a cancel may have come since, which named a run that was not in memory
 	go next.execute(0)

@@ -24,15 +24,15 @@ func (c *Config) crashesBeforePause() int {
 // isCrashLoop reports whether the run must fail because it crashed too often without a new checkpoint.
 func (r *run) isCrashLoop() bool {
 	cfg := &r.e.cfg
-	return cfg.FailAtMaxCrashes && cfg.MaxCrashes > 0 && int(r.row.Crashes) >= cfg.MaxCrashes && r.terminalCount <= r.checkpointsAtCrash
+	return cfg.FailAtMaxCrashes && cfg.MaxCrashes > 0 && int(r.row.Crashes) >= cfg.MaxCrashes && r.terminalCheckpointCount <= r.checkpointsAtCrash
 }
 
 // crashLoopFailure returns the error of a run that fails because of its crashes. If a cancel or a timeout has
 // precedence, crashLoopFailure adds to that error that no compensation was executed.
 func (r *run) crashLoopFailure() *record.Failure {
 	text := fmt.Sprintf("its process died or lost its lease, or the run was held, %d times in a row without a new checkpoint", r.row.Crashes)
-	if r.row.Reason != "" {
-		text += " (" + r.row.Reason + ")"
+	if r.row.PauseOrHoldReason != "" {
+		text += " (" + r.row.PauseOrHoldReason + ")"
 	}
 	const skipped = "its compensations were not executed"
 	if r.isForcedToEnd() {

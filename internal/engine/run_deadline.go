@@ -128,7 +128,7 @@ func (s *Scope) Deadline() (time.Time, bool) { return s.r.deadline.earlierDeadli
 // compensations.
 func (c *attemptContext) Deadline() (time.Time, bool) {
 	at, ok := c.Context.Deadline()
-	if c.t.s.compensating {
+	if c.t.scope.compensating {
 		return at, ok
 	}
 	return c.t.r.deadline.earlierDeadline(at, ok)
@@ -151,9 +151,9 @@ func (e *Engine) SetRunTimeout(ctx context.Context, ref string, d time.Duration,
 	// The store changes no deadline that may have passed, because the owner of the run may have begun to
 	// end it.
 	act.At = now
-	change := &store.DeadlineChangeRequest{Run: row.UUID, Now: now.Add(e.clock.MaxError()), Act: act}
+	change := &store.DeadlineChangeRequest{Run: row.UUID, Now: now.Add(e.clock.MaxError()), ActorAndReason: act}
 	if d > 0 {
-		change.At, change.Timeout = now.Add(d), d
+		change.NewDeadline, change.Timeout = now.Add(d), d
 	}
 	if err := e.store.SetDeadline(ctx, change); err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", ref, err)
@@ -167,7 +167,7 @@ func (e *Engine) SetRunTimeout(ctx context.Context, ref string, d time.Duration,
 	}
 	if w := e.worker(); w != nil {
 		if r := w.loadedRuns.get(row.UUID); r != nil {
-			r.deadline.update(change.At) // other processes read it from the database
+			r.deadline.update(change.NewDeadline) // other processes read it from the database
 		}
 		w.ownedRunChangesPending.notify()
 		w.wakeLoops()

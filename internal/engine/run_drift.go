@@ -53,7 +53,7 @@ func (r *run) suspendForDrift(full string, err error) bool {
 	if d.Version != "" {
 		reason = fmt.Sprintf("the code of version %.100q does not fit its history", d.Version)
 	}
-	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(reason + ": " + d.Detail), divergence: d})
+	r.suspend(suspensionSpec{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(reason + ": " + d.Detail), divergence: d})
 	return true
 }
 
@@ -68,13 +68,13 @@ func shortenReason(text string) string {
 // fullName returns the name of a call with its scope. For a call that was renamed, that is the name in the history, or in the idempotency
 // key of a call that a repair has dropped, unless there the new name is.
 func (s *Scope) fullName(name string) string {
-	full := s.prefix + name
+	full := s.namePrefix + name
 	def := s.r.workflowDefinition()
 	if def == nil || len(def.PreviousCallNames) == 0 {
 		return full
 	}
 	for range len(def.PreviousCallNames) + 1 {
-		if earlier := s.prefix + name; s.r.history[earlier] != nil || s.r.keyRenewals.keyNames[earlier] {
+		if earlier := s.namePrefix + name; s.r.history[earlier] != nil || s.r.keyRenewals.keyNames[earlier] {
 			return earlier
 		}
 		old, renamed := def.PreviousCallNames[name]

@@ -33,7 +33,7 @@ func (r *run) missingCallsErrorLocked(prefix, what string) (names []string, err 
 // checkMissingCallsAtEnd is called when the function of the run has returned the failure, or nil. It returns a failure, or suspends
 // the run, if the code did not make recorded calls. verb is what the run would do.
 func (r *run) checkMissingCallsAtEnd(verb string, failure *record.Failure) *record.Failure {
-	if failure != nil && slices.Contains(failure.Codes, record.CodeDiverged) || r.functionBase == 0 { // it was not called
+	if failure != nil && slices.Contains(failure.Codes, record.CodeDiverged) || r.functionStackBase == 0 { // it was not called
 		return nil
 	}
 	what := fmt.Sprintf("run %q of workflow %q would %s", r.row.NameOrUUID(), r.row.Workflow, verb)
@@ -61,9 +61,9 @@ func (b *Branch) CheckMissingCallsAtReturn() error {
 	r.mu.Lock()
 	var names []string
 	var err error
-	if b.stackBase.Load() != 0 && r.suspension == nil && r.forcedEnd == nil && !r.goroutines.functionReturned && b.earliestEndTime().IsZero() &&
+	if b.stackBase.Load() != 0 && r.suspension == nil && r.forcedEnd == nil && !r.goroutines.functionReturned && b.earliestEndOfBranchOrAncestor().IsZero() &&
 		(r.preflightFindings == nil || r.preflightFindings.hasNoFinding()) {
-		names, err = r.missingCallsErrorLocked(s.prefix, fmt.Sprintf("branch %q of run %q of workflow %q returns", b.Name(), r.row.NameOrUUID(), r.row.Workflow))
+		names, err = r.missingCallsErrorLocked(s.namePrefix, fmt.Sprintf("branch %q of run %q of workflow %q returns", b.Name(), r.row.NameOrUUID(), r.row.Workflow))
 	}
 	r.mu.Unlock()
 	if err == nil {

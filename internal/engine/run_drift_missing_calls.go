@@ -22,7 +22,7 @@ import (
 // are judged after they are checked.
 //
 // A repair drops calls in the middle of a history, or changes their values. The code may then continue differently, so the recorded
-// calls that follow the first such call, in whatever scope, lose their marks (store.RunRepair.FirstChange).
+// calls that follow the first such call, in whatever scope, lose their marks (store.RunRepair.FirstChangedSeq).
 
 // missingCallCounts counts, for each scope, the recorded calls of its own goroutine that this execution has not made.
 type missingCallCounts map[string]int
@@ -33,11 +33,11 @@ func scopePrefix(full string) string { return full[:strings.LastIndex(full, nami
 // mustBeCalledInReplay reports whether a replay has to make a recorded call: it is a call of the user, and not declared as retired.
 func (r *run) mustBeCalledInReplay(row *store.Step) bool {
 	switch row.Kind {
-	case store.KindCompensation, store.KindFailure, store.KindRenewal, store.KindPatch, store.KindGraph:
+	case store.KindCompensation, store.KindRunEnd, store.KindKeyRenewal, store.KindPatch, store.KindGraph:
 		return false
 	}
 	def := r.workflowDefinition()
-	return def == nil || !def.Retired[row.Name[len(scopePrefix(row.Name)):]]
+	return def == nil || !def.RetiredCalls[row.Name[len(scopePrefix(row.Name)):]]
 }
 
 // workflowDefinition returns the definition of the run's workflow, or nil.
@@ -73,13 +73,13 @@ func (s *Scope) isOnOwnGoroutine(callSite uintptr) bool {
 	case s.compensating:
 		return false
 	case s.branch == nil:
-		return s.prefix == "" && (s.r.isInWorkflowFunction(callSite) || stack.BaseFunction() == s.r.functionBase)
+		return s.namePrefix == "" && (s.r.isCallSiteInWorkflowFunction(callSite) || stack.BaseFunction() == s.r.functionStackBase)
 	}
-	return s.prefix == s.branch.scope.prefix && (s.branch.isNode || !s.branch.hasBranches.Load() && stack.BaseFunction() == s.branch.stackBase.Load())
+	return s.namePrefix == s.branch.scope.namePrefix && (s.branch.isNode || !s.branch.hasBranches.Load() && stack.BaseFunction() == s.branch.stackBase.Load())
 }
 
-// isInWorkflowFunction reports whether the call site is in the code of the workflow function.
-func (r *run) isInWorkflowFunction(callSite uintptr) bool {
+// isCallSiteInWorkflowFunction reports whether the call site is in the code of the workflow function.
+func (r *run) isCallSiteInWorkflowFunction(callSite uintptr) bool {
 	def := r.workflowDefinition()
 	return def != nil && def.UserFunction != nil && callSite != 0 && stack.FunctionEntryAt(callSite) == stack.FunctionEntry(def.UserFunction)
 }
@@ -95,7 +95,7 @@ func provesCodeChange(kind store.StepKind, recorded *store.Step) bool {
 	switch kind {
 	case store.KindStep, store.KindTx:
 		return recorded == nil || !recorded.Status.IsTerminal()
-	case store.KindMap, store.KindChoice, store.KindCompensation, store.KindFailure, store.KindPatch, store.KindGraph:
+	case store.KindMap, store.KindChoice, store.KindCompensation, store.KindRunEnd, store.KindPatch, store.KindGraph:
 		return false
 	}
 	return recorded == nil
@@ -127,14 +127,14 @@ func (s *Scope) checkMissingCallsAtOpenCallLocked(full string, kind store.StepKi
 // held.
 func (s *Scope) mayMissCallsLocked() bool {
 	r := s.r
-	return r.missingCallCounts[s.prefix] > 0 && r.workflowDefinition().OnDrift != DriftContinues && !r.goroutines.functionReturned && s.isOnOwnGoroutine(0)
+	return r.missingCallCounts[s.namePrefix] > 0 && r.workflowDefinition().OnDrift != DriftContinues && !r.goroutines.functionReturned && s.isOnOwnGoroutine(0)
 }
 
 // missingCallsBeforeErrorLocked returns ErrDiverged if the scope's goroutine has recorded calls before the position that it has not made in this
 // execution. r.mu is held.
 func (s *Scope) missingCallsBeforeErrorLocked(full string, position int32) error {
 	r := s.r
-	names := r.missingCallNames(s.prefix, position)
+	names := r.missingCallNames(s.namePrefix, position)
 	if len(names) == 0 {
 		return nil
 	}

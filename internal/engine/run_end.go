@@ -64,8 +64,8 @@ func (r *run) isRepeatingBeforeEnd() bool {
 	return r.isRepeatingBeforeEndLocked()
 }
 
-// checkMayContinue returns why the run can begin no new call, or nil if it can.
-func (r *run) checkMayContinue() error {
+// checkMayBeginCalls returns why the run can begin no new call, or nil if it can.
+func (r *run) checkMayBeginCalls() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -97,7 +97,7 @@ func (r *run) applyControl(bits store.ControlBits) {
 	case bits&store.CancelRequested != 0:
 		r.forceEnd(newCancelledEnd())
 	case bits&store.PausedMask != 0:
-		r.suspend(suspension{cause: ErrPaused, status: store.Pending}) // the database changes Pending to Paused, unless the run was resumed
+		r.suspend(suspensionSpec{cause: ErrPaused, status: store.Pending}) // the database changes Pending to Paused, unless the run was resumed
 	}
 }
 

@@ -34,22 +34,22 @@ func (r *run) recordEndDecision(status store.Status, failure *record.Failure) bo
 	for _, u := range r.compensations.notExecuted {
 		name := naming.Display(u.name)
 		made.Compensations = append(made.Compensations, name)
-		if len(u.undoes) > 0 {
+		if len(u.compensatedSteps) > 0 {
 			if made.Undoes == nil {
 				made.Undoes = make(map[string][]string)
 			}
-			made.Undoes[name] = u.undoes
+			made.Undoes[name] = u.compensatedSteps
 		}
 	}
 	t := &stepTask{
-		r: r, s: &Scope{r: r, ctx: r.ownedCtx, stepsCtx: r.ownedCtx, compensating: true}, spec: &CallSpec{Kind: store.KindFailure},
+		r: r, scope: &Scope{r: r, ctx: r.ownedCtx, stepsCtx: r.ownedCtx, compensating: true}, spec: &CallSpec{Kind: store.KindRunEnd},
 		name: store.EndRecordName, attempt: 1, firstBegan: r.e.clock.Now(),
 	}
 	w := t.newStepWrite(store.StepFailed, made.Encode(), failure)
 	if _, _, err := t.commitRow(w); err != nil {
 		return false
 	}
-	if w.Outcome == store.Adopted { // another execution wrote the record and got further: the next execution replays it
+	if w.Outcome == store.AlreadyRecorded { // another execution wrote the record and got further: the next execution replays it
 		r.loseOwnership()
 		return false
 	}
@@ -60,7 +60,7 @@ func (r *run) recordEndDecision(status store.Status, failure *record.Failure) bo
 // repeats its recorded calls as before, so its contexts end only at the first call that is not in history.
 func (r *run) loadRecordedEnd() {
 	row := r.history[store.EndRecordName]
-	if row == nil || row.Kind != store.KindFailure {
+	if row == nil || row.Kind != store.KindRunEnd {
 		return
 	}
 	d, status := record.DecodeEnding(row.Output), store.Failed
@@ -110,7 +110,7 @@ func (r *run) dropUnrecordedCompensations() bool {
 		if r.suspendForDrift(naming.ParseDisplay(missing[0]), err) {
 			return false
 		}
-		r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: holdReason("undo the failed run", "", err), compensationMissing: true})
+		r.suspend(suspensionSpec{cause: ErrHeld, status: store.Pending, heldReason: holdReason("undo the failed run", "", err), compensationMissing: true})
 		return false
 	}
 	r.mu.Lock()

@@ -10,7 +10,7 @@ func (r *run) addHistory(history []store.Step) {
 	for i := range history {
 		row := &history[i]
 		if row.Status.IsTerminal() {
-			if row.Kind == store.KindSignal && row.EndedAt.After(r.lastSignalAt) {
+			if row.Kind == store.KindSendSignal && row.EndedAt.After(r.lastSignalAt) {
 				r.lastSignalAt = row.EndedAt
 			}
 		} else if id, err := decodeChildUUID(row); row.Kind == store.KindChild && err == nil {
@@ -28,7 +28,7 @@ func (r *run) isFirstExecution() bool {
 // hasRecordedCalls reports whether the history holds a record that is not made with the start of the run.
 func (r *run) hasRecordedCalls() bool {
 	calls := len(r.history)
-	if first := r.e.workflows[r.row.Workflow].FirstRecord; first != nil && r.history[first.Name] != nil {
+	if first := r.e.workflows[r.row.Workflow].FirstCheckpoint; first != nil && r.history[first.Name] != nil {
 		calls--
 	}
 	return calls > 0

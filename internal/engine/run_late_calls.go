@@ -50,7 +50,7 @@ func (r *run) callOpenAtReturnError() error {
 func (t *stepTask) handleFencedStep(state store.RunState) error {
 	r := t.r
 	r.mu.Lock()
-	stray := r.goroutines.functionReturned && r.suspension == nil && t.s.branch == nil && !t.s.compensating && state.Status.IsTerminal()
+	stray := r.goroutines.functionReturned && r.suspension == nil && t.scope.branch == nil && !t.scope.compensating && state.Status.IsTerminal()
 	var err error = ErrSuspended
 	if stray {
 		err = r.callOpenAtReturnError()
@@ -65,7 +65,7 @@ func (t *stepTask) handleFencedStep(state store.RunState) error {
 
 // warnLateStep logs a warning for a step that ended too late, once per run. The caller holds r.mu.
 func (t *stepTask) warnLateStep() {
-	if t.r.goroutines.loggedLateCall || t.s.branch != nil { // a branch that a choice did not wait for may still be running
+	if t.r.goroutines.loggedLateCall || t.scope.branch != nil { // a branch that a choice did not wait for may still be running
 		return
 	}
 	t.r.goroutines.loggedLateCall = true

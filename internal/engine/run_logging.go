@@ -20,7 +20,7 @@ import (
 // logStepFailure logs a step whose failure is recorded for good. It does not log the failure of a child,
 // which the child's own run logs, nor the record of this run's failure, which logRunEnd logs.
 func (t *stepTask) logStepFailure(w *store.StepWrite) {
-	if w.Step.Status != store.StepFailed || w.Step.Kind == store.KindChild || w.Step.Kind == store.KindFailure {
+	if w.Step.Status != store.StepFailed || w.Step.Kind == store.KindChild || w.Step.Kind == store.KindRunEnd {
 		return
 	}
 	level, text := slog.LevelWarn, "a step failed"
@@ -51,11 +51,11 @@ var timeoutFollowUps = [...]string{
 	TimeoutExpires: telemetry.FollowedByExpiry, TimeoutEscalates: telemetry.FollowedByEscalation,
 }
 
-// reportTimeout counts a receive that timed out, and logs it if it failed. It does nothing if another
+// countAndLogTimeout counts a receive that timed out, and logs it if it failed. It does nothing if another
 // execution wrote the row first, which the outcome shows, or if a signal ended the wait, which the row
 // shows.
-func (w *receiveCall) reportTimeout(rec *store.ReceiveWrite, late bool) {
-	got, want := rec.Recorded, &rec.Step
+func (w *receiveCall) countAndLogTimeout(rec *store.ReceiveWrite, late bool) {
+	got, want := rec.RecordedStep, &rec.Step
 	asWanted := got.Status == want.Status && bytes.Equal(got.Output, want.Output) && bytes.Equal(got.Error, want.Error)
 	if !late || rec.Outcome != store.Written || got.Attempt != want.Attempt || !asWanted && w.spec.OnTimeout != TimeoutEscalates {
 		return
@@ -114,11 +114,11 @@ func (r *run) logRunEnd(status store.Status, f *record.Failure) {
 func (w *worker) logPausedByClaim(r *store.Run, claimed time.Time) {
 	if r.PausedAt.Before(claimed.Truncate(time.Microsecond)) {
 		w.log.Info("a run that lost its worker was paused, as requested before", telemetry.KeyRun, r.UUID, telemetry.KeyName, naming.DisplayRun(r),
-			telemetry.KeyWorkflow, r.Workflow, telemetry.KeyReason, r.Reason, telemetry.KeyActor, r.PausedBy)
+			telemetry.KeyWorkflow, r.Workflow, telemetry.KeyReason, r.PauseOrHoldReason, telemetry.KeyActor, r.PausedBy)
 		return
 	}
 	w.log.Warn("a run was paused", telemetry.KeyRun, r.UUID, telemetry.KeyName, naming.DisplayRun(r), telemetry.KeyWorkflow, r.Workflow,
-		telemetry.KeyReason, r.Reason, telemetry.KeyCrashes, r.Crashes, telemetry.KeyMaxCrashes, w.e.cfg.MaxCrashes)
+		telemetry.KeyReason, r.PauseOrHoldReason, telemetry.KeyCrashes, r.Crashes, telemetry.KeyMaxCrashes, w.e.cfg.MaxCrashes)
 }
 
 // logCancelledRuns logs each run for which a cancel ended runs at once, with their number. A run that a
@@ -128,9 +128,9 @@ func (e *Engine) logCancelledRuns(o *store.ControlRequest) {
 		return
 	}
 	for i, a := range o.Results {
-		if a.Changed > 0 {
+		if a.ChangedCount > 0 {
 			e.telemetry.Log.Info("runs that were not executing were cancelled", telemetry.KeyRun, o.Runs[i],
-				telemetry.KeyCount, a.Changed, telemetry.KeyReason, o.Reason, telemetry.KeyActor, o.Actor)
+				telemetry.KeyCount, a.ChangedCount, telemetry.KeyReason, o.Reason, telemetry.KeyActor, o.Actor)
 		}
 	}
 }

@@ -13,7 +13,7 @@ func (r *run) suspendTerminated() {
 	if r.endWriteBegan.Load() {
 		return // the run has ended by itself
 	}
-	r.suspend(suspension{cause: ErrTerminated, status: store.Cancelled})
+	r.suspend(suspensionSpec{cause: ErrTerminated, status: store.Cancelled})
 	r.endOwnedCtx(ErrTerminated)
 }
 

@@ -13,18 +13,18 @@ import (
 // made. run.mu guards it, except for the fields with other comments. The methods do not take that mutex.
 type replayState struct {
 	// These fields change only before the run's function is called, while the history is read.
-	history            map[string]*store.Step // the recorded calls by their names
-	unreadHistory      store.UnreadHistory    // the part of the history that is not read yet
-	terminalCount      int                    // terminal checkpoints of the run
-	repairRecordCount  int                    // of them, those that are records of a repair and not calls
-	keyRenewals        idempotencyKeyRenewals
-	unreadablePayload  error // why a payload of the history cannot be decoded; nil: all can
-	checkpointsAtCrash int   // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
+	history                 map[string]*store.Step // the recorded calls by their names
+	unreadHistory           store.UnreadHistory    // the part of the history that is not read yet
+	terminalCheckpointCount int                    // terminal checkpoints of the run
+	repairRecordCount       int                    // of them, those that are records of a repair and not calls
+	keyRenewals             idempotencyKeyRenewals
+	unreadablePayload       error // why a payload of the history cannot be decoded; nil: all can
+	checkpointsAtCrash      int   // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
 
-	recordedCalls []recordedCall      // the calls in the history, by their sequence numbers; nil: see hasCallBegunSince
-	usedNames     map[string]uintptr  // names called in this execution, and their call sites
-	openedMaps    map[string]struct{} // the names of the Maps among them
-	replayedCount int                 // checkpoints returned from history in this execution
+	recordedCalls           []recordedCall      // the calls in the history, by their sequence numbers; nil: see hasCallBegunSince
+	usedNames               map[string]uintptr  // names called in this execution, and their call sites
+	openedMaps              map[string]struct{} // the names of the Maps among them
+	replayedCheckpointCount int                 // checkpoints returned from history in this execution
 
 	missingCallCounts  missingCallCounts         // see run_drift_missing_calls.go; run.mu guards it
 	checksMissingCalls bool                      // missingCallCounts counts some; set before the function is called
@@ -47,30 +47,30 @@ func (c *replayState) addRows(rows []store.Step) {
 		c.history = make(map[string]*store.Step, len(rows))
 	}
 	for i := range rows {
-		if rows[i].Kind == store.KindRenewal {
+		if rows[i].Kind == store.KindKeyRenewal {
 			c.keyRenewals.decodeRenewalRecord(&rows[i])
-			c.terminalCount++
+			c.terminalCheckpointCount++
 			c.repairRecordCount++
 			continue
 		}
 		c.history[rows[i].Name] = &rows[i]
 		c.lastPosition.Store(max(c.lastPosition.Load(), rows[i].Position()))
 		if rows[i].Status.IsTerminal() {
-			c.terminalCount++
+			c.terminalCheckpointCount++
 		}
 	}
 }
 
 // noteHistoryComplete is called when the history is complete. A run without a recorded outcome replays nothing.
 func (c *replayState) noteHistoryComplete() {
-	c.pastReplay.Store(c.terminalCount == c.repairRecordCount)
+	c.pastReplay.Store(c.terminalCheckpointCount == c.repairRecordCount)
 }
 
 // expectedNameCount returns how many names the run will probably use, so that the map of them need not grow.
 func (r *run) expectedNameCount() int {
 	const ofMostRuns = 16
 	if def := r.workflowDefinition(); def != nil {
-		return max(ofMostRuns, def.UsedNames)
+		return max(ofMostRuns, def.UsedNameCount)
 	}
 	return ofMostRuns
 }
@@ -85,7 +85,7 @@ func (c *replayState) markNameUsed(name string, site uintptr) (first uintptr, tw
 
 // countReplayedCall counts a call that returns its recorded outcome. After the last one, the run no longer replays.
 func (c *replayState) countReplayedCall() {
-	if c.replayedCount++; c.replayedCount == c.terminalCount-c.repairRecordCount {
+	if c.replayedCheckpointCount++; c.replayedCheckpointCount == c.terminalCheckpointCount-c.repairRecordCount {
 		c.pastReplay.Store(true)
 	}
 }

@@ -27,7 +27,7 @@ var notRetried = []string{record.CodeOutcomeUnknown, record.CodeCrashLoop, recor
 
 // shouldRetryRun reports whether the run begins its next generation after this failure.
 func (r *run) shouldRetryRun(failure *record.Failure) bool {
-	if _, more := r.delayBeforeRetry(); !more || failure.Permanent || r.compensations.recordedEnd != nil || r.next.isRefused {
+	if _, more := r.delayBeforeRetry(); !more || failure.Permanent || r.compensations.recordedEnd != nil || r.nextGeneration.isRefused {
 		return false
 	}
 	return !slices.ContainsFunc(failure.Codes, func(code string) bool { return slices.Contains(notRetried, code) })
@@ -40,7 +40,7 @@ func (r *run) suspendIfRetryNotDue() bool {
 	if due.IsZero() || r.isForcedToEnd() || !r.e.clock.Now().Before(due) {
 		return false
 	}
-	r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: due})
+	r.suspend(suspensionSpec{cause: ErrParked, status: store.Waiting, wakeAt: due})
 	return true
 }
 
@@ -48,7 +48,7 @@ func (r *run) suspendIfRetryNotDue() bool {
 // timers moves it.
 func setNewGenerationDue(made *store.RunRepair, due time.Time) {
 	for i := range made.NewSteps {
-		if made.NewSteps[i].Kind == store.KindRenewal {
+		if made.NewSteps[i].Kind == store.KindKeyRenewal {
 			made.NewSteps[i].NextAt = due
 		}
 	}
@@ -84,7 +84,7 @@ func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
 	switch {
 	case unknown != nil:
 		r.endWriteBegan.Store(false)
-		r.next.isRefused = true
+		r.nextGeneration.isRefused = true
 		r.logger().Warn("a run fails and is not retried: it is not known from where its child would continue", telemetry.KeyError, unknown)
 		return false
 	case err != nil:
@@ -108,7 +108,7 @@ func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repai
 	now := r.e.clock.Now()
 	wait, _ := r.delayBeforeRetry()
 	p := &repairPlanner{e: r.e, ref: r.row.NameOrUUID(), request: RepairRequest{Verb: RetryVerb, Reason: r.retryReason(failure)}}
-	p.storeRequest = store.RepairRequest{Request: uuid.New(), Verb: RetryVerb, Reason: p.request.Reason, Now: now}
+	p.storeRequest = store.RepairRequest{RequestID: uuid.New(), Verb: RetryVerb, Reason: p.request.Reason, Now: now}
 	failed := r.row
 	failed.Status, failed.Control, failed.Error = store.Failed, 0, failure.Encode()
 	s, err := p.readRunToRepair(ctx, &failed)
@@ -130,10 +130,10 @@ func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repai
 		wake = end // the run expires then
 	}
 	own := &made.Repair
-	own.Before = store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}
+	own.StateBefore = store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}
 	own.Status, own.WakeAt, own.Deadline = store.Waiting, wake, time.Time{}
 	p.storeRequest.Runs = []store.RunRepair{*own}
-	p.runs = []PlannedRunRepair{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, Cancelled: made.ChildrenToCancel}}
+	p.runs = []PlannedRunRepair{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, ChildrenToCancel: made.ChildrenToCancel}}
 	p.childrenToCancel = made.ChildrenToCancel
 	for _, child := range made.ChildrenToRetry {
 		if err := r.addFailedChildToRetry(ctx, p, child, now, due); err != nil {

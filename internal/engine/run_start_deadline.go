@@ -72,7 +72,7 @@ func (r *run) awaitExpiryAfterBypassedQueue(own *store.QueuedRun) bool {
 	}
 	for !r.isForcedToEnd() && !r.isSuspended() {
 		if !r.deadline.expiryTime().Equal(at) {
-			r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: r.e.clock.Now()})
+			r.suspend(suspensionSpec{cause: ErrParked, status: store.Waiting, wakeAt: r.e.clock.Now()})
 			break
 		}
 		sleepCtx(r.ctx, expiringRunPoll)

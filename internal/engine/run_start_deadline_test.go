@@ -47,7 +47,7 @@ func TestOnlyARunThatBeginsLosesTheMarkOfItsStartBy(t *testing.T) {
 			r := newLoneRun(t, s, store.ClaimedRun{Run: store.Run{Control: store.HasStartBy}})
 			s.by = r.e.clock.Now().Add(-c.late)
 			if c.suspended {
-				r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
+				r.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
 			}
 			if begins := r.checkStartBy(); begins != c.begins || s.removed > 0 != c.begins {
 				t.Errorf("%s: begins %v, the mark was removed %d times", c.name, begins, s.removed)

@@ -19,12 +19,12 @@ func (r *run) noteUnreadablePayload(rows []store.Step) {
 		if r.unreadablePayload != nil {
 			return
 		}
-		r.unreadablePayload = checkDecodable(&rows[i])
+		r.unreadablePayload = checkStepDecodable(&rows[i])
 	}
 }
 
-// checkDecodable returns why a payload of the row that a replay needs cannot be decoded, or nil.
-func checkDecodable(row *store.Step) error {
+// checkStepDecodable returns why a payload of the row that a replay needs cannot be decoded, or nil.
+func checkStepDecodable(row *store.Step) error {
 	err := payload.Problem(row.Output)
 	if err == nil {
 		err = payload.Problem(row.Error)
@@ -49,7 +49,7 @@ func (r *run) holdUnlessPayloadsReadable() bool {
 
 // holdIfRowUnreadable holds the run and returns ErrSuspended if a payload of the row cannot be decoded.
 func (r *run) holdIfRowUnreadable(row *store.Step) error {
-	err := checkDecodable(row)
+	err := checkStepDecodable(row)
 	if err == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (r *run) holdForUnreadablePayload(err error) {
 	if r.preflightFindings != nil {
 		r.preflightFindings.noteDivergence(&store.Divergence{Version: r.e.programVersionIfOrdered(), At: r.e.clock.Now(), Detail: shortenReason(unreadableText + err.Error())})
 	}
-	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(unreadableText + err.Error()), unreadable: true})
+	r.suspend(suspensionSpec{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(unreadableText + err.Error()), unreadable: true})
 }
 
 const unreadableText = "a payload cannot be decoded: "

@@ -18,18 +18,18 @@ type FirstCheckpoint struct {
 
 // startsOfOneCall are the rows that one call of createRuns writes.
 type startsOfOneCall struct {
-	starts []*store.StartWrite
-	local  []*store.StartWrite // those whose runs this process executes at once
-	first  *store.StepWrite    // the first record of the only start; nil: there is none
+	starts      []*store.StartWrite
+	localStarts []*store.StartWrite // those whose runs this process executes at once
+	first       *store.StepWrite    // the first record of the only start; nil: there is none
 }
 
 // addFirstCheckpoint adds the first record of the run, if the call starts no other run and this process executes it at once.
 func (s *startsOfOneCall) addFirstCheckpoint(e *Engine) {
-	if len(s.starts) != 1 || len(s.local) != 1 {
+	if len(s.starts) != 1 || len(s.localStarts) != 1 {
 		return
 	}
 	run := &s.starts[0].Run
-	record := e.workflows[run.Workflow].FirstRecord
+	record := e.workflows[run.Workflow].FirstCheckpoint
 	if record == nil {
 		return
 	}
@@ -41,10 +41,10 @@ func (s *startsOfOneCall) addFirstCheckpoint(e *Engine) {
 
 // makeRunsClaimable changes the rows so that a worker has to claim the runs.
 func (s *startsOfOneCall) makeRunsClaimable() {
-	for _, start := range s.local {
+	for _, start := range s.localStarts {
 		clearOwner(&start.Run)
 	}
-	s.local, s.first = nil, nil
+	s.localStarts, s.first = nil, nil
 }
 
 // write writes the rows.

@@ -16,14 +16,14 @@ var (
 	ErrQueueClosed   = errors.New("durable: the queue takes no starts")
 )
 
-// PlaceStartsInQueues gives a place to each request whose queue has settings, and therefore a row. This process does not execute runs with
-// a place at once. PlaceStartsInQueues returns ErrInvalidConfig if a request needs the row of a queue and the queue has none.
-// PlaceStartsInQueues returns ErrQueueFull or ErrQueueClosed if a queue refuses a root run. A queue does not refuse a run that already
+// MarkStartsNeedingQueuePlace gives a place to each request whose queue has settings, and therefore a row. This process does not execute runs with
+// a place at once. MarkStartsNeedingQueuePlace returns ErrInvalidConfig if a request needs the row of a queue and the queue has none.
+// MarkStartsNeedingQueuePlace returns ErrQueueFull or ErrQueueClosed if a queue refuses a root run. A queue does not refuse a run that already
 // exists, so that a start whose result was lost can be repeated. A queue does not refuse a start with a start key either.
-func (e *Engine) PlaceStartsInQueues(ctx context.Context, requests []StartRequest) error {
+func (e *Engine) MarkStartsNeedingQueuePlace(ctx context.Context, requests []StartRequest) error {
 	began := time.Now()
-	rows, _ := e.queueRows.recentRows(ctx)
-	if len(rows) == 0 && !anyNeedsQueueRow(requests) {
+	rows, _ := e.queueRows.readRowsIfStale(ctx)
+	if len(rows) == 0 && !anyRequiresQueueSettings(requests) {
 		return nil
 	}
 	var fresh *queueRowSnapshot
@@ -65,7 +65,7 @@ func (e *Engine) PlaceStartsInQueues(ctx context.Context, requests []StartReques
 // requiresQueueSettings reports whether the request has an option for queues with settings.
 func (q *StartRequest) requiresQueueSettings() bool { return q.GroupKey != "" && !q.inheritsGroupKey }
 
-func anyNeedsQueueRow(requests []StartRequest) bool {
+func anyRequiresQueueSettings(requests []StartRequest) bool {
 	for i := range requests {
 		if requests[i].requiresQueueSettings() {
 			return true
@@ -95,7 +95,7 @@ func (e *Engine) checkQueueAcceptsStarts(ctx context.Context, row store.QueueRow
 	began := time.Now()
 	depth, err := e.store.QueueDepth(ctx, row.Name, most)
 	if err == nil {
-		e.queueDepths.setReading(row.Name, queueDepthReading{began: began, most: most, free: (most - depth - n) / queueDepthShare})
+		e.queueDepths.setReading(row.Name, queueDepthReading{began: began, most: most, remainingStarts: (most - depth - n) / queueDepthShare})
 	}
 	if err == nil && depth+n > most {
 		return fmt.Errorf("%w: %d runs wait in queue %q, and its Depth is %d: try again later, use another queue, or raise Depth with SetQueue", ErrQueueFull, depth, row.Name, most)
@@ -150,7 +150,7 @@ func (q *StartRequest) setQueuePlace(s *store.StartWrite) {
 func (r *run) resolveChildQueue(q *StartRequest) error {
 	q.isChild = true
 	one := []StartRequest{*q}
-	if err := r.e.PlaceStartsInQueues(r.writeCtx, one); err != nil {
+	if err := r.e.MarkStartsNeedingQueuePlace(r.writeCtx, one); err != nil {
 		return err
 	}
 	q.hasQueueRow = one[0].hasQueueRow
@@ -168,7 +168,7 @@ func (r *run) resolveChildQueue(q *StartRequest) error {
 // time, and the run is not at fault, so the hold counts as no crash: the run is claimed again after store.UncountedHoldDelay, as long
 // as it takes.
 func (r *run) holdForMissingQueue(child string, err error) {
-	r.suspend(suspension{cause: ErrHeld, status: store.Pending, heldReason: holdReason("start child", child, err), queueMissing: true})
+	r.suspend(suspensionSpec{cause: ErrHeld, status: store.Pending, heldReason: holdReason("start child", child, err), queueMissing: true})
 }
 
 // readQueuePlace returns the place of this run, or nil. The key in it does not change.

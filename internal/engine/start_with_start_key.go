@@ -26,7 +26,7 @@ func (e *Engine) prepareStartWithStartKey(ctx context.Context, q *StartRequest) 
 		return nil, spans, StartResult{Err: wrong[0]}, nil
 	}
 	if err == nil {
-		err = e.PlaceStartsInQueues(ctx, requests)
+		err = e.MarkStartsNeedingQueuePlace(ctx, requests)
 	}
 	if err != nil {
 		return nil, spans, StartResult{}, err
@@ -110,7 +110,7 @@ func (e *Engine) finishStartWithStartKey(ctx context.Context, q *StartRequest, p
 		spans.EndFailed(p.Err)
 		return StartResult{Err: p.Err}
 	case p.ExistingRun != nil && p.ExistingRun.UUID != start.Run.UUID:
-		start.Outcome, start.Existing = store.Adopted, p.ExistingRun
+		start.Outcome, start.Existing = store.AlreadyRecorded, p.ExistingRun
 		a := StartResult{Run: *p.ExistingRun, Err: e.startKeyConflictError(ctx, &start.Run, p.ExistingRun, q)}
 		spans.endSpan(0, start, a.Err)
 		return a
@@ -121,7 +121,7 @@ func (e *Engine) finishStartWithStartKey(ctx context.Context, q *StartRequest, p
 		return StartResult{Run: start.Run, Created: true}
 	}
 	found := store.Run{UUID: p.Result, Name: p.Name, Workflow: q.Workflow, Queue: q.Queue}
-	start.Outcome, start.Existing = store.Adopted, &found
+	start.Outcome, start.Existing = store.AlreadyRecorded, &found
 	spans.endSpan(0, start, nil)
 	e.telemetry.Log.Debug("a start folded with another", telemetry.KeyRun, found.UUID, telemetry.KeyName, naming.DisplayRun(&found), telemetry.KeyWorkflow, q.Workflow)
 	return StartResult{Run: found}

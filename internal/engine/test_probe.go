@@ -114,12 +114,12 @@ func (t *stepTask) outputToRecord(output []byte) (record []byte, own bool) {
 // one.
 func (t *stepTask) chooseWinners(spec *ChoiceSpec) ([]int, error) {
 	if t.r.e.probe == nil {
-		return spec.Deciders, nil
+		return spec.DecidingBranches, nil
 	}
 	c := t.r.newProbedCall(t.name, store.KindChoice, false)
 	c.Attempt = t.attempt
-	out, failure := t.r.e.probe.ExecuteAttempt(t.s.stepsCtx, c, func() (AttemptOutput, *record.Failure) {
-		made := spec.newRecordWithDeciders(spec.Deciders)
+	out, failure := t.r.e.probe.ExecuteAttempt(t.scope.stepsCtx, c, func() (AttemptOutput, *record.Failure) {
+		made := spec.newRecordWithDeciders(spec.DecidingBranches)
 		encoded, err := made.Encode()
 		if err != nil {
 			return AttemptOutput{}, &record.Failure{Message: err.Error()}

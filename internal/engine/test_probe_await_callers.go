@@ -17,8 +17,8 @@ type AwaitCaller struct {
 	Goroutine string    // the number of the goroutine
 	Began     time.Time // real time
 	Deadline  time.Time // of the caller's context; zero: none
-	// End makes the waiting caller of Await return with the given error.
-	End context.CancelCauseFunc
+	// CancelAwait makes the waiting caller of Await return with the given error.
+	CancelAwait context.CancelCauseFunc
 }
 
 // awaitCallers holds the callers of Await that a probe may end.
@@ -27,11 +27,11 @@ type awaitCallers struct {
 	all map[*AwaitCaller]struct{}
 }
 
-// awaitAndListCaller is await for an engine with a probe: it lists the caller in ListAwaitCallers.
-func (e *Engine) awaitAndListCaller(ctx context.Context, id uuid.UUID) (*store.Run, error) {
+// awaitAsListedCaller is await for an engine with a probe: it lists the caller in ListAwaitCallers.
+func (e *Engine) awaitAsListedCaller(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	a := &AwaitCaller{Run: id, Goroutine: stack.GoroutineID(), Began: time.Now(), End: end}
+	a := &AwaitCaller{Run: id, Goroutine: stack.GoroutineID(), Began: time.Now(), CancelAwait: end}
 	a.Deadline, _ = ctx.Deadline()
 	e.awaitCallers.mu.Lock()
 	if e.awaitCallers.all == nil {

@@ -8,14 +8,14 @@ import (
 
 // LoadedRunsActivity describes what the runs in the memory of a worker are doing.
 type LoadedRunsActivity struct {
-	BusyRun string        // a run that does more than wait for a future time or for an event; empty: none
-	Active  int           // durable calls that execute or write
-	Settle  time.Duration // how long there must be no activity until the runs count as idle
+	BusyRun     string        // a run that does more than wait for a future time or for an event; empty: none
+	ActiveCalls int           // durable calls that execute or write
+	IdleAfter   time.Duration // how long there must be no activity until the runs count as idle
 }
 
-// DescribeRunsInMemory returns what the runs in the memory of this worker are doing.
-func (e *Engine) DescribeRunsInMemory() LoadedRunsActivity {
-	rest := LoadedRunsActivity{Settle: sequentialSettleTime}
+// LoadedRunsActivity returns what the runs in the memory of this worker are doing.
+func (e *Engine) LoadedRunsActivity() LoadedRunsActivity {
+	rest := LoadedRunsActivity{IdleAfter: sequentialRunIdleTime}
 	w := e.worker()
 	if w == nil {
 		return rest
@@ -28,9 +28,9 @@ func (e *Engine) DescribeRunsInMemory() LoadedRunsActivity {
 			rest.BusyRun = r.row.NameOrUUID()
 		}
 		r.idleTracker.mu.Lock()
-		rest.Active += r.idleTracker.activeCalls
+		rest.ActiveCalls += r.idleTracker.activeCalls
 		if r.idleTracker.isConcurrent {
-			rest.Settle = concurrentSettleTime
+			rest.IdleAfter = concurrentRunIdleTime
 		}
 		r.idleTracker.mu.Unlock()
 	}
@@ -98,14 +98,14 @@ func (e *Engine) IsFiringSchedules() bool {
 	return w != nil && w.slots.IsOpen() && len(w.workflows) > 0
 }
 
-// CountQueueChecks returns two numbers: that of the latest check of all queues that this worker has begun, and that of the latest
+// CountAdmissionPasses returns two numbers: that of the latest check of all queues that this worker has begun, and that of the latest
 // check that has ended.
-func (e *Engine) CountQueueChecks() (begun, ended uint64) {
+func (e *Engine) CountAdmissionPasses() (begun, ended uint64) {
 	w := e.worker()
 	if w == nil {
 		return 0, 0
 	}
-	return w.queueAdmitter.checksBegun.Load(), w.queueAdmitter.checksEnded.Load()
+	return w.queueAdmitter.allQueueChecksBegun.Load(), w.queueAdmitter.allQueueChecksEnded.Load()
 }
 
 // CountResultChecks returns how often the callers that wait for results of runs have checked for these results. The result waiting is false

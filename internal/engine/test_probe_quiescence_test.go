@@ -48,33 +48,33 @@ func TestQuiescence(t *testing.T) {
 		active int
 		settle time.Duration
 	}{
-		"a run that has just begun": {func(*run) {}, "lone", 0, sequentialSettleTime},
-		"a wait for an event":       {func(r *run) { r.idleTracker.beginWait(time.Time{}) }, "", 0, sequentialSettleTime},
-		"a wait for a future time":  {func(r *run) { r.idleTracker.beginWait(r.e.clock.Now().Add(1)) }, "", 0, sequentialSettleTime},
-		"a wait that ends now":      {func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.beginWait(r.e.clock.Now()) }, "lone", 0, concurrentSettleTime},
-		"a wait that is over":       {func(r *run) { r.idleTracker.endWait(r.idleTracker.beginWait(time.Time{})) }, "lone", 0, sequentialSettleTime},
-		"a call":                    {func(r *run) { r.idleTracker.beginBusy() }, "lone", 1, sequentialSettleTime},
+		"a run that has just begun": {func(*run) {}, "lone", 0, sequentialRunIdleTime},
+		"a wait for an event":       {func(r *run) { r.idleTracker.beginWait(time.Time{}) }, "", 0, sequentialRunIdleTime},
+		"a wait for a future time":  {func(r *run) { r.idleTracker.beginWait(r.e.clock.Now().Add(1)) }, "", 0, sequentialRunIdleTime},
+		"a wait that ends now":      {func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.beginWait(r.e.clock.Now()) }, "lone", 0, concurrentRunIdleTime},
+		"a wait that is over":       {func(r *run) { r.idleTracker.endWait(r.idleTracker.beginWait(time.Time{})) }, "lone", 0, sequentialRunIdleTime},
+		"a call":                    {func(r *run) { r.idleTracker.beginBusy() }, "lone", 1, sequentialRunIdleTime},
 		"two calls and a wait": {func(r *run) {
 			r.idleTracker.beginBusy()
 			r.idleTracker.beginBusy()
 			r.idleTracker.beginWait(time.Time{})
-		}, "lone", 2, concurrentSettleTime},
-		"waits in several goroutines": {func(r *run) { r.idleTracker.noteGoroutineStart(); r.idleTracker.beginWait(time.Time{}) }, "", 0, concurrentSettleTime},
-		"a suspended run":             {func(r *run) { r.idleTracker.beginWait(time.Time{}); r.loseOwnership() }, "lone", 0, sequentialSettleTime},
+		}, "lone", 2, concurrentRunIdleTime},
+		"waits in several goroutines": {func(r *run) { r.idleTracker.noteGoroutineStart(); r.idleTracker.beginWait(time.Time{}) }, "", 0, concurrentRunIdleTime},
+		"a suspended run":             {func(r *run) { r.idleTracker.beginWait(time.Time{}); r.loseOwnership() }, "lone", 0, sequentialRunIdleTime},
 		"a function that has returned": {func(r *run) {
 			r.idleTracker.beginWait(time.Time{})
 			r.goroutines.functionReturned = true
-		}, "lone", 0, sequentialSettleTime},
-		"a run that has ended": {func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.stop() }, "lone", 0, sequentialSettleTime},
+		}, "lone", 0, sequentialRunIdleTime},
+		"a run that has ended": {func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.stop() }, "lone", 0, sequentialRunIdleTime},
 		"changes to read": {func(r *run) {
 			r.idleTracker.beginWait(time.Time{})
 			r.w.ownedRunChangesPending.notify()
-		}, "a run that has news", 0, sequentialSettleTime},
+		}, "a run that has news", 0, sequentialRunIdleTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newTimelessRun(t)
 			c.act(r)
-			if got, want := r.e.DescribeRunsInMemory(), (LoadedRunsActivity{c.busy, c.active, c.settle}); got != want {
+			if got, want := r.e.LoadedRunsActivity(), (LoadedRunsActivity{c.busy, c.active, c.settle}); got != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 		})
@@ -141,7 +141,7 @@ func TestADeadlineIsConfirmed(t *testing.T) {
 // An engine without a worker is quiet, parks nothing and takes no runs.
 func TestQuiescenceWithoutAWorker(t *testing.T) {
 	e := &Engine{}
-	if got := e.DescribeRunsInMemory(); got != (LoadedRunsActivity{Settle: sequentialSettleTime}) || e.ParkWaitingRuns() || e.IsClaiming() {
+	if got := e.LoadedRunsActivity(); got != (LoadedRunsActivity{IdleAfter: sequentialRunIdleTime}) || e.ParkWaitingRuns() || e.IsClaiming() {
 		t.Errorf("%+v; it parks: %v; it claims: %v", got, e.ParkWaitingRuns(), e.IsClaiming())
 	}
 }
@@ -171,8 +171,8 @@ func TestIsClaiming(t *testing.T) {
 		}
 	}
 	r.e.WakeAllLoops()
-	if len(w.claims.hints) != 1 { // that it wakes the reader of results, TestResultChecksAndAwaitCount checks
-		t.Errorf("woken: %d claim loops", len(w.claims.hints))
+	if len(w.claimGroup.hints) != 1 { // that it wakes the reader of results, TestResultChecksAndAwaitCount checks
+		t.Errorf("woken: %d claim loops", len(w.claimGroup.hints))
 	}
 }
 

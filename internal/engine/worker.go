@@ -51,7 +51,7 @@ type worker struct {
 
 	otherWorkers otherWorkers
 
-	claims                 *workerClaimGroup
+	claimGroup             *workerClaimGroup
 	firstHint              notifier // a run may be claimable, or other workers see this worker
 	ownedRunChangesPending notifier // a run in memory may have a control request, or may have been woken
 	scheduleHints          notifier // a schedule was changed
@@ -70,7 +70,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, endRunContexts: kill,
-		claims: e.claims, firstHint: newNotifier(), ownedRunChangesPending: newNotifier(), permitBatcher: permitBatcher{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), startKeyHints: newNotifier(), historyReadSlots: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
+		claimGroup: e.claimGroup, firstHint: newNotifier(), ownedRunChangesPending: newNotifier(), permitBatcher: permitBatcher{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), startKeyHints: newNotifier(), historyReadSlots: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
 		failedClaims: failedClaims{wakeLoop: newNotifier()}, signalCounts: signalCountQueue{wakeLoop: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.workflows))
@@ -79,7 +79,7 @@ func newWorker(e *Engine) *worker {
 		w.log.Warn("all runs in memory wait in steps for results of other runs, and no slot is free for those: raise Config.Concurrency, or wait outside of steps (Ctx.Child)",
 			telemetry.KeyCount, waiting)
 	})
-	w.slots.UseFreed(w.claims.freed)
+	w.slots.UseFreed(w.claimGroup.freed)
 	return w
 }
 
@@ -106,7 +106,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 		}
 		return w.deregister()
 	}
-	later, err := w.declareQueues(ctx)
+	later, err := w.declareQueuesWithRetry(ctx)
 	if err != nil { // ctx has ended
 		return w.deregister()
 	}
@@ -155,7 +155,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	stopTaking()
 	w.recordDraining()
 	taking.Wait()
-	w.drain()
+	w.suspendRunsAndAwaitReturn()
 	stopKeeping()
 	kept.Wait()
 	w.logUnreceivedSignalsAtStop()
@@ -192,11 +192,11 @@ func (w *worker) register(ctx context.Context) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := w.e.clock.EnsureReading(ctx, w.e.store)
 		if err == nil {
-			_, err = w.e.readTokenKey(ctx, false)
+			_, err = w.e.readTokenSigningKey(ctx, false)
 		}
 		if err == nil {
 			w.started = w.e.clock.Now()
-			err = w.reportVersion(ctx)
+			err = w.reportAndReadVersions(ctx)
 		}
 		if err == nil {
 			if _, err = w.renewLeases(ctx, nil); err == nil {
@@ -252,7 +252,7 @@ func (w *worker) startExecution(c *store.ClaimedRun, late time.Duration, from *s
 		before.loseOwnership() // nothing else would stop the earlier execution
 	}
 	if w.slots.IsClosed() { // the drain may have read which runs are in memory before this run was
-		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
+		r.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
 	}
 	go r.execute(late)
 }
@@ -272,17 +272,17 @@ func (w *worker) isExecuting(id uuid.UUID) bool {
 	return r != nil && !r.isSuspended()
 }
 
-// drain suspends every run, lets running steps finish for the grace period, and then ends their contexts.
+// suspendRunsAndAwaitReturn suspends every run, lets running steps finish for the grace period, and then ends their contexts.
 // If a function has not returned within lastCallTime after that, drain logs and abandons its run.
-func (w *worker) drain() {
+func (w *worker) suspendRunsAndAwaitReturn() {
 	for _, r := range w.loadedRuns.all() {
-		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
+		r.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
 	}
-	if w.awaitSlotsEmpty(w.e.cfg.Grace) {
+	if w.awaitAllSlotsFree(w.e.cfg.Grace) {
 		return
 	}
 	w.endRunContexts(ErrShutdown)
-	if w.awaitSlotsEmpty(drainExtraWait) {
+	if w.awaitAllSlotsFree(drainExtraWait) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainExtraWait)
@@ -294,8 +294,8 @@ func (w *worker) drain() {
 	}
 }
 
-// awaitSlotsEmpty waits until no run has a slot, and reports whether that happened within the given time.
-func (w *worker) awaitSlotsEmpty(within time.Duration) bool {
+// awaitAllSlotsFree waits until no run has a slot, and reports whether that happened within the given time.
+func (w *worker) awaitAllSlotsFree(within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
 	select {
@@ -340,7 +340,7 @@ func (w *worker) newClaimQuery() store.ClaimQuery {
 	q := store.ClaimQuery{
 		Worker: w.id, Nonce: store.NewNonce(), Filter: w.e.claimFilter, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.crashesBeforePause(),
 	}
-	w.renewalOutage.setOutageBounds(&q, w.e.cfg.Lease)
+	w.renewalOutage.copyOutageToClaimQuery(&q, w.e.cfg.Lease)
 	w.failedClaims.extendOutageByFailedClaims(&q)
 	return q
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-const maxExpiredRepairPauses = 100 // how many runs one search resumes
+const expiredRepairPausesPerSearch = 100 // how many runs one search resumes
 
 // resumeAfterExpiredRepairsLoop resumes runs whose repairs have not ended from time to time.
 func (w *worker) resumeAfterExpiredRepairsLoop(ctx context.Context) {
-	w.searchRepeatedly(ctx, w.resumeAfterExpiredRepairs, "could not resume all runs whose repairs have not ended")
+	w.callSearchPeriodically(ctx, w.resumeAfterExpiredRepairs, "could not resume all runs whose repairs have not ended")
 }
 
 // resumeAfterExpiredRepairs resumes live runs that were paused for repairs which did not end within their leases. The processes that made them
 // have probably died. If one has not, it finds that its run has changed, and plans its repair anew.
 func (w *worker) resumeAfterExpiredRepairs(ctx context.Context) error {
 	now := w.e.clock.Now()
-	runs, err := w.e.store.ExpiredRepairPauses(ctx, now, maxExpiredRepairPauses)
+	runs, err := w.e.store.ExpiredRepairPauses(ctx, now, expiredRepairPausesPerSearch)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (w *worker) resumeAfterExpiredRepair(ctx context.Context, id uuid.UUID, now
 	if err := w.e.controlRuns(ctx, newWriteOptions(ctx.Done()), o); err != nil {
 		return err
 	}
-	if r := o.Results[0]; r.Control&store.PausedForRepair != 0 && !r.Status.IsTerminal() {
+	if r := o.Results[0]; r.ControlBefore&store.PausedForRepair != 0 && !r.Status.IsTerminal() {
 		w.log.Warn("a run is resumed that was paused for a repair: the process that repaired it has died, or took longer than its lease", telemetry.KeyRun, id)
 	}
 	return w.e.store.DeleteRepairPause(ctx, id, now)

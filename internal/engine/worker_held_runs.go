@@ -24,11 +24,11 @@ const (
 
 // retryHeldRunsLoop tries held runs from time to time.
 func (w *worker) retryHeldRunsLoop(ctx context.Context) {
-	w.searchRepeatedly(ctx, w.retryHeldRuns, "could not try the runs that are held")
+	w.callSearchPeriodically(ctx, w.retryHeldRuns, "could not try the runs that are held")
 }
 
-// searchRepeatedly calls search until ctx ends, as often as held runs are searched for. If search fails, it logs the message.
-func (w *worker) searchRepeatedly(ctx context.Context, search func(context.Context) error, failed string) {
+// callSearchPeriodically calls search until ctx ends, as often as held runs are searched for. If search fails, it logs the message.
+func (w *worker) callSearchPeriodically(ctx context.Context, search func(context.Context) error, failed string) {
 	for {
 		if err := search(ctx); err != nil && ctx.Err() == nil {
 			w.log.Debug(failed, telemetry.KeyError, err)

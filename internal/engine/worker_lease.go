@@ -19,13 +19,13 @@ import (
 // row report it, because its connection may just be reopening.
 const deadWorkerQueryInterval = 120 * time.Millisecond
 
-// reExpireAfter is how long takeoverLoop waits before it expires the runs of a dead worker once more, if the
+// deadWorkerReExpireDelay is how long takeoverLoop waits before it expires the runs of a dead worker once more, if the
 // worker is still in the registry. Its heartbeat is then old enough for the worker to be removed.
-const reExpireAfter = 2 * time.Minute
+const deadWorkerReExpireDelay = 2 * time.Minute
 
-// maxTakeoverLease limits which leases a takeover ends. A dead worker's lease that lasts longer than this, and
+// maxLeaseEndedByTakeover limits which leases a takeover ends. A dead worker's lease that lasts longer than this, and
 // longer than the leases of this worker, expires by itself.
-const maxTakeoverLease = time.Minute
+const maxLeaseEndedByTakeover = time.Minute
 
 // renewLeasesLoop renews the leases of the runs in memory, three times per lease duration. If a lease cannot be
 // renewed, renewLeasesLoop suspends the run when the lease ends by this process's own clock, whatever the
@@ -33,7 +33,7 @@ const maxTakeoverLease = time.Minute
 func (w *worker) renewLeasesLoop(ctx context.Context) {
 	every := w.e.cfg.Lease / 3
 	wait := every
-	for sleepCtx(ctx, w.heartbeatPause(wait, w.loadedRuns.all())) {
+	for sleepCtx(ctx, w.timeUntilNextHeartbeat(wait, w.loadedRuns.all())) {
 		held := w.loadedRuns.all()
 		w.loseRunsWithExpiredLease(held)
 		busy, err := w.renewLeases(ctx, held)
@@ -53,9 +53,9 @@ func (w *worker) renewLeasesLoop(ctx context.Context) {
 	}
 }
 
-// heartbeatPause returns how long to wait for the next heartbeat: about the given time, and not past the end of a lease. If the store
+// timeUntilNextHeartbeat returns how long to wait for the next heartbeat: about the given time, and not past the end of a lease. If the store
 // sends heartbeats together, a worker without runs waits for the next multiple of that time, as the others of its process do.
-func (w *worker) heartbeatPause(every time.Duration, held []*run) time.Duration {
+func (w *worker) timeUntilNextHeartbeat(every time.Duration, held []*run) time.Duration {
 	if s, together := w.e.rawStore.(store.HeartbeatSharer); together && len(held) == 0 {
 		left := every - (time.Duration(time.Now().UnixNano())+s.HeartbeatPhase())%every
 		if left < every/4 {
@@ -113,7 +113,7 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 	pulse, err := w.e.store.RenewLeases(ctx, store.Heartbeat{
 		Worker: store.Worker{
 			ID: w.id, Name: cfg.Name, Version: w.e.programVersion(),
-			Capacity: int32(cfg.Concurrency), Active: int32(w.loadedRuns.count()), State: w.registryState(), StartedAt: w.started,
+			Capacity: int32(cfg.Concurrency), ActiveRuns: int32(w.loadedRuns.count()), State: w.registryState(), StartedAt: w.started,
 			Workflows: namesUnlessTooMany(w.workflows), Queues: namesUnlessTooMany(w.e.cfg.Queues), Schema: store.SchemaVersion,
 			Quiet: quiet, LastChange: change, ClockAhead: asked.Sub(now).Truncate(time.Microsecond),
 		},
@@ -125,7 +125,7 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 	}
 	w.renewalOutage.noteHeartbeat(now, w.e.clock.Now(), cfg.Lease)
 	w.e.counters.heartbeats.Add(1)
-	w.e.counters.renewedLeases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Locked)))
+	w.e.counters.renewedLeases.Add(int64(len(due) - len(pulse.LostRuns) - len(pulse.LockedRuns)))
 	w.e.clock.AddReading(pulse.Now, asked)
 	w.setQuiet(&pulse)
 	if pulse.Warning != "" {
@@ -137,16 +137,16 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 	var lost []*run
 	for _, r := range kept {
 		switch id := r.row.UUID; {
-		case slices.Contains(pulse.Lost, id):
+		case slices.Contains(pulse.LostRuns, id):
 			lost = append(lost, r)
-		case !slices.Contains(pulse.Locked, id):
+		case !slices.Contains(pulse.LockedRuns, id):
 			r.extendLease(until)
 		case r.leaseEndTime().Before(soon): // nobody can claim the run as long as its row is locked
 			r.extendLease(soon)
 		}
 	}
 	w.suspendLostRuns(ctx, lost)
-	return len(pulse.Locked) > 0, nil
+	return len(pulse.LockedRuns) > 0, nil
 }
 
 // maxLoggedLosses is the maximum number of runs that rewound logs by name.
@@ -157,9 +157,9 @@ const maxLoggedLosses = 100
 func (w *worker) logDatabaseRewind(r *store.DatabaseRewind) {
 	w.log.Warn("the database goes on from another point of its history: a standby was promoted, or it was restored",
 		telemetry.KeyReason, "was at "+r.PositionBefore+", is at "+r.PositionAfter, telemetry.KeyCount, r.OwnedRuns)
-	for i, run := range r.Lost {
+	for i, run := range r.LostRuns {
 		if i == maxLoggedLosses {
-			w.log.Error("the database lacks what was acknowledged of more runs; they were released as well", telemetry.KeyCount, len(r.Lost)-i)
+			w.log.Error("the database lacks what was acknowledged of more runs; they were released as well", telemetry.KeyCount, len(r.LostRuns)-i)
 			break
 		}
 		if run.RunMissing {
@@ -193,7 +193,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 		seen := make(map[uuid.UUID]bool, len(peers.Dead))
 		for _, id := range peers.Dead {
 			seen[id] = true
-			if time.Since(expired[id]) <= reExpireAfter {
+			if time.Since(expired[id]) <= deadWorkerReExpireDelay {
 				continue
 			}
 			wait = deadWorkerQueryInterval // to be sure, or to find others behind this one
@@ -211,7 +211,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 			continue
 		}
 		q := w.newClaimQuery()
-		q.LeaseUntil = q.Now.Add(max(w.e.cfg.Lease, maxTakeoverLease)) // the leases of those workers may be longer than ours
+		q.LeaseUntil = q.Now.Add(max(w.e.cfg.Lease, maxLeaseEndedByTakeover)) // the leases of those workers may be longer than ours
 		if q.OutageFrom.Before(q.Now) && q.LeaseEndedInOutage(q.Now) {
 			q.Now = q.OutageFrom // so that the detected death counts as a crash although it happened in an outage
 		}

@@ -29,8 +29,8 @@ func TestRenewal(t *testing.T) {
 			gone  bool
 		}{
 			{"renewed", store.RenewResult{}, false, time.Minute, false},
-			{"busy", store.RenewResult{Locked: []uuid.UUID{r.row.UUID}}, true, 20 * time.Second, false},
-			{"lost", store.RenewResult{Lost: []uuid.UUID{r.row.UUID}}, false, 5 * time.Second, true},
+			{"busy", store.RenewResult{LockedRuns: []uuid.UUID{r.row.UUID}}, true, 20 * time.Second, false},
+			{"lost", store.RenewResult{LostRuns: []uuid.UUID{r.row.UUID}}, false, 5 * time.Second, true},
 		} {
 			r.extendLease(c.w.e.clock.Now().Add(5 * time.Second))
 			c.pulse = step.pulse
@@ -122,7 +122,7 @@ func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 		old.mu.Lock()
 		old.suspensionNotices.callBeforeNotice = true
 		old.mu.Unlock()
-		old.suspend(suspension{cause: ErrParked, status: store.Waiting})
+		old.suspend(suspensionSpec{cause: ErrParked, status: store.Waiting})
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		for _, w := range c.ended() {
@@ -146,12 +146,12 @@ func TestIdleWorkersSendHeartbeatsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t)
 		const every = 20 * time.Second
-		if got := c.w.heartbeatPause(every, nil); got < every*7/8 || got > every*9/8 {
+		if got := c.w.timeUntilNextHeartbeat(every, nil); got < every*7/8 || got > every*9/8 {
 			t.Errorf("the pause is %v if the store sends each heartbeat alone", got)
 		}
 		c.w.e.rawStore = together{c.w.e.rawStore}
 		for range 8 {
-			pause := c.w.heartbeatPause(every, nil)
+			pause := c.w.timeUntilNextHeartbeat(every, nil)
 			if at := time.Now().Add(pause + 7*time.Second); pause < every/4 || pause > every*5/4 || at.UnixNano()%int64(every) != 0 {
 				t.Errorf("a pause of %v until %v", pause, at)
 			}
@@ -159,7 +159,7 @@ func TestIdleWorkersSendHeartbeatsTogether(t *testing.T) {
 		}
 		r := c.run("first")
 		r.extendLease(c.w.e.clock.Now().Add(5 * time.Second))
-		if got := c.w.heartbeatPause(every, []*run{r}); got != 5*time.Second {
+		if got := c.w.timeUntilNextHeartbeat(every, []*run{r}); got != 5*time.Second {
 			t.Errorf("with a lease that ends in 5s, the pause is %v", got)
 		}
 		c.ends(t)

@@ -6,13 +6,13 @@ import "context"
 // the context of Run ends, or when the last user leaves. Run is a user, and so is each caller that wants
 // a run executed in this process, so both can come and go in any order.
 type workerLifetime struct {
-	worker       *worker
-	cancel       context.CancelFunc
-	done         chan struct{} // closed after the drain
-	workerFailed chan struct{} // closed before done if err is not nil
-	err          error         // why the worker could not begin, or had to stop; to be read after done is closed
-	users        int
-	usedByRun    bool // Run is among the users
+	worker          *worker
+	cancel          context.CancelFunc
+	done            chan struct{} // closed after the drain
+	workerFailed    chan struct{} // closed before done if err is not nil
+	err             error         // why the worker could not begin, or had to stop; to be read after done is closed
+	users           int
+	usedByEngineRun bool // Run is among the users
 }
 
 // Run executes runs until ctx ends; it then waits until the worker has drained, and returns. Run returns an error only if the worker could
@@ -67,7 +67,7 @@ func (e *Engine) KeepWorkerActive(ctx context.Context) (executed bool, failed <-
 func (e *Engine) joinWorkerLifetime(isRun bool) *workerLifetime {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !isRun && e.runWasStopped {
+	if !isRun && e.engineRunStopped {
 		return nil
 	}
 	s := e.lifetime
@@ -82,19 +82,19 @@ func (e *Engine) joinWorkerLifetime(isRun bool) *workerLifetime {
 			}
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			if s.usedByRun {
-				e.runError = s.err
+			if s.usedByEngineRun {
+				e.engineRunError = s.err
 			}
 			if e.lifetime == s {
 				e.lifetime = nil // the worker could not begin, or had to stop
 			}
 		}()
 	}
-	if isRun && s.usedByRun {
+	if isRun && s.usedByEngineRun {
 		return nil
 	}
 	if isRun {
-		s.usedByRun, e.runWasStopped, e.runError = true, false, nil
+		s.usedByEngineRun, e.engineRunStopped, e.engineRunError = true, false, nil
 	}
 	s.users++
 	return s
@@ -105,7 +105,7 @@ func (e *Engine) joinWorkerLifetime(isRun bool) *workerLifetime {
 func (e *Engine) stopWorkerLifetime(s *workerLifetime) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.runWasStopped = true
+	e.engineRunStopped = true
 	e.endWorkerLifetime(s)
 }
 
@@ -125,7 +125,7 @@ func (e *Engine) leaveWorkerLifetime(s *workerLifetime, isRun bool) (mustAwaitDr
 	s.users--
 	stopped := e.lifetime != s // Run waits for the drain
 	if isRun {
-		s.usedByRun = false
+		s.usedByEngineRun = false
 	}
 	if s.users > 0 {
 		return false

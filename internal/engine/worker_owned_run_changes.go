@@ -68,7 +68,7 @@ func (w *worker) applyOwnedRunChanges(ctx context.Context, runs []*run) error {
 			r.suspendTerminated()
 		}
 	}
-	for _, l := range changes.Deadlines {
+	for _, l := range changes.ChangedDeadlines {
 		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
 			r.deadline.update(l.RunDeadline)
 		}
@@ -78,7 +78,7 @@ func (w *worker) applyOwnedRunChanges(ctx context.Context, runs []*run) error {
 			r.deadline.expireIfDue()
 		}
 	}
-	for _, a := range changes.Requests {
+	for _, a := range changes.ControlRequests {
 		if r := here[a.Run]; r != nil && r.row.Epoch == a.Epoch {
 			r.applyControl(a.Control)
 		}

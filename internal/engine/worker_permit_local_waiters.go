@@ -81,9 +81,9 @@ func (l localPermitWaiters) wakeStepsForUnits(line store.LimitKey, units int) (w
 	return woken
 }
 
-// recordRequestOutcomes updates the waiters after a call: steps that have got a permit are removed, and steps that wait take their places.
+// updateLocalWaitersFromOutcomes updates the waiters after a call: steps that have got a permit are removed, and steps that wait take their places.
 // It returns how many permits were granted. The next call may need the waiters before the steps themselves have seen their outcomes.
-func (p *permitBatcher) recordRequestOutcomes(requests []*pendingPermitRequest) (granted int) {
+func (p *permitBatcher) updateLocalWaitersFromOutcomes(requests []*pendingPermitRequest) (granted int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range requests {

@@ -19,7 +19,7 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 	}
 	join := func(after time.Duration, priority int16, units int) *stepAwaitingPermit {
 		s := new(runPermitWaits).addStep(line, "s")
-		p.recordRequestOutcomes([]*pendingPermitRequest{ask(s, store.Locked, after, priority, units)})
+		p.updateLocalWaitersFromOutcomes([]*pendingPermitRequest{ask(s, store.Locked, after, priority, units)})
 		return s
 	}
 	giveBack := func(line store.LimitKey, units int) (woken int) {
@@ -55,14 +55,14 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 		t.Error("the number of steps that were woken is not one")
 	}
 	woken("a second unit is returned", "second")
-	if n := p.recordRequestOutcomes([]*pendingPermitRequest{ask(urgent, store.Written, 0, 0, 1)}); n != 1 {
+	if n := p.updateLocalWaitersFromOutcomes([]*pendingPermitRequest{ask(urgent, store.Written, 0, 0, 1)}); n != 1 {
 		t.Errorf("%d permits were granted, want one", n)
 	}
 	p.endLocalWait(second)
 	giveBack(line, 1)
 	woken("those before have left", "third")
 	p.endLocalWait(third)
-	p.recordRequestOutcomes([]*pendingPermitRequest{ask(third, store.Locked, time.Second, 0, 1)})
+	p.updateLocalWaitersFromOutcomes([]*pendingPermitRequest{ask(third, store.Locked, time.Second, 0, 1)})
 	if giveBack(line, 5); len(p.localWaiters) != 0 {
 		t.Errorf("%d lines are kept in which nobody waits", len(p.localWaiters))
 	}

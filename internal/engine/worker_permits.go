@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	maxPermitRequests       = 500                    // requests that one transaction contains at most
-	maxLimitKeysPerCall     = 100                    // limit keys that one transaction checks
-	limitKeyCheckInterval   = 800 * time.Millisecond // at most, between two checks of all limit keys, while a step waits
-	idleTurnsBeforeExchange = 3                      // scheduler turns without a further request or return after which a call begins
-	callsPerReturnRateProbe = 16                     // every such call waits for returns, to measure how many come
-	permitGatherTime        = time.Millisecond       // how long a call waits at most for requests and returns
-	firstPermitRetryDelay   = 20 * time.Millisecond  // first pause after a failed call
-	maxPermitRetryDelay     = time.Second            // longest such pause
-	permitTimeout           = 10 * time.Second       // of one call
+	maxPermitRequests             = 500                    // requests that one transaction contains at most
+	maxLimitKeysPerCall           = 100                    // limit keys that one transaction checks
+	limitKeyCheckInterval         = 800 * time.Millisecond // at most, between two checks of all limit keys, while a step waits
+	idleTurnsBeforePermitCall     = 3                      // scheduler turns without a further request or return after which a call begins
+	permitCallsPerReturnWaitTrial = 16                     // every such call waits for returns, to measure how many come
+	permitGatherTime              = time.Millisecond       // how long a call waits at most for requests and returns
+	firstPermitRetryDelay         = 20 * time.Millisecond  // first pause after a failed call
+	maxPermitRetryDelay           = time.Second            // longest such pause
+	permitCallTimeout             = 10 * time.Second       // of one call
 )
 
 // permitBatcher exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
@@ -81,7 +81,7 @@ func (p *permitBatcher) requestPermit(ctx context.Context, place *stepAwaitingPe
 // returnPermit gives a permit or a place in a line back, soon.
 func (p *permitBatcher) returnPermit(r *run, a *store.PermitRequest) {
 	p.mu.Lock()
-	p.pendingReturns = append(p.pendingReturns, pendingPermitReturn{a.NewReturn(), a.Units, r})
+	p.pendingReturns = append(p.pendingReturns, pendingPermitReturn{a.NewPermitReturn(), a.Units, r})
 	p.mu.Unlock()
 	p.wakeLoop.notify()
 }
@@ -93,7 +93,7 @@ func (p *permitBatcher) returnPermit(r *run, a *store.PermitRequest) {
 func (p *permitBatcher) yieldForMoreRequests() {
 	began, want := time.Now(), 0
 	p.calls++
-	if p.grantedByLastCall > 0 && (p.returnRate >= 0.5 || p.calls%callsPerReturnRateProbe == 0) {
+	if p.grantedByLastCall > 0 && (p.returnRate >= 0.5 || p.calls%permitCallsPerReturnWaitTrial == 0) {
 		want = p.grantedByLastCall
 	}
 	p.yieldUntilEnoughPending(began, want, p.countPendingReturns)
@@ -109,7 +109,7 @@ func (p *permitBatcher) yieldForMoreRequests() {
 // yieldUntilEnoughPending yields to the scheduler until there are as many requests or returns as wanted, and none has been added in a few turns.
 func (p *permitBatcher) yieldUntilEnoughPending(began time.Time, want int, count func() int) {
 	seen := count()
-	for still := 0; (still < idleTurnsBeforeExchange || seen < want) && time.Since(began) < permitGatherTime; still++ {
+	for still := 0; (still < idleTurnsBeforePermitCall || seen < want) && time.Since(began) < permitGatherTime; still++ {
 		runtime.Gosched()
 		if now := count(); now != seen {
 			seen, still = now, 0
@@ -173,7 +173,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 	var nextLook time.Time
 	wait := firstPermitRetryDelay
 	for {
-		later := p.startCheckTimer(w.e.clock)
+		later := p.startLimitKeyCheckTimer(w.e.clock)
 		look := false
 		select {
 		case <-p.wakeLoop:
@@ -189,7 +189,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 		if look {
 			var waiting []store.LimitKey
 			waiting, err = w.limitKeysWithWaiters(ctx)
-			p.scheduleChecksNow(waiting, w.e.clock.Now())
+			p.scheduleLimitKeyChecksNow(waiting, w.e.clock.Now())
 			every := w.otherWorkers.pollInterval(w.e.cfg.Lease / 3)
 			if len(waiting) > 0 || err != nil {
 				every = min(every, limitKeyCheckInterval)
@@ -200,7 +200,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 		}
 		var limitKeys []store.LimitKey
 		if err == nil {
-			limitKeys = p.takeDueChecks(w.e.clock.Now())
+			limitKeys = p.takeDueLimitKeys(w.e.clock.Now())
 		}
 		for more := true; more && err == nil; {
 			more, err = w.sendPermitBatch(ctx, limitKeys)
@@ -225,24 +225,24 @@ func (w *worker) permitLoop(ctx context.Context) {
 	}
 }
 
-// scheduleChecks records when to check limit keys again.
-func (p *permitBatcher) scheduleChecks(again map[store.LimitKey]time.Time) {
+// scheduleLimitKeyChecks records when to check limit keys again.
+func (p *permitBatcher) scheduleLimitKeyChecks(again map[store.LimitKey]time.Time) {
 	if p.nextChecks == nil {
 		p.nextChecks = make(map[store.LimitKey]time.Time)
 	}
 	maps.Copy(p.nextChecks, again)
 }
 
-// scheduleChecksNow records that the limit keys must be checked now.
-func (p *permitBatcher) scheduleChecksNow(limitKeys []store.LimitKey, now time.Time) {
-	p.scheduleChecks(nil)
+// scheduleLimitKeyChecksNow records that the limit keys must be checked now.
+func (p *permitBatcher) scheduleLimitKeyChecksNow(limitKeys []store.LimitKey, now time.Time) {
+	p.scheduleLimitKeyChecks(nil)
 	for _, l := range limitKeys {
 		p.nextChecks[l] = now
 	}
 }
 
-// takeDueChecks removes and returns the limit keys to check now.
-func (p *permitBatcher) takeDueChecks(now time.Time) (limitKeys []store.LimitKey) {
+// takeDueLimitKeys removes and returns the limit keys to check now.
+func (p *permitBatcher) takeDueLimitKeys(now time.Time) (limitKeys []store.LimitKey) {
 	for g, at := range p.nextChecks {
 		if !at.After(now) {
 			limitKeys = append(limitKeys, g)
@@ -252,8 +252,8 @@ func (p *permitBatcher) takeDueChecks(now time.Time) (limitKeys []store.LimitKey
 	return limitKeys
 }
 
-// startCheckTimer wakes permitLoop when a limit key must be checked.
-func (p *permitBatcher) startCheckTimer(c clock.Clock) clock.Timer {
+// startLimitKeyCheckTimer wakes permitLoop when a limit key must be checked.
+func (p *permitBatcher) startLimitKeyCheckTimer(c clock.Clock) clock.Timer {
 	var first time.Time
 	for _, at := range p.nextChecks {
 		if first.IsZero() || at.Before(first) {
@@ -273,7 +273,7 @@ func (noTimer) Stop() bool { return false }
 
 // limitKeysWithWaiters returns the limit keys for which a step waits.
 func (w *worker) limitKeysWithWaiters(ctx context.Context) (limitKeys []store.LimitKey, err error) {
-	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, permitCallTimeout)
 	defer cancel()
 	var last store.LimitKey
 	for {
@@ -295,26 +295,26 @@ func (w *worker) sendPermitBatch(ctx context.Context, limitKeys []store.LimitKey
 	if len(requests)+len(returns)+len(limitKeys) == 0 {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, permitCallTimeout)
 	defer cancel()
 	for len(limitKeys) > maxLimitKeysPerCall {
 		b := w.newPermitBatch(nil, nil, limitKeys[:maxLimitKeysPerCall])
 		if err := w.e.store.GrantAndReturnPermits(ctx, b); err != nil {
 			p.requeuePending(requests, returns)
-			p.scheduleChecksNow(limitKeys, b.Now)
+			p.scheduleLimitKeyChecksNow(limitKeys, b.Now)
 			return false, err
 		}
-		p.scheduleChecks(b.RecheckAt)
+		p.scheduleLimitKeyChecks(b.RecheckAt)
 		limitKeys = limitKeys[maxLimitKeysPerCall:]
 	}
 	b := w.newPermitBatch(requests, returns, limitKeys)
 	if err = w.e.store.GrantAndReturnPermits(ctx, b); err != nil {
-		p.scheduleChecksNow(limitKeys, b.Now)
+		p.scheduleLimitKeyChecksNow(limitKeys, b.Now)
 	}
 	switch {
 	case err == nil:
-		p.scheduleChecks(b.RecheckAt)
-		p.grantedByLastCall = p.recordRequestOutcomes(requests)
+		p.scheduleLimitKeyChecks(b.RecheckAt)
+		p.grantedByLastCall = p.updateLocalWaitersFromOutcomes(requests)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrLocked), ctx.Err() != nil:
 		p.requeuePending(requests, returns)
 		return false, err
@@ -341,7 +341,7 @@ func (w *worker) warnOfOlderWorkers(ctx context.Context) {
 
 func (w *worker) newPermitBatch(requests []*pendingPermitRequest, returns []pendingPermitReturn, limitKeys []store.LimitKey) *store.PermitBatch {
 	now := w.e.clock.Now()
-	b := &store.PermitBatch{Now: now, Version: w.e.programVersionIfOrdered(), WorkerStarted: w.comparableStartTime(now), CloseAfterRewind: w.e.cfg.Lease, LimitKeys: limitKeys}
+	b := &store.PermitBatch{Now: now, Version: w.e.programVersionIfOrdered(), WorkerStarted: w.comparableStartTime(now), CloseDurationAfterRewind: w.e.cfg.Lease, LimitKeys: limitKeys}
 	for _, a := range requests {
 		b.Requests = append(b.Requests, a.PermitRequest)
 	}

@@ -61,11 +61,11 @@ func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
 		w := &worker{e: &Engine{store: s, clock: new(clock.Estimate)}}
 		w.e.clock.AddReading(time.Now(), time.Now())
 		now := w.e.clock.Now()
-		w.permitBatcher.scheduleChecksNow(c.due, now)
-		if _, err := w.sendPermitBatch(t.Context(), w.permitBatcher.takeDueChecks(now)); (err == nil) != (c.left == 0) {
+		w.permitBatcher.scheduleLimitKeyChecksNow(c.due, now)
+		if _, err := w.sendPermitBatch(t.Context(), w.permitBatcher.takeDueLimitKeys(now)); (err == nil) != (c.left == 0) {
 			t.Errorf("%s: the error is %v", what, err)
 		}
-		if left := w.permitBatcher.takeDueChecks(now.Add(time.Hour)); len(left) != c.left {
+		if left := w.permitBatcher.takeDueLimitKeys(now.Add(time.Hour)); len(left) != c.left {
 			t.Errorf("%s: %d lines are to be looked at again, want %d", what, len(left), c.left)
 		}
 	}

@@ -26,12 +26,12 @@ const (
 	// each of them about as often as few do.
 	neighbourCheckInterval = 40 * time.Millisecond
 	maxNeighbourInterval   = 2 * time.Second
-	// After a notification that a run may be claimable, each idle worker waits hintStep for each worker of the fleet, at most
-	// maxHintStep, for the one before it. The first usually takes the run.
-	hintStep    = 100 * time.Microsecond
-	maxHintStep = 4 * time.Millisecond
-	// firstWorkerTurn is how long the same worker is the first. It is short, so that one worker does not take all runs of a moment.
-	firstWorkerTurn = 10 * time.Millisecond
+	// After a notification that a run may be claimable, each idle worker waits hintDelayPerWorker for each worker of the fleet, at most
+	// maxHintDelayPerWorker, for the one before it. The first usually takes the run.
+	hintDelayPerWorker    = 100 * time.Microsecond
+	maxHintDelayPerWorker = 4 * time.Millisecond
+	// firstWorkerRotationInterval is how long the same worker is the first. It is short, so that one worker does not take all runs of a moment.
+	firstWorkerRotationInterval = 10 * time.Millisecond
 )
 
 // otherWorkers is what a worker knows of the other workers of its database.
@@ -43,9 +43,9 @@ type otherWorkers struct {
 }
 
 // recordPeers records the result of a check for dead workers.
-func (f *otherWorkers) recordPeers(p *store.Peers) {
-	f.liveCount.Store(int32(p.Live))
-	f.lowerIDCount.Store(int32(p.LiveWithLowerID))
+func (f *otherWorkers) recordPeers(p *store.DeadWorkersResult) {
+	f.liveCount.Store(int32(p.LiveCount))
+	f.lowerIDCount.Store(int32(p.LiveWithLowerIDCount))
 	f.siblingCount.Store(int32(p.WorkersSharingConns))
 }
 
@@ -60,11 +60,11 @@ func (f *otherWorkers) pollIntervalForWorkers(d time.Duration, workers int) time
 		return d
 	}
 	others := max(0, int(f.liveCount.Load())+1-workers)
-	return max(f.siblingPollInterval(d), min(d*time.Duration(others+1)/2, maxPollFactor*d))
+	return max(f.pollIntervalSharedWithSiblings(d), min(d*time.Duration(others+1)/2, maxPollFactor*d))
 }
 
-// siblingPollInterval returns the interval of a poll that a lone worker makes once in d, so that all siblings together poll as often.
-func (f *otherWorkers) siblingPollInterval(d time.Duration) time.Duration {
+// pollIntervalSharedWithSiblings returns the interval of a poll that a lone worker makes once in d, so that all siblings together poll as often.
+func (f *otherWorkers) pollIntervalSharedWithSiblings(d time.Duration) time.Duration {
 	return d * time.Duration(min(f.siblingCount.Load()+1, maxSiblingPollFactor))
 }
 
@@ -79,7 +79,7 @@ func (f *otherWorkers) claimPollInterval(cfg *Config, now, due time.Time, worker
 	if !f.listening.Load() {
 		return poll
 	}
-	return min(poll, max(maxClaimPollFactor*cfg.Poll, f.siblingPollInterval(cfg.Poll)))
+	return min(poll, max(maxClaimPollFactor*cfg.Poll, f.pollIntervalSharedWithSiblings(cfg.Poll)))
 }
 
 // deadWorkerCheckInterval returns the time between two checks for dead workers.
@@ -89,9 +89,9 @@ func (f *otherWorkers) deadWorkerCheckInterval() time.Duration {
 }
 
 // claimDelayAfterNotification returns how long this worker waits before it claims after a notification for all workers. The order of the workers is
-// that of their IDs, from another one on in each firstWorkerTurn.
+// that of their IDs, from another one on in each firstWorkerRotationInterval.
 func (f *otherWorkers) claimDelayAfterNotification(now time.Time) time.Duration {
 	n := int64(f.liveCount.Load() + 1)
-	turn := (int64(f.lowerIDCount.Load()) + now.UnixNano()/int64(firstWorkerTurn)) % n
-	return time.Duration(turn) * min(time.Duration(n)*hintStep, maxHintStep)
+	turn := (int64(f.lowerIDCount.Load()) + now.UnixNano()/int64(firstWorkerRotationInterval)) % n
+	return time.Duration(turn) * min(time.Duration(n)*hintDelayPerWorker, maxHintDelayPerWorker)
 }

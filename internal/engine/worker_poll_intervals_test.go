@@ -28,7 +28,7 @@ func TestPollIntervalsOfAFleet(t *testing.T) {
 	} {
 		var f otherWorkers
 		f.listening.Store(c.listening)
-		f.recordPeers(&store.Peers{Live: c.others, WorkersSharingConns: c.siblings})
+		f.recordPeers(&store.DeadWorkersResult{LiveCount: c.others, WorkersSharingConns: c.siblings})
 		cfg, now := &Config{Poll: time.Second, Lease: 10 * time.Second}, time.Now()
 		if got := f.pollInterval(cfg.Poll); got != c.poll {
 			t.Errorf("%+v: polls are %v apart", c, got)
@@ -54,7 +54,7 @@ func TestTurnsAfterAHint(t *testing.T) {
 		turns := make(map[time.Duration]bool)
 		for i := range workers {
 			var f otherWorkers
-			f.recordPeers(&store.Peers{Live: workers - 1, LiveWithLowerID: i})
+			f.recordPeers(&store.DeadWorkersResult{LiveCount: workers - 1, LiveWithLowerIDCount: i})
 			delay := f.claimDelayAfterNotification(now)
 			turns[delay] = true
 			firsts[i] = firsts[i] || delay == 0
@@ -62,7 +62,7 @@ func TestTurnsAfterAHint(t *testing.T) {
 		if len(turns) != workers || !turns[0] {
 			t.Errorf("the turns are %v", turns)
 		}
-		now = now.Add(firstWorkerTurn)
+		now = now.Add(firstWorkerRotationInterval)
 	}
 	for i := range workers {
 		if !firsts[i] {

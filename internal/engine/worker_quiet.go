@@ -70,6 +70,6 @@ func (e *Engine) QuietWorker(ctx context.Context, id string, c store.SetWorkerQu
 	case !known:
 		return fmt.Errorf("change worker %q: %w: Engine.Workers returns the IDs of the workers", id, ErrNotFound)
 	}
-	e.reportOperatorChange(telemetry.KeyWorker, id, c.OperatorChange())
+	e.logOperatorChange(telemetry.KeyWorker, id, c.OperatorChange())
 	return nil
 }

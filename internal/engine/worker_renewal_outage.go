@@ -45,9 +45,9 @@ func (o *renewalOutage) isInOutage(lease time.Duration) bool {
 	return !o.lastSuccessSent.IsZero() && (o.isFailing || time.Since(o.lastReplyAt) > lease/2)
 }
 
-// setOutageBounds sets the bounds of the current outage in the claim query, or those of the last outage if there
+// copyOutageToClaimQuery sets the bounds of the current outage in the claim query, or those of the last outage if there
 // is none now.
-func (o *renewalOutage) setOutageBounds(q *store.ClaimQuery, lease time.Duration) {
+func (o *renewalOutage) copyOutageToClaimQuery(q *store.ClaimQuery, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	q.OutageFrom, q.OutageUntil = o.outageFrom, o.outageUntil

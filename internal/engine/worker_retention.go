@@ -15,10 +15,10 @@ import (
 
 const (
 	sweepReadLimit = 256 // runs or generations that one query of a sweep reads
-	// A sweep pauses for sweepPause times the duration of each of its calls, so that it uses at most a tenth of one connection.
+	// A sweep pauses for sweepPauseFactor times the duration of each of its calls, so that it uses at most a tenth of one connection.
 	// If the store executes one transaction after the other, it uses at most a sixteenth of the store's time.
-	sweepPause       = 9
-	sweepSerialPause = 15
+	sweepPauseFactor       = 9
+	serialSweepPauseFactor = 15
 	// A sweep deletes so many trees in a transaction that it takes about sweepTransactionTarget.
 	sweepTransactionTarget       = 20 * time.Millisecond
 	serialSweepTransactionTarget = 5 * time.Millisecond // if the store executes one transaction after the other
@@ -53,9 +53,9 @@ func (w *worker) retentionLoop(ctx context.Context) {
 		return
 	}
 	interval := min(max(keep.shortestPeriod()/sweepsPerRetention, minPollsPerSweep*w.e.cfg.Poll), maxSweepInterval)
-	s := &retentionSweeper{w: w, retention: keep, treesPerTransaction: firstSweepBatch, pauseFactor: sweepPause, targetDuration: sweepTransactionTarget}
+	s := &retentionSweeper{w: w, retention: keep, treesPerTransaction: firstSweepBatch, pauseFactor: sweepPauseFactor, targetDuration: sweepTransactionTarget}
 	if _, serial := w.e.rawStore.(store.SerialCommitter); serial {
-		s.pauseFactor, s.targetDuration = sweepSerialPause, serialSweepTransactionTarget
+		s.pauseFactor, s.targetDuration = serialSweepPauseFactor, serialSweepTransactionTarget
 	}
 	logged := false
 	for wait := rand.N(w.e.cfg.Poll + 1); sleepCtx(ctx, wait); wait = interval/2 + rand.N(interval) {
@@ -166,7 +166,7 @@ func (s *retentionSweeper) sweepGenerations(ctx context.Context, before time.Tim
 			var due []store.DeleteTreeRequest
 			for _, g := range page.Generations {
 				if s.retention.Keep[g.Workflow] != nil {
-					due = append(due, store.DeleteTreeRequest{Root: g.Archive, EndedBefore: before})
+					due = append(due, store.DeleteTreeRequest{Root: g.ArchiveID, EndedBefore: before})
 				}
 			}
 			if err := s.deleteTrees(ctx, due); err != nil {
@@ -209,8 +209,8 @@ func (s *retentionSweeper) deleteTrees(ctx context.Context, due []store.DeleteTr
 		}
 		for i := range d.Trees {
 			if t := &d.Trees[i]; t.Outcome == store.Written {
-				s.deletedRuns += t.Deleted
-				s.deletedGenerations += t.DeletedGenerations
+				s.deletedRuns += t.DeletedRunCount
+				s.deletedGenerations += t.DeletedGenerationCount
 			}
 		}
 		switch {

@@ -16,10 +16,10 @@ import (
 // once.
 
 const (
-	maxRecordedNames           = 500              // workflows or queues that a worker lists; if it has more, it counts as serving any
-	overduePageSize            = 1000             // lanes in the result of one statement
-	maxOverduePages            = 10               // results of that statement in one check
-	maxUnexecutedCheckInterval = 10 * time.Second // the time between two checks, unless leases are shorter
+	maxRecordedNames                  = 500              // workflows or queues that a worker lists; if it has more, it counts as serving any
+	overduePageSize                   = 1000             // lanes in the result of one statement
+	maxOverduePages                   = 10               // results of that statement in one check
+	maxRunsWithoutWorkerCheckInterval = 10 * time.Second // the time between two checks, unless leases are shorter
 )
 
 // namesUnlessTooMany returns the workflows or queues that a worker records, or nil if there are none, or too many.
@@ -38,7 +38,7 @@ type queueWorkflowWithoutWorker struct {
 
 // runsWithoutWorkerLoop checks from time to time for due runs that no live worker executes.
 func (w *worker) runsWithoutWorkerLoop(ctx context.Context) {
-	every := min(w.e.cfg.Lease, maxUnexecutedCheckInterval)
+	every := min(w.e.cfg.Lease, maxRunsWithoutWorkerCheckInterval)
 	seen := make(map[store.QueueWorkflow]*queueWorkflowWithoutWorker)
 	for sleepCtx(ctx, w.otherWorkers.pollInterval(every)) {
 		places, err := w.findDueRunsWithoutWorker(ctx)
@@ -135,9 +135,9 @@ func (e *Engine) IsRunWithoutWorker(ctx context.Context, r *store.Run, now time.
 }
 
 // DescribeRunState describes the run's state in words, for the error that a caller gets when its context has ended. DescribeRunState
-// returns an empty string if the database does not return the state within describeStateTimeout.
+// returns an empty string if the database does not return the state within finalRunReadTimeout.
 func (e *Engine) DescribeRunState(ctx context.Context, id uuid.UUID) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), describeStateTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalRunReadTimeout)
 	defer cancel()
 	found, err := e.store.GetRunsSelectingPayloads(ctx, []store.RunRef{{UUIDOrName: id.String()}}, store.NoPayloads)
 	if err != nil || len(found) != 1 || found[0] == nil {

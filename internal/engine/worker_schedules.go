@@ -132,7 +132,7 @@ func (p *unfireableScheduleError) Error() string { return p.err.Error() }
 // fireSchedule decides the due times of one schedule. It reports whether it changed the schedule.
 func (w *worker) fireSchedule(ctx context.Context, name string) (changed bool, err error) {
 	began := time.Now()
-	w.e.queueRows.recentRows(ctx)
+	w.e.queueRows.readRowsIfStale(ctx)
 	changed, err = w.fireScheduleOnce(ctx, name, began)
 	if errors.Is(err, schedule.ErrUnchecked) { // the queue may be new
 		w.e.queueRows.rowsReadSince(ctx, began)
@@ -143,8 +143,8 @@ func (w *worker) fireSchedule(ctx context.Context, name string) (changed bool, e
 
 func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.Time) (changed bool, err error) {
 	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), NewStart: w.e.newScheduleStart, Check: w.e.newScheduleSettingsCheckFromCache(began)}
-	var state store.ScheduleState
-	change := &store.ScheduleChangeRequest{Name: name, SkipLocked: true, TimesToDecide: f.TimesToDecide, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+	var state store.ScheduleSnapshot
+	change := &store.ScheduleChangeRequest{Name: name, SkipLocked: true, TimesToDecide: f.TimesToDecide, Plan: func(s store.ScheduleSnapshot) *store.ScheduleWrite {
 		state = s
 		return f.Plan(s)
 	}}
@@ -160,7 +160,7 @@ func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.T
 	row := state.Row
 	if change.AppliedWrite != nil {
 		row, changed = &change.AppliedWrite.Row, true
-		w.e.reportFires(ctx, change.AppliedWrite)
+		w.e.reportScheduleFires(ctx, change.AppliedWrite)
 	}
 	if row != nil && row.CancelsLastRun && row.LastRun.Valid && !(row.LastRun == state.Row.LastRun && state.LastControl&store.CancelRequested != 0) {
 		return changed, w.e.cancelPreviousScheduledRun(ctx, name, row.LastRun.UUID)
@@ -234,22 +234,22 @@ func (e *Engine) newScheduleSettingsCheckFromCache(since time.Time) func(name st
 	}
 }
 
-// reportFires logs and counts committed fires, and wakes the claim loop for the runs.
-func (e *Engine) reportFires(ctx context.Context, w *store.ScheduleWrite) {
+// reportScheduleFires logs and counts committed fires, and wakes the claim loop for the runs.
+func (e *Engine) reportScheduleFires(ctx context.Context, w *store.ScheduleWrite) {
 	started := false
 	for i := range w.Fires {
 		f := &w.Fires[i]
 		late := time.Duration(-1)
-		if f.Kind == store.FireScheduled && f.Start != nil {
+		if f.Kind == store.FireScheduled && f.RunToStart != nil {
 			late = max(0, f.FiredAt.Sub(f.At))
 		}
 		e.telemetry.CountScheduleFire(ctx, f.Schedule, f.Outcome.String(), late)
 		attrs := []any{telemetry.KeySchedule, f.Schedule, telemetry.KeyScheduledAt, f.At}
 		switch f.Outcome {
 		case store.FireStarted:
-			if f.Start != nil {
+			if f.RunToStart != nil {
 				started = true
-				e.telemetry.CountStart(ctx, f.Start.Run.Workflow, f.Start.Run.Queue)
+				e.telemetry.CountStart(ctx, f.RunToStart.Run.Workflow, f.RunToStart.Run.Queue)
 				e.telemetry.Log.Debug("a schedule started a run", append(attrs, telemetry.KeyRun, f.Run.UUID)...)
 			}
 		case store.FireFailed:
@@ -286,7 +286,7 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 		}
 		if err == nil {
 			var refused error
-			err = w.e.store.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: d.Name, Plan: func(s store.ScheduleState) (write *store.ScheduleWrite) {
+			err = w.e.store.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: d.Name, Plan: func(s store.ScheduleSnapshot) (write *store.ScheduleWrite) {
 				write, refused = schedule.PlanDeclare(d.Name, s.Row, own, w.e.clock.Now())
 				return write
 			}})
@@ -312,18 +312,18 @@ func (w *worker) versionsOfOtherWorkers(ctx context.Context) (map[string]bool, e
 }
 
 // changeScheduleAsOperator changes one schedule in one transaction, and logs what the operator has done.
-func (e *Engine) changeScheduleAsOperator(ctx context.Context, name string, c store.OperatorChange, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
+func (e *Engine) changeScheduleAsOperator(ctx context.Context, name string, c store.OperatorChange, plan func(store.ScheduleSnapshot) (*store.ScheduleWrite, error)) error {
 	err := e.changeSchedule(ctx, name, store.ActorAndReason{Actor: c.By, Reason: c.Reason}, plan)
 	if err == nil {
-		e.reportOperatorChange(telemetry.KeySchedule, name, c)
+		e.logOperatorChange(telemetry.KeySchedule, name, c)
 	}
 	return err
 }
 
 // changeSchedule changes one schedule in one transaction.
-func (e *Engine) changeSchedule(ctx context.Context, name string, act store.ActorAndReason, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
+func (e *Engine) changeSchedule(ctx context.Context, name string, act store.ActorAndReason, plan func(store.ScheduleSnapshot) (*store.ScheduleWrite, error)) error {
 	var refused error
-	change := &store.ScheduleChangeRequest{Name: name, Act: act, Plan: func(s store.ScheduleState) (w *store.ScheduleWrite) {
+	change := &store.ScheduleChangeRequest{Name: name, ActorAndReason: act, Plan: func(s store.ScheduleSnapshot) (w *store.ScheduleWrite) {
 		w, refused = plan(s)
 		return w
 	}}
@@ -341,12 +341,12 @@ func (e *Engine) commitScheduleChange(ctx context.Context, change *store.Schedul
 	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return err
 	}
-	change.Act.At = e.clock.Now()
+	change.ActorAndReason.At = e.clock.Now()
 	if err := e.commitInSeparateTx(ctx, userCaller, func() error { return e.store.ChangeSchedule(ctx, change) }); err != nil {
 		return err
 	}
 	if change.AppliedWrite != nil {
-		e.reportFires(ctx, change.AppliedWrite)
+		e.reportScheduleFires(ctx, change.AppliedWrite)
 		if w := e.worker(); w != nil {
 			w.scheduleHints.notify()
 		}

@@ -17,10 +17,10 @@ import (
 // together, so that no run's end waits for the search.
 
 const (
-	maxEndedRuns          = 1 << 16 // runs that wait for the search; further runs are not logged
-	endedRunsPerSearch    = 1000    // runs in one search
-	maxLoggedSignals      = 10      // signal names in one log line
-	lastUnreceivedTimeout = 2 * time.Second
+	maxEndedRuns                   = 1 << 16 // runs that wait for the search; further runs are not logged
+	endedRunsPerSearch             = 1000    // runs in one search
+	maxLoggedSignals               = 10      // signal names in one log line
+	unreceivedSignalsAtStopTimeout = 2 * time.Second
 )
 
 // endedRunsToCheckSignals holds the runs that this worker has ended and not yet checked for unreceived signals.
@@ -94,9 +94,9 @@ func (w *worker) logUnreceivedSignals(ctx context.Context) {
 	}
 }
 
-// logUnreceivedSignalsAtStop is logUnreceivedSignals for a worker that stops. It takes at most lastUnreceivedTimeout.
+// logUnreceivedSignalsAtStop is logUnreceivedSignals for a worker that stops. It takes at most unreceivedSignalsAtStopTimeout.
 func (w *worker) logUnreceivedSignalsAtStop() {
-	ctx, cancel := context.WithTimeout(context.Background(), lastUnreceivedTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), unreceivedSignalsAtStopTimeout)
 	defer cancel()
 	w.logUnreceivedSignals(ctx)
 }

@@ -49,7 +49,7 @@ func (w *worker) deleteUnusedLimitKeys(ctx context.Context) (deleted int, err er
 }
 
 func (w *worker) deleteUnusedLimitKeysPage(ctx context.Context, q store.DeleteUnusedLimitKeysRequest) (store.DeleteUnusedLimitKeysResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, permitCallTimeout)
 	defer cancel()
 	return w.e.store.DeleteUnusedLimitKeys(ctx, q)
 }

@@ -17,17 +17,17 @@ import (
 // store.VersionClaimRules, which go with each claim. Before a claim takes runs of another version, it looks in the same statement
 // whether a version has arrived that the rules do not know, so a new version has its runs from the first one on.
 
-// maxVersionRetries is how often in a row a claim reads the versions again because one has arrived.
-const maxVersionRetries = 3
+// maxVersionRereadsPerClaim is how often in a row a claim reads the versions again because one has arrived.
+const maxVersionRereadsPerClaim = 3
 
-// maxVersionGap is the longest time between two reports of a worker after which it trusts the times of the others. After a longer
+// maxVersionReportGap is the longest time between two reports of a worker after which it trusts the times of the others. After a longer
 // one, perhaps nobody could report.
-const maxVersionGap = 4 * store.VersionReportInterval
+const maxVersionReportGap = 4 * store.VersionReportInterval
 
 // knownVersions is what a worker knows of the versions of its workflows.
 type knownVersions struct {
-	rules         atomic.Pointer[store.VersionClaimRules]
-	reportedQuiet atomic.Bool // the worker has not reported its version, because it was quiet
+	rules                   atomic.Pointer[store.VersionClaimRules]
+	skippedReportWhileQuiet atomic.Bool // the worker has not reported its version, because it was quiet
 
 	mu              sync.Mutex // held while the worker reports its version
 	firstSeen       map[string]time.Time
@@ -59,15 +59,15 @@ func versionIfOrdered(version string) string {
 // reportVersionLoop reports the version from time to time, so that other workers see that it lives.
 func (w *worker) reportVersionLoop(ctx context.Context) {
 	for sleepCtx(ctx, min(w.e.cfg.Lease, store.VersionReportInterval)) {
-		if err := w.reportVersion(ctx); err != nil {
+		if err := w.reportAndReadVersions(ctx); err != nil {
 			w.log.Debug("could not record the version of this worker", telemetry.KeyError, err)
 		}
 	}
 }
 
-// reportVersion records that the worker's version lives, and reads the versions of its workflows. A quiet worker only reads: it
+// reportAndReadVersions records that the worker's version lives, and reads the versions of its workflows. A quiet worker only reads: it
 // claims nothing, so it must not keep the runs of its version from others.
-func (w *worker) reportVersion(ctx context.Context) error {
+func (w *worker) reportAndReadVersions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.e.cfg.Lease/2)
 	defer cancel()
 	v := &w.versions
@@ -87,14 +87,14 @@ func (w *worker) reportVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.reportedQuiet.Store(quiet)
+	v.skippedReportWhileQuiet.Store(quiet)
 	v.firstSeen = make(map[string]time.Time)
 	for _, s := range known.Sightings {
 		if first, seen := v.firstSeen[s.Workflow]; s.Version == own && (!seen || s.FirstSeen.Before(first)) {
 			v.firstSeen[s.Workflow] = s.FirstSeen
 		}
 	}
-	if !v.reportedAt.IsZero() && now.Sub(v.reportedAt) > maxVersionGap {
+	if !v.reportedAt.IsZero() && now.Sub(v.reportedAt) > maxVersionReportGap {
 		v.trustedFrom = now.Add(2 * store.VersionReportInterval) // the others report first
 	}
 	if v.reportedAt = now; !now.Before(v.trustedFrom) {
@@ -131,10 +131,10 @@ func (w *worker) logVersionTakeovers(released []store.VersionSighting) {
 // and claims again, it reports its version and reads the others first.
 func (w *worker) versionClaimRules(ctx context.Context, now time.Time) (*store.VersionClaimRules, error) {
 	rules := w.versions.rules.Load()
-	if rules != nil && !w.versions.reportedQuiet.Load() && (rules.ChangesAt.IsZero() || now.Before(rules.ChangesAt)) {
+	if rules != nil && !w.versions.skippedReportWhileQuiet.Load() && (rules.ChangesAt.IsZero() || now.Before(rules.ChangesAt)) {
 		return rules, nil
 	}
-	if err := w.reportVersion(ctx); err != nil {
+	if err := w.reportAndReadVersions(ctx); err != nil {
 		return nil, err
 	}
 	return w.versions.rules.Load(), nil

@@ -43,7 +43,7 @@ func TestAQuietWorkerReportsNoVersion(t *testing.T) {
 		t.Errorf("when it begins, it reports %q", got)
 	}
 	w.quiet.set(true, nil)
-	if err := w.reportVersion(t.Context()); err != nil || s.all[len(s.all)-1] != "" {
+	if err := w.reportAndReadVersions(t.Context()); err != nil || s.all[len(s.all)-1] != "" {
 		t.Errorf("when it is quiet, it reports %q, %v", s.all, err)
 	}
 	if first := w.versions.firstSeen["w"]; first.IsZero() {

@@ -70,8 +70,8 @@ func (e *Entry) releasedRun() (run uuid.UUID, ok bool) {
 	return e.ownershipEnd.UUID, true
 }
 
-// historyRun returns the run to whose history the entry adds.
-func (e *Entry) historyRun() (run uuid.UUID, ok bool) {
+// runWithAddedHistory returns the run to whose history the entry adds.
+func (e *Entry) runWithAddedHistory() (run uuid.UUID, ok bool) {
 	switch {
 	case e.step != nil:
 		return e.step.Step.Run, true
@@ -131,18 +131,18 @@ func (j *Journal) WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) 
 	return j.awaitEntry(ctx, j.newOwnershipEndEntry(w))
 }
 
-// AppendMarker appends the started marker of a step, and does not wait until the marker is committed. The caller must call
-// WithdrawOrAwaitMarker before it writes the same step again.
-func (j *Journal) AppendMarker(w *store.StepWrite) (*Entry, error) {
+// AppendStartedMarker appends the started marker of a step, and does not wait until the marker is committed. The caller must call
+// WithdrawOrAwaitStartedMarker before it writes the same step again.
+func (j *Journal) AppendStartedMarker(w *store.StepWrite) (*Entry, error) {
 	e := j.newStepEntry(w)
 	_, err := j.appendEntry(e, false)
 	return e, err
 }
 
-// WithdrawOrAwaitMarker withdraws a started marker if no flush contains the marker yet. If a flush contains the marker,
-// WithdrawOrAwaitMarker waits for the end of that flush. WithdrawOrAwaitMarker reports whether the marker was committed. If the marker was
+// WithdrawOrAwaitStartedMarker withdraws a started marker if no flush contains the marker yet. If a flush contains the marker,
+// WithdrawOrAwaitStartedMarker waits for the end of that flush. WithdrawOrAwaitStartedMarker reports whether the marker was committed. If the marker was
 // committed, the item holds the marker's outcome.
-func (j *Journal) WithdrawOrAwaitMarker(e *Entry) (committed bool, err error) {
+func (j *Journal) WithdrawOrAwaitStartedMarker(e *Entry) (committed bool, err error) {
 	select {
 	case err := <-e.result:
 		return err == nil, err

@@ -91,7 +91,7 @@ type Journal struct {
 	pendingEntries       []*Entry
 	activeWriters        int
 	writerTransactions   [2]transactionRuns
-	awaitedLocks         map[string]int     // the number of SeparateTxWriter writers that wait for each lock, by the key of the lock
+	waitersByLockKey     map[string]int     // the number of SeparateTxWriter writers that wait for each lock, by the key of the lock
 	separateTransactions []*transactionRuns // one for each transaction of SeparateTxWriter that is in progress
 	closed               bool
 	writersDone          chan struct{} // closed when the last writer ends after Close
@@ -111,7 +111,7 @@ func New(commit CommitFunc, observe func(FlushStats), patience time.Duration) *J
 	return &Journal{
 		commit: commit, onFlush: observe, patience: patience,
 		flushCtx: ctx, cancelFlushes: cancel, writersDone: make(chan struct{}),
-		separateTxSlots: make(chan struct{}, maxSeparateTransactions), awaitedLocks: make(map[string]int),
+		separateTxSlots: make(chan struct{}, maxSeparateTransactions), waitersByLockKey: make(map[string]int),
 	}
 }
 
@@ -134,7 +134,7 @@ func (j *Journal) appendEntry(e *Entry, callerMayWrite bool) (own *transactionRu
 		j.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if len(j.awaitedLocks) > 0 && j.needsLockOfSeparateTxWriter(e) {
+	if len(j.waitersByLockKey) > 0 && j.needsLockOfSeparateTxWriter(e) {
 		j.mu.Unlock()
 		e.result <- errLockAwaited
 		return nil, nil

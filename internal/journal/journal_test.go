@@ -35,7 +35,7 @@ func (f *fake) commit(ctx context.Context, b *store.Batch) error {
 		names = append(names, s.Step.Name)
 	}
 	for _, r := range b.OwnershipEnds {
-		names = append(names, r.Reason)
+		names = append(names, r.HoldReason)
 	}
 	for _, s := range b.Starts {
 		names = append(names, s.Run.Name)
@@ -175,16 +175,16 @@ func TestSettleMarker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
-		inFlight, err := j.AppendMarker(step("in flight"))
+		inFlight, err := j.AppendStartedMarker(step("in flight"))
 		must(t, err)
 		synctest.Wait()
-		waiting, err := j.AppendMarker(step("waiting"))
+		waiting, err := j.AppendStartedMarker(step("waiting"))
 		must(t, err)
-		if committed, err := j.WithdrawOrAwaitMarker(waiting); committed || err != nil {
+		if committed, err := j.WithdrawOrAwaitStartedMarker(waiting); committed || err != nil {
 			t.Errorf("the waiting marker: committed %v, %v; want withdrawn", committed, err)
 		}
 		close(f.gate)
-		if committed, err := j.WithdrawOrAwaitMarker(inFlight); !committed || err != nil {
+		if committed, err := j.WithdrawOrAwaitStartedMarker(inFlight); !committed || err != nil {
 			t.Errorf("the marker in flight: committed %v, %v; want committed", committed, err)
 		}
 		closeNow(t, j)

@@ -73,8 +73,8 @@ func (a *SeparateTxWriter) Close() {
 	a.journal.mu.Lock()
 	defer a.journal.mu.Unlock()
 	for _, key := range a.lockKeys {
-		if a.journal.awaitedLocks[key]--; a.journal.awaitedLocks[key] <= 0 {
-			delete(a.journal.awaitedLocks, key)
+		if a.journal.waitersByLockKey[key]--; a.journal.waitersByLockKey[key] <= 0 {
+			delete(a.journal.waitersByLockKey, key)
 		}
 	}
 	a.lockKeys = nil
@@ -178,7 +178,7 @@ func (a *SeparateTxWriter) registerTransaction(e *Entry) (*transactionRuns, erro
 	if a.lockKeys == nil {
 		a.lockKeys = e.keysToLock()
 		for _, key := range a.lockKeys {
-			j.awaitedLocks[key]++
+			j.waitersByLockKey[key]++
 		}
 	}
 	if j.writerTransactions[0].conflictsWith(e) || j.writerTransactions[1].conflictsWith(e) || j.conflictsWithSeparateTx(e) {
@@ -218,7 +218,7 @@ func (j *Journal) conflictsWithSeparateTx(e *Entry) bool {
 // needsLockOfSeparateTxWriter reports whether the entry needs a lock for which another entry already waits.
 // The caller holds j.mu.
 func (j *Journal) needsLockOfSeparateTxWriter(e *Entry) bool {
-	return slices.ContainsFunc(e.keysToLock(), func(key string) bool { return j.awaitedLocks[key] > 0 })
+	return slices.ContainsFunc(e.keysToLock(), func(key string) bool { return j.waitersByLockKey[key] > 0 })
 }
 
 // failEntriesThatLock moves the entries that wait for no locks to the front, and returns their number. It
@@ -264,7 +264,7 @@ func (e *Entry) keysToLock() (keys []string) {
 	}
 	if e.ownershipEnd != nil {
 		add(e.ownershipEnd.UUID)
-		add(e.ownershipEnd.Parent.UUID)
+		add(e.ownershipEnd.ParentToWake.UUID)
 	}
 	return keys
 }

@@ -149,7 +149,7 @@ func TestASeparateTxWriterKeepsTheOrderOfARun(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
 		s := step("a")
-		leave := &store.OwnershipEnd{UUID: s.Step.Run, Status: store.Waiting, Reason: "leave"}
+		leave := &store.OwnershipEnd{UUID: s.Step.Run, Status: store.Waiting, HoldReason: "leave"}
 		alone := j.NewSeparateTxWriter()
 		defer alone.Close()
 		var wg sync.WaitGroup

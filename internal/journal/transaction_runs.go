@@ -15,34 +15,34 @@ import (
 
 // transactionRuns lists the runs that an uncommitted transaction releases or adds history to.
 type transactionRuns struct {
-	inUse        bool        // a writer uses this value
-	historyRuns  []uuid.UUID // runs to whose histories the transaction adds
-	releasedRuns []uuid.UUID // runs that the transaction releases
+	inUse              bool        // a writer uses this value
+	runsWithNewHistory []uuid.UUID // runs to whose histories the transaction adds
+	releasedRuns       []uuid.UUID // runs that the transaction releases
 }
 
 // addEntry adds the run of the entry to the lists.
 func (f *transactionRuns) addEntry(e *Entry) {
 	if run, leaves := e.releasedRun(); leaves {
 		f.releasedRuns = append(f.releasedRuns, run)
-	} else if run, records := e.historyRun(); records {
-		f.historyRuns = append(f.historyRuns, run)
+	} else if run, records := e.runWithAddedHistory(); records {
+		f.runsWithNewHistory = append(f.runsWithNewHistory, run)
 	}
 }
 
 // clear empties the lists after the transaction has ended.
 func (f *transactionRuns) clear() {
-	f.historyRuns, f.releasedRuns = f.historyRuns[:0], f.releasedRuns[:0]
+	f.runsWithNewHistory, f.releasedRuns = f.runsWithNewHistory[:0], f.releasedRuns[:0]
 }
 
 // conflictsWith reports whether the entry must not be written concurrently with the transaction.
 func (f *transactionRuns) conflictsWith(e *Entry) bool {
 	if run, leaves := e.releasedRun(); leaves {
-		return slices.Contains(f.historyRuns, run)
+		return slices.Contains(f.runsWithNewHistory, run)
 	}
 	if len(f.releasedRuns) == 0 {
 		return false
 	}
-	run, records := e.historyRun()
+	run, records := e.runWithAddedHistory()
 	return records && slices.Contains(f.releasedRuns, run)
 }
 

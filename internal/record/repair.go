@@ -37,7 +37,7 @@ type Renewal struct {
 // NewStep returns the checkpoint that holds the record.
 func (r *Renewal) NewStep(run uuid.UUID, epoch store.Epoch, now time.Time) store.Step {
 	return store.Step{
-		Run: run, Epoch: epoch, Name: RenewalName, Kind: store.KindRenewal, Status: store.StepCompleted, Attempt: 1, Output: r.Encode(),
+		Run: run, Epoch: epoch, Name: RenewalName, Kind: store.KindKeyRenewal, Status: store.StepCompleted, Attempt: 1, Output: r.Encode(),
 		StartedAt: now, EndedAt: now,
 	}
 }
@@ -45,7 +45,7 @@ func (r *Renewal) NewStep(run uuid.UUID, epoch store.Epoch, now time.Time) store
 // FindRenewal returns the record in a history. Without one it returns that of a first generation.
 func FindRenewal(history []store.Step) (Renewal, error) {
 	for i := range history {
-		if history[i].Kind == store.KindRenewal {
+		if history[i].Kind == store.KindKeyRenewal {
 			return DecodeRenewal(history[i].Output)
 		}
 	}
@@ -54,7 +54,7 @@ func FindRenewal(history []store.Step) (Renewal, error) {
 
 // IsPlainRenewal reports whether the checkpoint is a Renewal that names no step, so that it tells people nothing.
 func IsPlainRenewal(row store.Step) bool {
-	if row.Kind != store.KindRenewal {
+	if row.Kind != store.KindKeyRenewal {
 		return false
 	}
 	r, err := DecodeRenewal(row.Output)

@@ -23,7 +23,7 @@ func (p *plan) dropCheckpoint(row *store.Step) {
 
 // hasIdempotencyKey reports whether calls of the kind have idempotency keys.
 func hasIdempotencyKey(k store.StepKind) bool {
-	return k == store.KindStep || k == store.KindTx || k == store.KindCompensation || k == store.KindSignal || k == store.KindStart
+	return k == store.KindStep || k == store.KindTx || k == store.KindCompensation || k == store.KindSendSignal || k == store.KindStartRoot
 }
 
 // noteNameOfKey notes the name of a dropped call that keeps its key, or the token of its callback. For an item of a Map it notes the name of the Map, because the items are

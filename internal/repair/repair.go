@@ -136,7 +136,7 @@ func newPlan(s *RunToRepair, q *Request) *plan {
 
 // isInternalRecord reports whether the checkpoint is no call of the user.
 func isInternalRecord(row *store.Step) bool {
-	return row.Kind == store.KindFailure || row.Kind == store.KindRenewal
+	return row.Kind == store.KindRunEnd || row.Kind == store.KindKeyRenewal
 }
 
 // hasCalls reports whether the run has recorded a call.
@@ -242,7 +242,7 @@ func (p *plan) reopenChildCall(row *store.Step) bool {
 // dropEnd drops the record of how the run ended, and the executed compensations.
 func (p *plan) dropEnd() {
 	for _, row := range p.historyByName {
-		if row.Kind == store.KindFailure || row.Kind == store.KindCompensation {
+		if row.Kind == store.KindRunEnd || row.Kind == store.KindCompensation {
 			p.dropCheckpoint(row)
 		}
 	}
@@ -280,16 +280,16 @@ func (p *plan) detachChildren() {
 			p.result.ChildrenToCancel = append(p.result.ChildrenToCancel, c.UUID)
 		}
 	}
-	slices.SortFunc(p.result.Repair.DetachedChildren, store.CompareUUIDs)
-	slices.SortFunc(p.result.ChildrenToCancel, store.CompareUUIDs)
+	slices.SortFunc(p.result.Repair.DetachedChildren, store.CompareUUIDsByShard)
+	slices.SortFunc(p.result.ChildrenToCancel, store.CompareUUIDsByShard)
 }
 
 // buildResult completes the result.
 func (p *plan) buildResult() *Result {
 	r, d := &p.result.Repair, &p.result.Detail
 	run := p.Run
-	r.Run, r.Number, r.Checkpoints, r.From = run.UUID, p.Generation, len(p.History), naming.Display(p.request.From)
-	r.Before = store.RunState{Found: true, Status: run.Status, Epoch: run.Epoch, Control: run.Control}
+	r.Run, r.SupersededNumber, r.CheckpointCount, r.From = run.UUID, p.Generation, len(p.History), naming.Display(p.request.From)
+	r.StateBefore = store.RunState{Found: true, Status: run.Status, Epoch: run.Epoch, Control: run.Control}
 	r.Epoch, r.Status, r.WakeAt = run.Epoch.Next(p.request.Nonce), store.Pending, p.request.due()
 	switch {
 	case !run.Status.IsTerminal(): // it was stopped for the repair, and is resumed with it
@@ -301,28 +301,28 @@ func (p *plan) buildResult() *Result {
 	if run.Status.IsTerminal() && p.Timeout > 0 {
 		r.Deadline = p.request.due().Add(p.Timeout)
 	}
-	r.FirstChange = p.firstChange()
+	r.FirstChangedSeq = p.firstChange()
 	for i := range p.History {
 		row := &p.History[i]
 		open, isOpen := p.reopenedCalls[row.Name]
 		valued, hasValue := p.callsWithValue[row.Name]
 		switch {
-		case row.Kind == store.KindRenewal:
+		case row.Kind == store.KindKeyRenewal:
 			continue
 		case hasValue:
-			valued.Seq = store.SeqOfKeptCall(valued.Seq, r.FirstChange)
+			valued.Seq = store.SeqOfKeptCall(valued.Seq, r.FirstChangedSeq)
 			r.NewSteps = append(r.NewSteps, valued)
 			d.Corrected = append(d.Corrected, naming.Display(row.Name))
 			delete(p.renewedKeys, row.Name)
-			r.TerminalSteps++
+			r.TerminalStepCount++
 			continue
 		case isOpen:
-			open.Seq = store.SeqOfKeptCall(open.Seq, r.FirstChange)
+			open.Seq = store.SeqOfKeptCall(open.Seq, r.FirstChangedSeq)
 			r.NewSteps = append(r.NewSteps, open)
 			d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			continue
 		case p.dropped[row.Name]:
-			if row.Kind != store.KindFailure {
+			if row.Kind != store.KindRunEnd {
 				d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			}
 			p.noteNameOfKey(&renewal, row)
@@ -333,7 +333,7 @@ func (p *plan) buildResult() *Result {
 		}
 		r.KeptSteps = append(r.KeptSteps, row.Name)
 		if row.Status.IsTerminal() {
-			r.TerminalSteps++
+			r.TerminalStepCount++
 		}
 	}
 	d.Kept = len(r.KeptSteps)
@@ -341,7 +341,7 @@ func (p *plan) buildResult() *Result {
 	d.Renewed = p.renewKeys(&renewal)
 	renewal.Generation, renewal.Retries = p.Generation+1, p.request.Retries
 	r.NewSteps = append(r.NewSteps, renewal.NewStep(run.UUID, r.Epoch, p.request.Now))
-	r.TerminalSteps++
+	r.TerminalStepCount++
 	slices.Sort(r.KeptSteps)
 	slices.Sort(r.ReleasedReceivers)
 	slices.SortFunc(r.NewSteps, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })

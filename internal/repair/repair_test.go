@@ -39,7 +39,7 @@ func failedRun(t *testing.T, failedStep string, calls ...string) *history {
 
 var kinds = map[string]store.StepKind{
 	"step": store.KindStep, "tx": store.KindTx, "child": store.KindChild, "choice": store.KindChoice, "receive": store.KindReceive,
-	"compensation": store.KindCompensation, "map": store.KindMap, "failure": store.KindFailure, "sleep": store.KindSleep,
+	"compensation": store.KindCompensation, "map": store.KindMap, "failure": store.KindRunEnd, "sleep": store.KindSleep,
 }
 
 var statuses = map[string]store.StepStatus{"started": store.StepStarted, "backoff": store.StepBackoff, "completed": store.StepCompleted, "failed": store.StepFailed}
@@ -118,7 +118,7 @@ func TestARetryDropsTheFailureThatTheRunNames(t *testing.T) {
 	want(t, "kept", shown(r.Repair.KeptSteps), "after", "handled", "reserve")
 	want(t, "dropped", r.Detail.Dropped, "charge")
 	want(t, "renewed", r.Detail.Renewed) // the first attempt may have reached the bank
-	if p := r.Repair; p.Checkpoints != 4 || p.TerminalSteps != 4 || p.Number != 1 || p.Status != store.Pending || p.Epoch != (store.Epoch{Count: 4, Nonce: 9}) ||
+	if p := r.Repair; p.CheckpointCount != 4 || p.TerminalStepCount != 4 || p.SupersededNumber != 1 || p.Status != store.Pending || p.Epoch != (store.Epoch{Count: 4, Nonce: 9}) ||
 		!p.WakeAt.Equal(start.Add(time.Hour)) || !p.Deadline.Equal(start.Add(2*time.Hour)) || len(calls(p.NewSteps)) != 0 {
 		t.Errorf("the repair is %+v", p)
 	}
@@ -130,7 +130,7 @@ func TestARetryFromAStepRenewsWhatHadCompleted(t *testing.T) {
 	want(t, "kept", shown(r.Repair.KeptSteps), "nap", "reserve")
 	want(t, "dropped", r.Detail.Dropped, "quote", "charge", "late")
 	want(t, "renewed", r.Detail.Renewed, "quote")
-	if len(r.Repair.NewSteps) != 1 || r.Repair.NewSteps[0].Kind != store.KindRenewal {
+	if len(r.Repair.NewSteps) != 1 || r.Repair.NewSteps[0].Kind != store.KindKeyRenewal {
 		t.Fatalf("it writes %+v", r.Repair.NewSteps)
 	}
 	since, err := record.DecodeRenewal(r.Repair.NewSteps[0].Output)
@@ -252,7 +252,7 @@ func TestChildrenOfDroppedCallsStayBehind(t *testing.T) {
 	r := h.retry(Request{From: "charge"})
 	want(t, "kept", shown(r.Repair.KeptSteps), "chosen", "done", "live")
 	behind := []uuid.UUID{ended.UUID, late.UUID, detached.UUID, over.UUID}
-	slices.SortFunc(behind, store.CompareUUIDs)
+	slices.SortFunc(behind, store.CompareUUIDsByShard)
 	if !slices.Equal(r.Repair.DetachedChildren, behind) {
 		t.Errorf("%v stay behind, want %v", r.Repair.DetachedChildren, behind)
 	}
@@ -295,7 +295,7 @@ func TestARunBelowAPausedOneIsPaused(t *testing.T) {
 func TestACompensationGetsANewKeyWithTheStepThatItUndoes(t *testing.T) {
 	h := failedRun(t, "ship", "step charge completed", "step reserve completed", "step ship failed", "compensation release failed", "compensation refund failed", "compensation unknown failed")
 	h.History = append(h.History, store.Step{
-		Run: h.Run.UUID, Name: store.EndRecordName, Kind: store.KindFailure, Status: store.StepFailed,
+		Run: h.Run.UUID, Name: store.EndRecordName, Kind: store.KindRunEnd, Status: store.StepFailed,
 		Output: (&record.Ending{Status: "failed", Undoes: map[string][]string{"refund": {"charge"}, "release": {"reserve", "ship"}}}).Encode(),
 	})
 	r := h.retry(Request{From: "reserve"})
@@ -324,7 +324,7 @@ func TestRetriesGiveTheSameTimeout(t *testing.T) {
 func TestUndoesOfAScope(t *testing.T) {
 	h := failedRun(t, "ship", "map charge completed", "step charge/0 completed", "step charge/1 failed", "step left/hold completed", "step leftover completed", "step ship failed", "compensation refund completed")
 	h.History = append(h.History, store.Step{
-		Run: h.Run.UUID, Name: store.EndRecordName, Kind: store.KindFailure, Status: store.StepFailed,
+		Run: h.Run.UUID, Name: store.EndRecordName, Kind: store.KindRunEnd, Status: store.StepFailed,
 		Output: (&record.Ending{Status: "failed", Undoes: map[string][]string{"refund": {"charge", "left", "never executed"}}}).Encode(),
 	})
 	r := h.retry(Request{})
@@ -347,7 +347,7 @@ func TestTheNamesOfKeptKeys(t *testing.T) {
 }
 
 func renewalRow(r *Result) *store.Step {
-	return &r.Repair.NewSteps[slices.IndexFunc(r.Repair.NewSteps, func(s store.Step) bool { return s.Kind == store.KindRenewal })]
+	return &r.Repair.NewSteps[slices.IndexFunc(r.Repair.NewSteps, func(s store.Step) bool { return s.Kind == store.KindKeyRenewal })]
 }
 
 // The started marker of an at-most-once step is kept, whatever drops it. Whether one that cannot be decoded is such a marker is not known.

@@ -38,7 +38,7 @@ func done(t *testing.T) func(*Result, error) *Result {
 // writtenCalls returns the calls that the next generation writes, without the renewal.
 func writtenCalls(r *Result) (names []string) {
 	for i := range r.Repair.NewSteps {
-		if s := &r.Repair.NewSteps[i]; s.Kind != store.KindRenewal {
+		if s := &r.Repair.NewSteps[i]; s.Kind != store.KindKeyRenewal {
 			names = append(names, naming.Display(s.Name)+" "+s.Status.String()+" "+string(s.Output))
 		}
 	}
@@ -57,8 +57,8 @@ func TestAnOverrideDropsWhatBeganLater(t *testing.T) {
 	want(t, "renewed", r.Detail.Renewed, "charge")
 	want(t, "corrected", r.Detail.Corrected, "quote")
 	want(t, "released", r.Repair.ReleasedReceivers, "ok")
-	if seq := r.Repair.NewSteps[1].Seq; r.Repair.NewSteps[1].Name != "quote" || seq != store.EncodeSeq(2, true) || r.Repair.TerminalSteps != 3 {
-		t.Errorf("the step has the place %d in the history, and the progress is %d", seq, r.Repair.TerminalSteps)
+	if seq := r.Repair.NewSteps[1].Seq; r.Repair.NewSteps[1].Name != "quote" || seq != store.EncodeSeq(2, true) || r.Repair.TerminalStepCount != 3 {
+		t.Errorf("the step has the place %d in the history, and the progress is %d", seq, r.Repair.TerminalStepCount)
 	}
 	q := laterRequest()
 	q.FromEnd = true
@@ -72,11 +72,11 @@ func TestAnOverrideDropsWhatBeganLater(t *testing.T) {
 func TestTheFirstChange(t *testing.T) {
 	h := failedRun(t, "no", "step a completed", "step b completed", "child kid failed", "step c completed", "step no failed", "step d completed")
 	h.child("kid", store.Failed, "")
-	position := func(r *Result) int32 { return r.Repair.FirstChange >> 1 }
+	position := func(r *Result) int32 { return r.Repair.FirstChangedSeq >> 1 }
 	if got := position(h.retry(Request{})); got != 5 {
 		t.Errorf("a retry changes from %d", got)
 	}
-	if got := h.retry(Request{FromEnd: true}).Repair.FirstChange; got != 0 {
+	if got := h.retry(Request{FromEnd: true}).Repair.FirstChangedSeq; got != 0 {
 		t.Errorf("a retry that keeps all changes from %d", got)
 	}
 	if got := position(done(t)(PlanRerun(&h.RunToRepair, laterRequest(), "b"))); got != 2 {
@@ -210,7 +210,7 @@ func TestALiveRunStaysAsItWasStopped(t *testing.T) {
 	h := failedRun(t, "", "step a completed", "step b started").live()
 	h.Run.Control |= store.PausedByAncestor
 	r := done(t)(PlanRerun(&h.RunToRepair, laterRequest(), "a"))
-	if p := r.Repair; p.Status != store.Paused || p.Control != h.Run.Control || !p.WakeAt.IsZero() || p.Before.Status != store.Paused {
+	if p := r.Repair; p.Status != store.Paused || p.Control != h.Run.Control || !p.WakeAt.IsZero() || p.StateBefore.Status != store.Paused {
 		t.Errorf("the repair is %+v", p)
 	}
 	h.call("failure " + naming.Display(store.EndRecordName) + " failed")

@@ -74,7 +74,7 @@ func (f *Firing) TimesToDecide(row *store.Schedule) []time.Time {
 }
 
 // Plan implements store.ScheduleChangeRequest.
-func (f *Firing) Plan(s store.ScheduleState) *store.ScheduleWrite {
+func (f *Firing) Plan(s store.ScheduleSnapshot) *store.ScheduleWrite {
 	f.Err = nil
 	o, err := existing(f.Name, s.Row)
 	if err == ErrNotFound || err == nil && o.state.Paused() {
@@ -105,7 +105,7 @@ func (f *Firing) Plan(s store.ScheduleState) *store.ScheduleWrite {
 	return w
 }
 
-func (f *Firing) plan(o *opened, s store.ScheduleState) (*store.ScheduleWrite, error) {
+func (f *Firing) plan(o *opened, s store.ScheduleSnapshot) (*store.ScheduleWrite, error) {
 	t, err := o.settingsBefore.Timetable(f.Name)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (d *firePlanner) add(at time.Time, outcome store.FireOutcome) {
 	case outcome == store.FireStarted && taken:
 		fire.Outcome, fire.Run = store.FireFailed, uuid.NullUUID{UUID: run, Valid: true}
 	case outcome == store.FireStarted:
-		fire.Start = d.f.NewStart(d.f.Name, d.o.settingsBefore, at)
+		fire.RunToStart = d.f.NewStart(d.f.Name, d.o.settingsBefore, at)
 		d.lastRunIsLive, d.lastRunFireIndex = true, len(d.fires)
 	}
 	d.fires = append(d.fires, fire)
@@ -208,7 +208,7 @@ func (d *firePlanner) replaceWaitingTime() {
 
 // PlanTrigger starts a run at once. It returns the ID of the run. call is a text that no other call has: if the transaction was committed,
 // and its reply lost, the same call starts no second run.
-func PlanTrigger(f *Firing, s store.ScheduleState, call string) (*store.ScheduleWrite, string, error) {
+func PlanTrigger(f *Firing, s store.ScheduleSnapshot, call string) (*store.ScheduleWrite, string, error) {
 	o, err := existing(f.Name, s.Row)
 	if err != nil {
 		return nil, "", err
@@ -231,7 +231,7 @@ func PlanTrigger(f *Firing, s store.ScheduleState, call string) (*store.Schedule
 	}
 	o.state.Triggers = addCall(o.state.Triggers, TriggerCall{call, at}, mostTriggers)
 	w, err := o.newWrite(store.ScheduleFire{
-		Schedule: f.Name, At: at, FiredAt: f.Now, Kind: store.FireTriggered, Outcome: store.FireStarted, Start: f.NewStart(f.Name, o.settingsBefore, at),
+		Schedule: f.Name, At: at, FiredAt: f.Now, Kind: store.FireTriggered, Outcome: store.FireStarted, RunToStart: f.NewStart(f.Name, o.settingsBefore, at),
 	})
 	return w, RunID(f.Name, at), err
 }
@@ -297,7 +297,7 @@ func (b *Backfill) TimesToDecide(row *store.Schedule) []time.Time {
 }
 
 // Plan implements store.ScheduleChangeRequest.
-func (b *Backfill) Plan(s store.ScheduleState) *store.ScheduleWrite {
+func (b *Backfill) Plan(s store.ScheduleSnapshot) *store.ScheduleWrite {
 	var o *opened
 	if o, b.Err = existing(b.Name, s.Row); b.Err != nil {
 		return nil
@@ -325,7 +325,7 @@ func (b *Backfill) Plan(s store.ScheduleState) *store.ScheduleWrite {
 	fires := make([]store.ScheduleFire, len(times))
 	for i, at := range times {
 		fires[i] = store.ScheduleFire{
-			Schedule: b.Name, At: at, FiredAt: b.Now, Kind: store.FireBackfill, Outcome: store.FireStarted, Start: b.NewStart(b.Name, o.settingsBefore, at),
+			Schedule: b.Name, At: at, FiredAt: b.Now, Kind: store.FireBackfill, Outcome: store.FireStarted, RunToStart: b.NewStart(b.Name, o.settingsBefore, at),
 		}
 	}
 	o.state.Backfills = addCall(o.state.Backfills, BackfillPart{b.Call, len(fires)}, mostBackfills)

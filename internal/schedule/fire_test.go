@@ -43,7 +43,7 @@ func (b *bench) write(w *store.ScheduleWrite, err error) {
 		if b.fires[f.At] != store.FireStarted {
 			b.fires[f.At] = f.Outcome
 		}
-		if f.Start != nil {
+		if f.RunToStart != nil {
 			b.started = append(b.started, f.At)
 			w.Fires[i].Run = uuid.NullUUID{UUID: uuid.New(), Valid: true}
 		}
@@ -59,7 +59,7 @@ func (b *bench) fire(now time.Time) (transactions int) {
 	b.t.Helper()
 	for {
 		f := &Firing{Name: "s", Now: now, NewStart: func(string, *Settings, time.Time) *store.StartWrite { return new(store.StartWrite) }}
-		state := store.ScheduleState{Row: b.row, LastStatus: b.last, FiredTimes: make(map[time.Time]bool)}
+		state := store.ScheduleSnapshot{Row: b.row, LastStatus: b.last, FiredTimes: make(map[time.Time]bool)}
 		for _, at := range f.TimesToDecide(b.row) {
 			if o := b.fires[at]; o == store.FireStarted || o == store.FireWaiting {
 				state.FiredTimes[at] = true
@@ -163,7 +163,7 @@ func TestEachTriggerStartsOneRun(t *testing.T) {
 	ids := make(map[string]bool)
 	for _, call := range []string{"a", "b", "b", "c", "a"} {
 		f := &Firing{Name: "s", Now: noon, NewStart: func(string, *Settings, time.Time) *store.StartWrite { return new(store.StartWrite) }}
-		w, id, err := PlanTrigger(f, store.ScheduleState{Row: b.row}, call)
+		w, id, err := PlanTrigger(f, store.ScheduleSnapshot{Row: b.row}, call)
 		b.write(w, err)
 		ids[id] = true
 	}

@@ -46,7 +46,7 @@ func (l *Check) Plan(at store.StartKeySnapshot) *store.StartKeyWrite {
 		return &store.StartKeyWrite{Row: l.later(at.Row)}
 	}
 	before := s
-	input := at.Row.Input
+	input := at.Row.WaitingInput
 	cancelRequested := func(id uuid.UUID) bool { return !isLive(at, id) || at.Runs[id].Control&store.CancelRequested != 0 }
 	s.Cancels = slices.DeleteFunc(slices.Clone(s.Cancels), cancelRequested)
 	l.Cancels = slices.Clone(s.Cancels)

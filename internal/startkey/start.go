@@ -74,7 +74,7 @@ func (p *Start) runs(row *store.StartKeyRow) []uuid.UUID {
 	if run, found := s.findCallRun(p.Call); found {
 		list = append(list, run)
 	}
-	slices.SortFunc(list, store.CompareUUIDs)
+	slices.SortFunc(list, store.CompareUUIDsByShard)
 	return slices.Compact(list)
 }
 
@@ -225,7 +225,7 @@ func (p *Start) planDebounce(at store.StartKeySnapshot, s *state, now time.Time,
 	s.Due, p.CheckAt = micros(due), due
 	s.remember(p.Call, s.Waiting)
 	p.setWrite(at, s, due, own)
-	p.write.Row.Input = input
+	p.write.Row.WaitingInput = input
 }
 
 func (p *Start) planThrottle(at store.StartKeySnapshot, s *state, now time.Time) {
@@ -262,7 +262,7 @@ func (p *Start) setWrite(at store.StartKeySnapshot, s *state, checkAt time.Time,
 		after = s.Live
 	}
 	if at.Row != nil && own == nil {
-		input = at.Row.Input
+		input = at.Row.WaitingInput
 	}
-	p.write = &store.StartKeyWrite{Row: s.row(p.key(), checkAt, after, input), Start: own}
+	p.write = &store.StartKeyWrite{Row: s.row(p.key(), checkAt, after, input), RunToCreate: own}
 }

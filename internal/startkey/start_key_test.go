@@ -32,7 +32,7 @@ func (f *table) apply(c *store.StartKeyChangeRequest) {
 	if f.row = &w.Row; w.Delete {
 		f.row = nil
 	}
-	if s := w.Start; s != nil {
+	if s := w.RunToCreate; s != nil {
 		f.runs[s.Run.UUID] = store.StartKeyRun{Name: s.Run.Name, Status: store.Pending}
 	}
 }
@@ -82,21 +82,21 @@ func TestAStartOfAStepIsRememberedOrCountsAsOlder(t *testing.T) {
 	}
 	again := f.newStart(debounce, "a step")
 	again.StepBeganAt = began
-	before := string(f.row.Input)
+	before := string(f.row.WaitingInput)
 	f.apply(again.ChangeRequest())
-	if again.Result != first.Result || string(f.row.Input) != before {
-		t.Errorf("a remembered start leads to %v and the input %s, want %v and %s", again.Result, f.row.Input, first.Result, before)
+	if again.Result != first.Result || string(f.row.WaitingInput) != before {
+		t.Errorf("a remembered start leads to %v and the input %s, want %v and %s", again.Result, f.row.WaitingInput, first.Result, before)
 	}
 	f.start(debounce, "one too many")
-	before = string(f.row.Input)
+	before = string(f.row.WaitingInput)
 	f.apply(again.ChangeRequest())
-	if again.Result != first.Result || string(f.row.Input) != before {
-		t.Errorf("a start that is perhaps forgotten overwrites the input with %s", f.row.Input)
+	if again.Result != first.Result || string(f.row.WaitingInput) != before {
+		t.Errorf("a start that is perhaps forgotten overwrites the input with %s", f.row.WaitingInput)
 	}
 	later := f.newStart(debounce, "a step that began later")
 	later.StepBeganAt = f.now
 	f.apply(later.ChangeRequest())
-	if string(f.row.Input) != string(later.Run.Run.Input) {
+	if string(f.row.WaitingInput) != string(later.Run.Run.Input) {
 		t.Error("a start of a step that began after what was forgotten counts as older")
 	}
 }
@@ -120,7 +120,7 @@ func TestAStartOfAStepThatCountsAsOlderIsRemembered(t *testing.T) {
 		row := *f.row
 		again := f.newStart(spec, "a step")
 		again.StepBeganAt = f.now
-		if f.apply(again.ChangeRequest()); again.Result != other.Result || again.Created != nil || string(row.State) != string(f.row.State) || string(row.Input) != string(f.row.Input) {
+		if f.apply(again.ChangeRequest()); again.Result != other.Result || again.Created != nil || string(row.State) != string(f.row.State) || string(row.WaitingInput) != string(f.row.WaitingInput) {
 			t.Errorf("%v: executed again it leads to %v, created %v; want %v, and %v to stay", spec.Kind, again.Result, again.Created, other.Result, newer.Result)
 		}
 	}
@@ -141,8 +141,8 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	f.start(debounce, "")
 	f.now = f.now.Add(-2 * time.Hour)
 	newer := f.start(debounce, "")
-	if string(f.row.Input) != string(newer.Run.Run.Input) || newer.CheckAt.After(f.now.Add(time.Minute)) {
-		t.Errorf("the newer start after the clock was set back: input %s, due %v", f.row.Input, newer.CheckAt)
+	if string(f.row.WaitingInput) != string(newer.Run.Run.Input) || newer.CheckAt.After(f.now.Add(time.Minute)) {
+		t.Errorf("the newer start after the clock was set back: input %s, due %v", f.row.WaitingInput, newer.CheckAt)
 	}
 }
 
@@ -199,11 +199,11 @@ func TestADueFoldKeyCancelsBeforeItReleases(t *testing.T) {
 	}
 	f.set(old, store.Cancelled)
 	f.runs[live] = store.StartKeyRun{Status: store.Running, Control: store.CancelRequested}
-	if l := f.look(); len(l.Cancels) != 0 || l.Released != uuid.Nil || f.row.AfterRun.UUID != live || !f.row.CheckAt.After(f.now) {
+	if l := f.look(); len(l.Cancels) != 0 || l.Released != uuid.Nil || f.row.CheckAfterRun.UUID != live || !f.row.CheckAt.After(f.now) {
 		t.Fatalf("%+v, the row %+v", l, f.row)
 	}
 	f.set(live, store.Cancelled)
-	if l := f.look(); l.Released != last || f.row.AfterRun.Valid {
+	if l := f.look(); l.Released != last || f.row.CheckAfterRun.Valid {
 		t.Fatalf("%+v, the row %+v", l, f.row)
 	}
 	if p := f.start(join, ""); p.Result != last {

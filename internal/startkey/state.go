@@ -108,8 +108,8 @@ func decode(row *store.StartKeyRow) (s state, err error) {
 // row returns the row with this state.
 func (s *state) row(k store.StartKey, checkAt time.Time, after uuid.UUID, input []byte) store.StartKeyRow {
 	return store.StartKeyRow{
-		StartKey: k, CheckAt: checkAt, AfterRun: uuid.NullUUID{UUID: after, Valid: after != uuid.Nil},
-		WaitingRun: uuid.NullUUID{UUID: s.Waiting, Valid: s.Waiting != uuid.Nil}, State: s.encode(), Input: input,
+		StartKey: k, CheckAt: checkAt, CheckAfterRun: uuid.NullUUID{UUID: after, Valid: after != uuid.Nil},
+		WaitingRun: uuid.NullUUID{UUID: s.Waiting, Valid: s.Waiting != uuid.Nil}, State: s.encode(), WaitingInput: input,
 	}
 }
 

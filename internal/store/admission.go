@@ -12,9 +12,9 @@ import (
 // begin. An admission removes the places of runs that have ended or that wait. An admission gives each due run a place in the queue, or
 // adds the run to the line of runs that wait for a place.
 type AdmissionRequest struct {
-	Queue            string
-	Now              time.Time
-	CloseAfterRewind time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
+	Queue                    string
+	Now                      time.Time
+	CloseDurationAfterRewind time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
 
 	// WorkIsCertain reports whether a run of the queue has just ended or begun to wait. If WorkIsCertain is true, the store need not check
 	// first whether the admission has work to do.
@@ -22,11 +22,11 @@ type AdmissionRequest struct {
 
 	// QueueLocked reports that another transaction has locked the queue. That other transaction does the work of this admission, and the
 	// caller of AdmitRuns tries again soon.
-	QueueLocked bool
-	NextPassAt  time.Time // when there is more to do although nothing else happens; zero: no time is known
-	HasMoreWork bool      // there is more to do now
-	Admitted    int       // runs that became claimable
-	AdmittedAt  time.Time // when they did, by the queue's clock, which never goes back
+	QueueLocked   bool
+	NextPassAt    time.Time // when there is more to do although nothing else happens; zero: no time is known
+	HasMoreWork   bool      // there is more to do now
+	AdmittedCount int       // runs that became claimable
+	AdmittedAt    time.Time // when they did, by the queue's clock, which never goes back
 }
 
 // lockedRunsRecheckDelay is the time until the next pass over a queue whose next runs other transactions have locked.
@@ -34,7 +34,7 @@ const lockedRunsRecheckDelay = 100 * time.Millisecond
 
 // SetResultsFromPlan copies the results of an admission's plan into the AdmissionRequest.
 func (a *AdmissionRequest) SetResultsFromPlan(plan *AdmissionPlan) {
-	a.HasMoreWork, a.NextPassAt, a.Admitted, a.AdmittedAt = plan.HasMoreWork, plan.NextPassAt, plan.Admitted, plan.AdmittedAt
+	a.HasMoreWork, a.NextPassAt, a.AdmittedCount, a.AdmittedAt = plan.HasMoreWork, plan.NextPassAt, plan.AdmittedCount, plan.AdmittedAt
 	if a.HasMoreWork && len(plan.Runs) == 0 && !plan.CheckAllKeys {
 		a.HasMoreWork, a.NextPassAt = false, a.Now.Add(lockedRunsRecheckDelay)
 	}
@@ -60,8 +60,8 @@ const (
 	// MaxRunsReadBehindKey applies to each class of these runs.
 	MaxRunsReadBehindKey = 20
 
-	// MaxKeysRead is how many group keys a store reads at most for one admission because the CheckAt of the keys has come.
-	MaxKeysRead = 100
+	// MaxGroupKeysRead is how many group keys a store reads at most for one admission because the CheckAt of the keys has come.
+	MaxGroupKeysRead = 100
 
 	// turnOfWeightOne is what a turn adds for a run of weight 1.
 	turnOfWeightOne = 1_000_000
@@ -73,23 +73,23 @@ const (
 	HighestPriority = 2
 )
 
-// PerPriority holds one number for each priority, beginning with the lowest priority.
-type PerPriority [HighestPriority - LowestPriority + 1]int64
+// NumberPerPriority holds one number for each priority, beginning with the lowest priority.
+type NumberPerPriority [HighestPriority - LowestPriority + 1]int64
 
-// ofPriority returns the number for a priority.
-func (t *PerPriority) ofPriority(priority int16) *int64 {
+// numberForPriority returns the number for a priority.
+func (t *NumberPerPriority) numberForPriority(priority int16) *int64 {
 	return &t[min(max(int(priority)-LowestPriority, 0), len(t)-1)]
 }
 
 // QueueState is the state of a queue as an admission has read it. The admission's transaction has locked the queue's row.
 type QueueState struct {
 	QueueRow
-	Now              time.Time   // of the pass; it may be before that of an earlier one
-	Clock            time.Time   // of RateUsedUntil and ClosedUntil; Now, but never before that of an earlier pass
-	RateUsedUntil    time.Time   // the rate is used up until this time
-	ClosedUntil      time.Time   // nothing begins before this time
-	DatabaseTimeline string      // the timeline of the database at the last admission; empty: unknown
-	LatestTurns      PerPriority // of the run that was admitted last, for each priority
+	Now              time.Time         // of the pass; it may be before that of an earlier one
+	Clock            time.Time         // of RateUsedUntil and ClosedUntil; Now, but never before that of an earlier pass
+	RateUsedUntil    time.Time         // the rate is used up until this time
+	ClosedUntil      time.Time         // nothing begins before this time
+	DatabaseTimeline string            // the timeline of the database at the last admission; empty: unknown
+	LatestTurns      NumberPerPriority // of the run that was admitted last, for each priority
 	Use              QueueUse
 
 	RecordedSettings string // the recorded settings
@@ -103,7 +103,7 @@ type QueueState struct {
 	NextDueAt     time.Time // when the next run of the queue is due, or a key is to be looked at; zero: no time is known
 
 	AdmittedNotClaimed int                 // runs that are admitted and not claimed yet
-	UnclaimedByKey     map[string]int      // of those, by key, the runs that were never executed, and were admitted ClaimTime ago or earlier; read if the queue HasRate
+	UnclaimedByKey     map[string]int      // of those, by key, the runs that were never executed, and were admitted UnclaimedStopsRateAfter ago or earlier; read if the queue HasRate
 	Runs               []AdmissionRun      // see AddRuns
 	FirstInLine        [3]FirstWaitingRuns // the runs in line of each class, at most MaxRunsToReadInLine
 	Keys               map[string]*QueueKeyState
@@ -157,9 +157,9 @@ func (s *QueueState) MaxRunsToReadInLine() int {
 	return max(n, 0)
 }
 
-// DueExecutedRuns returns the runs that were executed before, are due again, and have no place in the queue. A store calls MarkEnding for
-// each run of DueExecutedRuns that has a checkpoint named EndRecordName.
-func (s *QueueState) DueExecutedRuns() (ids []uuid.UUID) {
+// DueRunsExecutedBefore returns the runs that were executed before, are due again, and have no place in the queue. A store calls MarkRunEnding for
+// each run of DueRunsExecutedBefore that has a checkpoint named EndRecordName.
+func (s *QueueState) DueRunsExecutedBefore() (ids []uuid.UUID) {
 	for i := range s.Runs {
 		if r := &s.Runs[i]; r.WasExecuted && r.Admission == AdmissionPending && !r.WakeAt.IsZero() && !r.WakeAt.After(s.Now) {
 			ids = append(ids, r.Run)
@@ -168,8 +168,8 @@ func (s *QueueState) DueExecutedRuns() (ids []uuid.UUID) {
 	return ids
 }
 
-// MarkEnding marks a run as ending: the run has recorded its outcome, and only its compensations remain to be executed.
-func (s *QueueState) MarkEnding(run uuid.UUID) {
+// MarkRunEnding marks a run as ending: the run has recorded its outcome, and only its compensations remain to be executed.
+func (s *QueueState) MarkRunEnding(run uuid.UUID) {
 	for i := range s.Runs {
 		if s.Runs[i].Run == run {
 			s.Runs[i].IsEnding = true
@@ -180,7 +180,7 @@ func (s *QueueState) MarkEnding(run uuid.UUID) {
 // KeysToRead returns the group keys whose rows the store has to read: the keys of the runs that the store has read, and the keys in
 // the argument more, each once.
 func (s *QueueState) KeysToRead(more []string) []string {
-	s.hasMoreWork = s.hasMoreWork || len(more) >= MaxKeysRead
+	s.hasMoreWork = s.hasMoreWork || len(more) >= MaxGroupKeysRead
 	keys := slices.Clone(more)
 	for i := range s.Runs {
 		keys = append(keys, s.Runs[i].Key)
@@ -206,10 +206,10 @@ func (s *QueueState) HasNothingToDo(timeline string) (idle bool, nextPassAt time
 	a := admissionPlanner{QueueState: s}
 	a.scheduleNextPass(s.NextDueAt)
 	if s.HasUnclaimed && s.HasRate() { // see countUnclaimedTowardRates
-		if !s.Clock.Before(last.Add(ClaimTime)) {
+		if !s.Clock.Before(last.Add(UnclaimedStopsRateAfter)) {
 			return false, time.Time{}
 		}
-		a.scheduleNextPass(last.Add(ClaimTime))
+		a.scheduleNextPass(last.Add(UnclaimedStopsRateAfter))
 	}
 	if s.Settings.MaxExecuting == 0 || s.Use.Executing < s.Settings.MaxExecuting {
 		for class, lined := range s.HasRunsInLine {
@@ -249,9 +249,11 @@ func (r *AdmissionRun) WaitsInLine(now time.Time) bool {
 	return r.Admission == AdmissionInLine && r.Status == Pending && (r.WakeAt.IsZero() || r.WakeAt.After(now))
 }
 
-// LosesPlace reports whether the admission deletes the row of the run's place, because the run has ended. A live run that gives up its
+// ShouldDeletePlaceRow reports whether the admission deletes the row of the run's place, because the run has ended. A live run that gives up its
 // place in a queue which is being deleted keeps the row, which holds its group key, because the queue may get settings again.
-func (r *AdmissionRun) LosesPlace() bool { return r.State == PlaceGone && r.Status.IsTerminal() }
+func (r *AdmissionRun) ShouldDeletePlaceRow() bool {
+	return r.State == PlaceGone && r.Status.IsTerminal()
+}
 
 // The classes of runs tell which bounds apply to a run besides those on executing runs. A queue has a line for each class, so that no
 // run waits behind a run to which more bounds apply.
@@ -261,8 +263,8 @@ const (
 	newRootClass = 2 // roots that have not begun: the rate, and the bounds on runs in progress
 )
 
-// lineClass returns the class of the run.
-func (p *QueuePlace) lineClass() int {
+// admissionClass returns the class of the run.
+func (p *QueuePlace) admissionClass() int {
 	switch {
 	case p.HasBegun:
 		return begunClass
@@ -287,17 +289,17 @@ var WaitingRunsRanges = [...]WaitingRunsRange{{true, true}, {true, false}, {fals
 // AddRunsInLine adds the first runs of one part of the queue's line of waiting runs. The argument more says whether this part of the line
 // contains further runs.
 func (s *QueueState) AddRunsInLine(part WaitingRunsRange, runs []AdmissionRun, more bool) {
-	s.FirstInLine[part.lineClass()].mergeRuns(runs, more, comparePlacesInLine)
+	s.FirstInLine[part.admissionClass()].mergeRuns(runs, more, comparePlacesInLine)
 }
 
 // AddRunsBehindKey adds the first runs of one part of the line of runs that wait behind the group key. The argument more says whether this
 // part of the line contains further runs.
 func (k *QueueKeyState) AddRunsBehindKey(part WaitingRunsRange, runs []AdmissionRun, more bool) {
-	k.FirstBehindKey[part.lineClass()].mergeRuns(runs, more, comparePlacesBehindKey)
+	k.FirstBehindKey[part.admissionClass()].mergeRuns(runs, more, comparePlacesBehindKey)
 }
 
-func (p WaitingRunsRange) lineClass() int {
-	return (&QueuePlace{HasBegun: p.HasBegun, Root: p.Root}).lineClass()
+func (p WaitingRunsRange) admissionClass() int {
+	return (&QueuePlace{HasBegun: p.HasBegun, Root: p.Root}).admissionClass()
 }
 
 // mergeRuns adds the beginning of another part of the line. What follows the end of a part that is longer is left out.
@@ -322,15 +324,15 @@ func (w *FirstWaitingRuns) mergeRuns(runs []AdmissionRun, more bool, compare fun
 
 // QueueKeyState holds the row of one group key of a queue: the counts, the used-up rate and the turns of the key.
 type QueueKeyState struct {
-	Key              string
-	RateUsedUntil    time.Time
-	CheckAt          time.Time // when an admission looks at those behind, although nothing else happens to the key; zero: never
-	LatestTurns      PerPriority
-	Use              QueueUse            // Waiting does not count
-	InLine           [3]int              // runs in the line of the queue, by class
-	InLineByPriority PerPriority         // the same runs, by priority
-	Behind           int                 // runs behind them
-	FirstBehindKey   [3]FirstWaitingRuns // of those behind, by class, at most MaxRunsReadBehindKey
+	Key                string
+	RateUsedUntil      time.Time
+	CheckAt            time.Time // when an admission looks at those behind, although nothing else happens to the key; zero: never
+	LatestTurns        NumberPerPriority
+	Use                QueueUse            // Waiting does not count
+	InLine             [3]int              // runs in the line of the queue, by class
+	InLineByPriority   NumberPerPriority   // the same runs, by priority
+	WaitingForKeyCount int                 // runs behind them
+	FirstBehindKey     [3]FirstWaitingRuns // of those behind, by class, at most MaxRunsReadBehindKey
 
 	changed  bool
 	admitted bool // a run of the key was admitted by this pass
@@ -338,12 +340,12 @@ type QueueKeyState struct {
 
 // AdmissionPlan holds the changes that one admission writes.
 type AdmissionPlan struct {
-	Runs         []AdmissionRun // whose place, admission, status and WakeAt are written
-	Keys         []QueueKeyState
-	DeleteKeys   []string
-	NextPassAt   time.Time // when more can be admitted although nothing else happens; zero: no time is known
-	HasMoreWork  bool      // there is more to do now
-	Admitted     int       // runs that became claimable
-	AdmittedAt   time.Time // when they did
-	CheckAllKeys bool      // the settings have changed: all keys that runs wait behind are to be looked at
+	Runs          []AdmissionRun // whose place, admission, status and WakeAt are written
+	Keys          []QueueKeyState
+	DeleteKeys    []string
+	NextPassAt    time.Time // when more can be admitted although nothing else happens; zero: no time is known
+	HasMoreWork   bool      // there is more to do now
+	AdmittedCount int       // runs that became claimable
+	AdmittedAt    time.Time // when they did
+	CheckAllKeys  bool      // the settings have changed: all keys that runs wait behind are to be looked at
 }

@@ -13,10 +13,10 @@ func (a *admissionPlanner) putBehindKey(r *AdmissionRun) {
 		r.ArrivedAt = r.WakeAt
 	}
 	k := a.getKeyForUpdate(r.Key)
-	k.Behind++
+	k.WaitingForKeyCount++
 	a.Use.Waiting++
 	r.State, r.Admission, r.Status, r.WakeAt = PlaceBehindKey, AdmissionInLine, Pending, r.expiryTime()
-	k.FirstBehindKey[r.lineClass()].addRun(*r, comparePlacesBehindKey)
+	k.FirstBehindKey[r.admissionClass()].addRun(*r, comparePlacesBehindKey)
 }
 
 // addRun adds a run, unless others that are not known may be before it.
@@ -29,11 +29,11 @@ func (w *FirstWaitingRuns) addRun(r AdmissionRun, compare func(a, b *QueuePlace)
 
 // moveRunsIntoLine takes runs behind a key into the line of the queue, as long as the key has room for them.
 func (a *admissionPlanner) moveRunsIntoLine(k *QueueKeyState) {
-	for k.Behind > 0 {
+	for k.WaitingForKeyCount > 0 {
 		best := -1
 		for class := range k.FirstBehindKey {
 			w := &k.FirstBehindKey[class]
-			if len(w.Runs) > 0 && a.hasRoom(k, class, k.countRunsPromisedRoom(class, w.Runs[0].Priority)) && (best < 0 || comparePlacesBehindKey(&w.Runs[0].QueuePlace, &k.FirstBehindKey[best].Runs[0].QueuePlace) < 0) {
+			if len(w.Runs) > 0 && a.keyHasRoom(k, class, k.countRunsPromisedRoom(class, w.Runs[0].Priority)) && (best < 0 || comparePlacesBehindKey(&w.Runs[0].QueuePlace, &k.FirstBehindKey[best].Runs[0].QueuePlace) < 0) {
 				best = class
 			}
 		}
@@ -42,20 +42,20 @@ func (a *admissionPlanner) moveRunsIntoLine(k *QueueKeyState) {
 		}
 		r := k.FirstBehindKey[best].Runs[0]
 		k.FirstBehindKey[best].Runs = k.FirstBehindKey[best].Runs[1:]
-		r.State, r.Turn = PlaceInLine, a.nextTurn(k, best, &r)
-		k.Behind--
-		k.countInLine(&r, 1)
+		r.State, r.Turn = PlaceInLine, a.assignTurn(k, best, &r)
+		k.WaitingForKeyCount--
+		k.addToLineCount(&r, 1)
 		k.changed = true
 		a.FirstInLine[best].addRun(r, comparePlacesInLine)
 		a.addToPlan(&r)
 	}
 }
 
-// nextTurn returns the turn of a run of the class that enters the line, and records it. Runs that have begun and children take the
+// assignTurn returns the turn of a run of the class that enters the line, and records it. Runs that have begun and children take the
 // turns of their key from the present one on. Otherwise they would wait until all roots of their key that are in line have begun.
-func (a *admissionPlanner) nextTurn(k *QueueKeyState, class int, r *AdmissionRun) int64 {
+func (a *admissionPlanner) assignTurn(k *QueueKeyState, class int, r *AdmissionRun) int64 {
 	length := turnOfWeightOne / int64(max(1, r.Weight))
-	now, latest := *a.LatestTurns.ofPriority(r.Priority), k.LatestTurns.ofPriority(r.Priority)
+	now, latest := *a.LatestTurns.numberForPriority(r.Priority), k.LatestTurns.numberForPriority(r.Priority)
 	next := max(now, *latest) + length
 	if class == newRootClass {
 		*latest = next
@@ -68,10 +68,10 @@ func (a *admissionPlanner) nextTurn(k *QueueKeyState, class int, r *AdmissionRun
 	return min(next, now+(before+1)*length)
 }
 
-// countInLine counts a run that enters the line or leaves it.
-func (k *QueueKeyState) countInLine(r *AdmissionRun, n int) {
-	k.InLine[r.lineClass()] += n
-	*k.InLineByPriority.ofPriority(r.Priority) += int64(n)
+// addToLineCount counts a run that enters the line or leaves it.
+func (k *QueueKeyState) addToLineCount(r *AdmissionRun, n int) {
+	k.InLine[r.admissionClass()] += n
+	*k.InLineByPriority.numberForPriority(r.Priority) += int64(n)
 }
 
 // countRunsPromisedRoom returns how many runs in line have been promised room that a run of the class and priority would take, or a few
@@ -84,21 +84,21 @@ func (k *QueueKeyState) countRunsPromisedRoom(class int, priority int16) int {
 		classes += lined
 	}
 	for p := priority; p <= HighestPriority; p++ {
-		priorities += int(*k.InLineByPriority.ofPriority(p))
+		priorities += int(*k.InLineByPriority.numberForPriority(p))
 	}
 	return min(classes, priorities)
 }
 
-// hasRoom reports whether the bounds of a key allow a further run of the class, beside more that have been
+// keyHasRoom reports whether the bounds of a key allow a further run of the class, beside more that have been
 // promised room.
-func (a *admissionPlanner) hasRoom(k *QueueKeyState, class, promised int) bool {
+func (a *admissionPlanner) keyHasRoom(k *QueueKeyState, class, promised int) bool {
 	s := &a.Settings
 	switch {
 	case k.Key == "":
 		return true
 	case s.MaxExecutingPerKey > 0 && k.Use.Executing+promised >= s.MaxExecutingPerKey:
 		return false
-	case class == newRootClass && s.MaxInProgressPerKey > 0 && k.Use.Open+promised >= s.MaxInProgressPerKey:
+	case class == newRootClass && s.MaxInProgressPerKey > 0 && k.Use.InProgress+promised >= s.MaxInProgressPerKey:
 		return false
 	case class != begunClass && s.RatePerKey.Count > 0 && s.RatePerKey.freeUnitsAt(k.RateUsedUntil, a.Clock) <= promised:
 		return false
@@ -132,7 +132,7 @@ func (a *admissionPlanner) planKeyChecksAndDeletes() {
 			a.scheduleNextPass(k.CheckAt)
 		}
 		switch {
-		case k.Use.Executing == 0 && k.Use.Open == 0 && k.InLine == [3]int{} && k.Behind == 0 && k.CheckAt.IsZero():
+		case k.Use.Executing == 0 && k.Use.InProgress == 0 && k.InLine == [3]int{} && k.WaitingForKeyCount == 0 && k.CheckAt.IsZero():
 			a.plan.DeleteKeys = append(a.plan.DeleteKeys, k.Key)
 		case k.changed || !k.CheckAt.Equal(before):
 			a.plan.Keys = append(a.plan.Keys, *k)
@@ -151,17 +151,17 @@ func (a *admissionPlanner) nextKeyCheckTime(k *QueueKeyState) time.Time {
 	}
 	switch {
 	case rate.Count > 0 && (k.admitted || a.UnclaimedByKey[k.Key] > 0): // see countUnclaimedTowardRates
-		if check := a.Clock.Add(ClaimTime); k.Behind == 0 || check.Before(allowed) {
+		if check := a.Clock.Add(UnclaimedStopsRateAfter); k.WaitingForKeyCount == 0 || check.Before(allowed) {
 			return check
 		}
 		return allowed
-	case k.Behind == 0 && k.RateUsedUntil.After(a.Clock):
+	case k.WaitingForKeyCount == 0 && k.RateUsedUntil.After(a.Clock):
 		return k.RateUsedUntil // until then the row keeps the time
-	case k.Behind == 0:
+	case k.WaitingForKeyCount == 0:
 		return time.Time{}
 	}
 	for class := range k.FirstBehindKey {
-		if w := &k.FirstBehindKey[class]; len(w.Runs) == 0 && w.HasMoreRuns && a.hasRoom(k, class, k.countRunsPromisedRoom(class, HighestPriority)) {
+		if w := &k.FirstBehindKey[class]; len(w.Runs) == 0 && w.HasMoreRuns && a.keyHasRoom(k, class, k.countRunsPromisedRoom(class, HighestPriority)) {
 			return a.Now // more of them are to be read
 		}
 	}

@@ -55,7 +55,7 @@ func (s *QueueState) Plan(timeline string, lease time.Duration) AdmissionPlan {
 		}
 		a.admitInOrder()
 	}
-	a.scheduleRateCheck()
+	a.scheduleClaimCheck()
 	a.planKeyChecksAndDeletes()
 	a.scheduleNextPass(s.NextDueAt)
 	for i := range a.plan.Runs {
@@ -94,10 +94,10 @@ func (a *admissionPlanner) planRun(r *AdmissionRun) {
 		a.uncountRun(r)
 		a.removePlace(r)
 	case r.Status == Running: // the run began before its queue had a row
-		a.countInProgress(r)
-		a.countExecuting(r)
+		a.countAsInProgress(r)
+		a.countAsExecuting(r)
 	case r.Admission == AdmissionNotNeeded && r.WasExecuted && !r.HasBegun: // likewise
-		a.countInProgress(r)
+		a.countAsInProgress(r)
 		a.planRun(r)
 		return
 	case !due && r.Admission != AdmissionInLine:
@@ -105,13 +105,13 @@ func (a *admissionPlanner) planRun(r *AdmissionRun) {
 	case over || r.IsEnding || r.Control&CancelRequested != 0:
 		a.uncountRun(r)
 		r.State, r.Admission, r.Status, r.WakeAt = PlaceBypassed, AdmissionBypassed, Pending, a.Now
-		a.plan.Admitted++
+		a.plan.AdmittedCount++
 	case r.Admission == AdmissionInLine:
 		r.WakeAt = r.expiryTime() // something else woke it
 		if r.State == PlaceInLine {
-			a.FirstInLine[r.lineClass()].addRun(*r, comparePlacesInLine)
+			a.FirstInLine[r.admissionClass()].addRun(*r, comparePlacesInLine)
 		} else {
-			a.getKeyForUpdate(r.Key).FirstBehindKey[r.lineClass()].addRun(*r, comparePlacesBehindKey)
+			a.getKeyForUpdate(r.Key).FirstBehindKey[r.admissionClass()].addRun(*r, comparePlacesBehindKey)
 		}
 	default:
 		a.putBehindKey(r)
@@ -122,8 +122,8 @@ func (a *admissionPlanner) planRun(r *AdmissionRun) {
 // removePlace removes the place of a run.
 func (a *admissionPlanner) removePlace(r *AdmissionRun) {
 	if r.Root && r.HasBegun && r.State != PlaceGone {
-		a.Use.Open--
-		a.getKeyForUpdate(r.Key).Use.Open--
+		a.Use.InProgress--
+		a.getKeyForUpdate(r.Key).Use.InProgress--
 	}
 	keepsTime := !r.HasBegun && !r.StartBy.IsZero() && !r.Status.IsTerminal()
 	r.State, r.Admission, r.HasBegun = PlaceGone, AdmissionNotNeeded, false // if the queue is set again, what lives counts anew
@@ -150,24 +150,24 @@ func (a *admissionPlanner) uncountRun(r *AdmissionRun) {
 		k.Use.Executing--
 	case PlaceInLine:
 		a.Use.Waiting--
-		k.countInLine(r, -1)
+		k.addToLineCount(r, -1)
 	case PlaceBehindKey:
 		a.Use.Waiting--
-		k.Behind--
+		k.WaitingForKeyCount--
 	}
 }
 
-// countInProgress counts a run as open if it is a root.
-func (a *admissionPlanner) countInProgress(r *AdmissionRun) {
+// countAsInProgress counts a run as open if it is a root.
+func (a *admissionPlanner) countAsInProgress(r *AdmissionRun) {
 	if !r.HasBegun && r.Root {
-		a.Use.Open++
-		a.getKeyForUpdate(r.Key).Use.Open++
+		a.Use.InProgress++
+		a.getKeyForUpdate(r.Key).Use.InProgress++
 	}
 	r.HasBegun = true
 }
 
-// countExecuting counts a run as executing.
-func (a *admissionPlanner) countExecuting(r *AdmissionRun) {
+// countAsExecuting counts a run as executing.
+func (a *admissionPlanner) countAsExecuting(r *AdmissionRun) {
 	a.Use.Executing++
 	a.getKeyForUpdate(r.Key).Use.Executing++
 	r.State, r.Admission = PlaceExecuting, AdmissionGranted
@@ -198,9 +198,9 @@ func (a *admissionPlanner) admitInOrder() {
 		r := a.FirstInLine[best].Runs[0]
 		a.FirstInLine[best].Runs = a.FirstInLine[best].Runs[1:]
 		k := a.getKeyForUpdate(r.Key)
-		k.countInLine(&r, -1)
-		if !a.hasRoom(k, best, 0) {
-			k.Behind++
+		k.addToLineCount(&r, -1)
+		if !a.keyHasRoom(k, best, 0) {
+			k.WaitingForKeyCount++
 			r.State = PlaceBehindKey
 			k.FirstBehindKey[best].addRun(r, comparePlacesBehindKey)
 			a.addToPlan(&r)
@@ -213,16 +213,16 @@ func (a *admissionPlanner) admitInOrder() {
 			k.RateUsedUntil = s.RatePerKey.usedUntilAfterGrant(k.RateUsedUntil, a.Clock, 1)
 			k.admitted = true
 		}
-		a.countInProgress(&r)
-		a.countExecuting(&r)
+		a.countAsInProgress(&r)
+		a.countAsExecuting(&r)
 		a.Use.Waiting--
 		a.AdmittedNotClaimed++
-		a.plan.Admitted++
+		a.plan.AdmittedCount++
 		r.WakeAt = a.Now
-		turn := a.LatestTurns.ofPriority(r.Priority)
+		turn := a.LatestTurns.numberForPriority(r.Priority)
 		*turn = max(*turn, r.Turn)
 		a.addToPlan(&r)
-		if k.Behind > 0 {
+		if k.WaitingForKeyCount > 0 {
 			a.moveRunsIntoLine(k)
 		}
 	}
@@ -249,7 +249,7 @@ func (a *admissionPlanner) canAdmitClass(class int) bool {
 	case a.ClosedUntil.After(a.Clock):
 		a.scheduleNextPass(a.ClosedUntil)
 		return false
-	case class == newRootClass && s.MaxInProgress > 0 && a.Use.Open >= s.MaxInProgress:
+	case class == newRootClass && s.MaxInProgress > 0 && a.Use.InProgress >= s.MaxInProgress:
 		return false
 	case s.Rate.Count > 0 && s.Rate.freeUnitsAt(a.RateUsedUntil, a.Clock) == 0:
 		a.scheduleNextPass(s.Rate.timeWhenFree(a.RateUsedUntil, 1))

@@ -69,13 +69,13 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 	s.AdmittedNotClaimed = len(q.sorted(func(r *AdmissionRun) bool { return r.Admission == AdmissionGranted && r.Status == Pending && due(r) }))
 	s.UnclaimedByKey = make(map[string]int)
 	for _, r := range q.runs {
-		if r.Admission == AdmissionGranted && r.Status == Pending && !r.WasExecuted && !r.WakeAt.After(s.Now.Add(-ClaimTime)) {
+		if r.Admission == AdmissionGranted && r.Status == Pending && !r.WasExecuted && !r.WakeAt.After(s.Now.Add(-UnclaimedStopsRateAfter)) {
 			s.UnclaimedByKey[r.Key]++
 		}
 	}
 	for class := range s.FirstInLine {
 		s.FirstInLine[class] = head(q.sorted(func(r *AdmissionRun) bool {
-			return r.State == PlaceInLine && r.lineClass() == class && r.Status == Pending && !due(r)
+			return r.State == PlaceInLine && r.admissionClass() == class && r.Status == Pending && !due(r)
 		}), limit, comparePlacesInLine)
 	}
 	s.Keys = make(map[string]*QueueKeyState)
@@ -89,7 +89,7 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 		}
 		for class := range k.FirstBehindKey {
 			k.FirstBehindKey[class] = head(q.sorted(func(r *AdmissionRun) bool {
-				return r.State == PlaceBehindKey && r.Key == key && r.lineClass() == class && r.Status == Pending && !due(r)
+				return r.State == PlaceBehindKey && r.Key == key && r.admissionClass() == class && r.Status == Pending && !due(r)
 			}), limit, comparePlacesBehindKey)
 		}
 		s.Keys[key] = &k
@@ -138,28 +138,28 @@ func (q *queueInMemory) check() error {
 			all.Executing, k.Use.Executing = all.Executing+1, k.Use.Executing+1
 		case PlaceInLine:
 			all.Waiting++
-			k.countInLine(r, 1)
+			k.addToLineCount(r, 1)
 		case PlaceBehindKey:
-			all.Waiting, k.Behind = all.Waiting+1, k.Behind+1
+			all.Waiting, k.WaitingForKeyCount = all.Waiting+1, k.WaitingForKeyCount+1
 		}
 		if r.State != PlaceGone && r.Root && r.HasBegun {
-			all.Open, k.Use.Open = all.Open+1, k.Use.Open+1
+			all.InProgress, k.Use.InProgress = all.InProgress+1, k.Use.InProgress+1
 		}
 	}
 	if all != q.state.Use {
 		return fmt.Errorf("counted %+v, recorded %+v", all, q.state.Use)
 	}
 	for key, k := range keys {
-		if r := q.keys[key]; k.Use != r.Use || k.InLine != r.InLine || k.InLineByPriority != r.InLineByPriority || k.Behind != r.Behind {
-			return fmt.Errorf("key %q: counted %+v %v %d, recorded %+v %v %d", key, k.Use, k.InLine, k.Behind, r.Use, r.InLine, r.Behind)
+		if r := q.keys[key]; k.Use != r.Use || k.InLine != r.InLine || k.InLineByPriority != r.InLineByPriority || k.WaitingForKeyCount != r.WaitingForKeyCount {
+			return fmt.Errorf("key %q: counted %+v %v %d, recorded %+v %v %d", key, k.Use, k.InLine, k.WaitingForKeyCount, r.Use, r.InLine, r.WaitingForKeyCount)
 		}
 	}
 	s := q.state.Settings
-	if s.MaxExecuting > 0 && all.Executing > s.MaxExecuting || s.MaxInProgress > 0 && all.Open > s.MaxInProgress {
+	if s.MaxExecuting > 0 && all.Executing > s.MaxExecuting || s.MaxInProgress > 0 && all.InProgress > s.MaxInProgress {
 		return fmt.Errorf("bounds %+v are exceeded by %+v", s, all)
 	}
 	for key, k := range keys {
-		if key != "" && (s.MaxExecutingPerKey > 0 && k.Use.Executing > s.MaxExecutingPerKey || s.MaxInProgressPerKey > 0 && k.Use.Open > s.MaxInProgressPerKey) {
+		if key != "" && (s.MaxExecutingPerKey > 0 && k.Use.Executing > s.MaxExecutingPerKey || s.MaxInProgressPerKey > 0 && k.Use.InProgress > s.MaxInProgressPerKey) {
 			return fmt.Errorf("bounds %+v of key %q are exceeded by %+v", s, key, k.Use)
 		}
 	}
@@ -180,12 +180,12 @@ func (q *queueInMemory) idle() error {
 			continue
 		}
 		k := q.keys[r.Key]
-		class := r.lineClass()
+		class := r.admissionClass()
 		switch {
-		case class == 2 && s.MaxInProgress > 0 && q.state.Use.Open >= s.MaxInProgress,
+		case class == 2 && s.MaxInProgress > 0 && q.state.Use.InProgress >= s.MaxInProgress,
 			class > 0 && s.Rate.Count > 0 && s.Rate.freeUnitsAt(q.state.RateUsedUntil, q.state.Now) == 0,
 			r.Key != "" && s.MaxExecutingPerKey > 0 && k.Use.Executing >= s.MaxExecutingPerKey,
-			r.Key != "" && class == 2 && s.MaxInProgressPerKey > 0 && k.Use.Open >= s.MaxInProgressPerKey,
+			r.Key != "" && class == 2 && s.MaxInProgressPerKey > 0 && k.Use.InProgress >= s.MaxInProgressPerKey,
 			r.Key != "" && class > 0 && s.RatePerKey.Count > 0 && s.RatePerKey.freeUnitsAt(k.RateUsedUntil, q.state.Now) == 0:
 			continue
 		}

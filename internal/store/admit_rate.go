@@ -2,9 +2,9 @@ package store
 
 import "time"
 
-// ClaimTime is how long an admitted run may stay unclaimed before the rates of its queue admit no further runs. Workers with free slots
-// claim an admitted run sooner than ClaimTime.
-const ClaimTime = 500 * time.Millisecond
+// UnclaimedStopsRateAfter is how long an admitted run may stay unclaimed before the rates of its queue admit no further runs. Workers with free slots
+// claim an admitted run sooner than UnclaimedStopsRateAfter.
+const UnclaimedStopsRateAfter = 500 * time.Millisecond
 
 // A rate bounds how many runs begin, but an admission can only decide when runs become claimable. While the workers have no free
 // slot, admitted runs are not claimed. If the rate went on meanwhile, all runs that it has admitted would begin together once there are
@@ -12,7 +12,7 @@ const ClaimTime = 500 * time.Millisecond
 
 // countUnclaimedTowardRates lets the rates count runs that were not claimed in time as if they began now. So while the workers are busy, not
 // much more than a burst of runs becomes claimable, and the rate goes on from the time at which they are claimed. Passes follow each
-// other within ClaimTime while there are such runs. A run begins at most twice that time later than its rate counts.
+// other within UnclaimedStopsRateAfter while there are such runs. A run begins at most twice that time later than its rate counts.
 func (a *admissionPlanner) countUnclaimedTowardRates() {
 	all := 0
 	for key, n := range a.UnclaimedByKey {
@@ -26,9 +26,9 @@ func (a *admissionPlanner) countUnclaimedTowardRates() {
 	}
 }
 
-// scheduleRateCheck records when the next pass finds out whether admitted runs were claimed.
-func (a *admissionPlanner) scheduleRateCheck() {
-	if a.HasRate() && (a.plan.Admitted > 0 || len(a.UnclaimedByKey) > 0) {
-		a.scheduleNextPass(a.Clock.Add(ClaimTime))
+// scheduleClaimCheck records when the next pass finds out whether admitted runs were claimed.
+func (a *admissionPlanner) scheduleClaimCheck() {
+	if a.HasRate() && (a.plan.AdmittedCount > 0 || len(a.UnclaimedByKey) > 0) {
+		a.scheduleNextPass(a.Clock.Add(UnclaimedStopsRateAfter))
 	}
 }

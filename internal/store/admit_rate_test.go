@@ -46,7 +46,7 @@ func TestARateBoundsBeginningsWhileWorkersAreBusy(t *testing.T) {
 				for j := i; j < len(began); j++ {
 					window := began[j].Sub(from)
 					// The time of a claim is known to a pass; see countUnclaimedTowardRates.
-					if most := float64(rate.Burst) + float64(rate.Count)*(window+2*ClaimTime).Seconds(); float64(j-i+1) > most {
+					if most := float64(rate.Burst) + float64(rate.Count)*(window+2*UnclaimedStopsRateAfter).Seconds(); float64(j-i+1) > most {
 						t.Fatalf("%d runs began within %v, want at most %.1f", j-i+1, window, most)
 					}
 				}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// UnclaimedAfter is how long an admitted run may stay unclaimed before admissions begin to check whether the run's StartBy or deadline has
-// passed. Workers with free slots claim an admitted run sooner than UnclaimedAfter, so the check usually reads no row.
-const UnclaimedAfter = time.Second
+// CheckUnclaimedRunAfter is how long an admitted run may stay unclaimed before admissions begin to check whether the run's StartBy or deadline has
+// passed. Workers with free slots claim an admitted run sooner than CheckUnclaimedRunAfter, so the check usually reads no row.
+const CheckUnclaimedRunAfter = time.Second
 
 // MayTakeRunsBack reports whether the admission may take back the places of runs that no worker has claimed. An admission may take places
 // back if the queue is paused, exceeds its bounds, or has changed settings. If MayTakeRunsBack returns true, a store reads all unclaimed
@@ -20,7 +20,7 @@ func (s *QueueState) MayTakeRunsBack() bool {
 // ExceedsBounds reports whether the queue is paused, or has more runs than its bounds allow.
 func (s *QueueState) ExceedsBounds() bool {
 	return !s.Deleted && (!s.PausedAt.IsZero() || s.Settings.MaxExecuting > 0 && s.Use.Executing > s.Settings.MaxExecuting ||
-		s.Settings.MaxInProgress > 0 && s.Use.Open > s.Settings.MaxInProgress)
+		s.Settings.MaxInProgress > 0 && s.Use.InProgress > s.Settings.MaxInProgress)
 }
 
 // planAdmittedRun decides about a run with a place. It lets the run pass if its time was over before a worker has claimed it.
@@ -31,7 +31,7 @@ func (a *admissionPlanner) planAdmittedRun(r *AdmissionRun) {
 	case over(r.Deadline) || !r.WasExecuted && over(r.StartBy):
 		a.uncountAdmitted(r)
 		r.State, r.Admission, r.WakeAt = PlaceBypassed, AdmissionBypassed, a.Now
-		a.plan.Admitted++
+		a.plan.AdmittedCount++
 		a.addToPlan(r)
 	case !r.WasExecuted:
 		a.unclaimed = append(a.unclaimed, *r)
@@ -50,8 +50,8 @@ func (a *admissionPlanner) uncountAdmitted(r *AdmissionRun) {
 		a.UnclaimedByKey[r.Key]--
 	}
 	if r.Root && r.HasBegun {
-		a.Use.Open--
-		a.getKeyForUpdate(r.Key).Use.Open--
+		a.Use.InProgress--
+		a.getKeyForUpdate(r.Key).Use.InProgress--
 	}
 	r.HasBegun = false
 }
@@ -67,9 +67,9 @@ func (a *admissionPlanner) takeBackUnclaimedRuns() {
 		}
 		a.uncountAdmitted(r)
 		a.Use.Waiting++
-		a.getKeyForUpdate(r.Key).countInLine(r, 1)
+		a.getKeyForUpdate(r.Key).addToLineCount(r, 1)
 		r.State, r.Admission, r.WakeAt = PlaceInLine, AdmissionInLine, r.expiryTime()
-		a.FirstInLine[r.lineClass()].addRun(*r, comparePlacesInLine)
+		a.FirstInLine[r.admissionClass()].addRun(*r, comparePlacesInLine)
 		a.addToPlan(r)
 	}
 }
@@ -78,7 +78,7 @@ func (a *admissionPlanner) takeBackUnclaimedRuns() {
 func (a *admissionPlanner) mustTakeBack(r *AdmissionRun) bool {
 	s := &a.Settings
 	exceeded := func(use QueueUse, executing, open int) bool {
-		return executing > 0 && use.Executing > executing || r.Root && open > 0 && use.Open > open
+		return executing > 0 && use.Executing > executing || r.Root && open > 0 && use.InProgress > open
 	}
 	k := a.Keys[r.Key]
 	return !a.PausedAt.IsZero() || exceeded(a.Use, s.MaxExecuting, s.MaxInProgress) || k != nil && r.Key != "" && exceeded(k.Use, s.MaxExecutingPerKey, s.MaxInProgressPerKey)

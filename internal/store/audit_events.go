@@ -39,7 +39,7 @@ func (o *ControlRequest) ResumeEvents(changes []ControlChange) (events []Event) 
 		return nil
 	}
 	for i := range changes {
-		if c := &changes[i]; c.Audit == AuditResume || slices.Contains(o.Runs, c.Before.UUID) {
+		if c := &changes[i]; c.AuditColumns == AuditColumnsClearPause || slices.Contains(o.Runs, c.Before.UUID) {
 			events = append(events, Event{Type: EventResumed, Run: c.Before.UUID})
 		}
 	}
@@ -53,7 +53,7 @@ func (w *OwnershipEnd) PauseActorAndReason(before ControlBits, by, reason string
 	if before&PausedMask == 0 || w.Status == Paused && !w.HoldsRun && by == "" {
 		return ActorAndReason{}
 	}
-	return ActorAndReason{Actor: by, Reason: cmp.Or(reason, w.Reason)}
+	return ActorAndReason{Actor: by, Reason: cmp.Or(reason, w.HoldReason)}
 }
 
 // TagsText returns the changed tags, ordered by key, as the text that an event shows. In the text of TagsText, a removed tag has an empty

@@ -72,9 +72,9 @@ type StepWrite struct {
 	// row. If Outcome is Fenced, RunState holds the state of the run. If RowExists was wrong, the store tries an insert instead of an
 	// update, or an update instead of an insert. A started marker or a backoff that is older than the step's row of the same epoch changes
 	// nothing, and its Outcome is Written.
-	Outcome  WriteOutcome
-	Recorded *Step
-	RunState RunState
+	Outcome      WriteOutcome
+	RecordedStep *Step
+	RunState     RunState
 }
 
 // ReceiveWrite takes the oldest waiting signal with the name Signal for a receive step of the run, if the run is still Running at
@@ -97,9 +97,9 @@ type ReceiveWrite struct {
 
 	// Outcome is Written, Adopted, Fenced or Locked. If another write has already recorded the receive step, Outcome is Adopted and
 	// Recorded holds the step's row. Outcome is Locked if another transaction has locked the run's row.
-	Outcome  WriteOutcome
-	Recorded *Step
-	RunState RunState
+	Outcome      WriteOutcome
+	RecordedStep *Step
+	RunState     RunState
 }
 
 // PayloadEncoder returns the payload of a signal to the given run, encoded as the store writes it.
@@ -107,9 +107,9 @@ type PayloadEncoder interface {
 	EncodePayloadFor(run uuid.UUID) ([]byte, error)
 }
 
-// EncodePayloadFor sets the run that receives the signal, and encodes the signal's payload for that run. If a user sends the signal in a
-// transaction of their own, the store calls EncodePayloadFor after it has found the run.
-func (w *SignalWrite) EncodePayloadFor(run uuid.UUID) (err error) {
+// SetRunAndEncodePayload sets the run that receives the signal, and encodes the signal's payload for that run. If a user sends the signal in a
+// transaction of their own, the store calls SetRunAndEncodePayload after it has found the run.
+func (w *SignalWrite) SetRunAndEncodePayload(run uuid.UUID) (err error) {
 	if w.Run = run; w.Encoder != nil {
 		w.Payload, err = w.Encoder.EncodePayloadFor(run)
 	}
@@ -134,9 +134,9 @@ type SignalWrite struct {
 	// receive times out before a signal is committed, ArrivedAt is after the timeout.
 	ArrivedAt time.Time
 
-	// Act is the actor and the reason that an event records if the signal is new. A batch holds at most one signal with an Act for each
+	// ActorAndReason is the actor and the reason that an event records if the signal is new. A batch holds at most one signal with an Act for each
 	// run.
-	Act ActorAndReason
+	ActorAndReason ActorAndReason
 
 	// Outcome is Written, Adopted, Fenced or Locked. If an earlier signal has the same key, Outcome is Adopted and Existing holds the
 	// earlier signal. Outcome is Fenced if the run has ended or does not exist. Outcome is Locked if another transaction has locked the
@@ -163,7 +163,7 @@ type SignalWrite struct {
 //
 // An OwnershipEnd with Held releases a run because the database rejects the run's writes, or because locks prevent them. The Status of a
 // held run is Pending. A hold counts as a crash of the run. If a held run has more terminal checkpoints than at its last crash, its count
-// of crashes begins again at one. A held run becomes claimable at HoldUntil, even if its cancel was requested. If MaxCrashes is not zero
+// of crashes begins again at one. A held run becomes claimable at HoldUntilAfterCrash, even if its cancel was requested. If MaxCrashes is not zero
 // and a held run has reached MaxCrashes, the run becomes Paused, as a claim would pause it. A held run whose pause was requested becomes
 // Paused, and its count of crashes does not change. The store clears the Reason of a hold when the run parks, ends or is resumed. A claim
 // of a held run after a lost lease also clears the Reason if the run has new checkpoints since its last crash. After the write of a hold,
@@ -176,8 +176,8 @@ type SignalWrite struct {
 // counts no crash. The store records the divergence on the run and replaces an earlier divergence of the same version. A run that is held
 // for drift gets the Reason of the OwnershipEnd, unless a requested pause has a reason of its own.
 type OwnershipEnd struct {
-	UUID   uuid.UUID
-	Parent uuid.NullUUID // the run to wake, if a child ends
+	UUID         uuid.UUID
+	ParentToWake uuid.NullUUID // the run to wake, if a child ends
 	// CountingCall is the name of the parent's call that counts the ends of its children; see SetAwaitedChildEndsRequest. The name of the
 	// child contains the name of CountingCall. CountingCall is empty if no call counts the end of the child.
 	CountingCall string
@@ -186,7 +186,7 @@ type OwnershipEnd struct {
 	Status       Status
 	Output       []byte
 	Error        []byte
-	Reason       string
+	HoldReason   string
 	Trace        string // replaces the row's trace, unless empty
 	WakeAt       time.Time
 	EndedAt      time.Time
@@ -195,10 +195,10 @@ type OwnershipEnd struct {
 	// FailedStep and FailedType without an encoding, and only with the status Failed or Expired. See FailureKey.
 	FailedStep, FailedType string
 
-	HoldsRun   bool
-	MaxCrashes int         // with Held; see ClaimQuery
-	Uncounted  bool        // with Held: it is no crash, and the run becomes claimable after UncountedHoldDelay
-	Divergence *Divergence // with Held: the run is held for drift
+	HoldsRun          bool
+	MaxCrashes        int         // with Held; see ClaimQuery
+	NotCountedAsCrash bool        // with Held: it is no crash, and the run becomes claimable after UncountedHoldDelay
+	Divergence        *Divergence // with Held: the run is held for drift
 
 	Encoded *EncodedPayloads // see there
 
@@ -219,9 +219,9 @@ type EncodedPayload struct{ Plain, Encoded []byte }
 // HasFailed reports whether the run ends as Failed or Expired.
 func (w *OwnershipEnd) HasFailed() bool { return w.Status == Failed || w.Status == Expired }
 
-// HoldDelay returns how long no worker can claim a run that was released with OwnershipEnd.Held. HoldDelay is one second after the first
+// HoldDelayAfterCrash returns how long no worker can claim a run that was released with OwnershipEnd.Held. HoldDelayAfterCrash is one second after the first
 // crash, four times as long after each further crash, and at most five minutes.
-func HoldDelay(crashes int16) time.Duration {
+func HoldDelayAfterCrash(crashes int16) time.Duration {
 	const most = 5 * time.Minute
 	if crashes > 5 {
 		return most
@@ -233,11 +233,11 @@ func HoldDelay(crashes int16) time.Duration {
 // run_hold_after_rejected_write.sql contains the value of UncountedHoldDelay too.
 const UncountedHoldDelay = 30 * time.Second
 
-// HoldUntil returns when a run that was released with OwnershipEnd.Held becomes claimable: after HoldDelay, or at the run's deadline if the
-// deadline is in the future and comes first. The statement run_hold_after_rejected_write.sql contains the rule of HoldUntil too.
-func HoldUntil(w *OwnershipEnd, now time.Time, crashes int16, deadline time.Time) time.Time {
-	wakeAt := now.Add(HoldDelay(crashes))
-	if w.Uncounted {
+// HoldUntilAfterCrash returns when a run that was released with OwnershipEnd.Held becomes claimable: after HoldDelayAfterCrash, or at the run's deadline if the
+// deadline is in the future and comes first. The statement run_hold_after_rejected_write.sql contains the rule of HoldUntilAfterCrash too.
+func HoldUntilAfterCrash(w *OwnershipEnd, now time.Time, crashes int16, deadline time.Time) time.Time {
+	wakeAt := now.Add(HoldDelayAfterCrash(crashes))
+	if w.NotCountedAsCrash {
 		wakeAt = now.Add(UncountedHoldDelay)
 	}
 	if deadline.After(now) && deadline.Before(wakeAt) {
@@ -272,7 +272,7 @@ type ClaimQuery struct {
 	QueueRules *QueueClaimRules   // the queues with a row; nil: none
 	Versions   *VersionClaimRules // which runs belong to other versions; nil: none, and claimed runs keep their versions
 	Limit      int                // the maximal number of runs
-	// MaxSuspects is how many suspects a claim may take: 0 or 1. A suspect is a run with SuspectAfter or more crashes; claims take suspects
+	// MaxSuspects is how many suspects a claim may take: 0 or 1. A suspect is a run with SuspectAfterCrashes or more crashes; claims take suspects
 	// before other runs. Because of MaxSuspects a worker executes suspects one at a time, so a suspect that kills its process adds no crash
 	// to another suspect.
 	MaxSuspects int
@@ -302,9 +302,9 @@ func (q *ClaimQuery) LeaseEndedInOutage(leaseEnd time.Time) bool {
 	return leaseEnd.After(q.OutageFrom) && !leaseEnd.After(q.OutageUntil)
 }
 
-// ExtendOutage extends the outage to the end of a lease whose run was not executed. If the lease ended later than one lease duration after
+// ExtendOutageToLeaseEnd extends the outage to the end of a lease whose run was not executed. If the lease ended later than one lease duration after
 // the outage, the end of the lease becomes a new outage.
-func (q *ClaimQuery) ExtendOutage(leaseEnd time.Time) {
+func (q *ClaimQuery) ExtendOutageToLeaseEnd(leaseEnd time.Time) {
 	lease := q.LeaseUntil.Sub(q.Now)
 	switch before := leaseEnd.Add(-time.Microsecond); {
 	case leaseEnd.After(q.Now) || leaseEnd.Before(q.OutageFrom.Add(-lease)):
@@ -320,9 +320,9 @@ func (q *ClaimQuery) ExtendOutage(leaseEnd time.Time) {
 	}
 }
 
-// SuspectAfter is the number of consecutive crashes without a new checkpoint after which a run counts as a suspect. The statements
-// claim_runs.sql and claim_select_due_runs_crashed_twice.sql contain the number SuspectAfter too.
-const SuspectAfter = 2
+// SuspectAfterCrashes is the number of consecutive crashes without a new checkpoint after which a run counts as a suspect. The statements
+// claim_runs.sql and claim_select_due_runs_crashed_twice.sql contain the number SuspectAfterCrashes too.
+const SuspectAfterCrashes = 2
 
 // QueueWorkflow is a queue together with a workflow.
 type QueueWorkflow struct{ Queue, Workflow string }
@@ -381,9 +381,9 @@ type Lease struct {
 
 // RenewResult holds what Store.RenewLeases returns.
 type RenewResult struct {
-	Now    time.Time   // the database's clock
-	Lost   []uuid.UUID // not extended: another worker owns the run, or the run is no longer running
-	Locked []uuid.UUID // not extended: another transaction has locked the run's row
+	Now        time.Time   // the database's clock
+	LostRuns   []uuid.UUID // not extended: another worker owns the run, or the run is no longer running
+	LockedRuns []uuid.UUID // not extended: another transaction has locked the run's row
 	// Quiet and LastChange are read from the worker's row in the database, where operators set them.
 	Quiet      bool
 	LastChange *OperatorChange

@@ -48,12 +48,12 @@ const StrayCheckInterval = time.Second
 
 // ClaimLaneOf returns the lane of a run with AdmissionNotNeeded.
 func ClaimLaneOf(queue, workflow, version string, priority int16) ClaimLane {
-	return DivergedLaneOf(queue, workflow, version, "", priority)
+	return ClaimLaneOfDivergedRun(queue, workflow, version, "", priority)
 }
 
-// DivergedLaneOf returns the lane of a run with AdmissionNotNeeded if some versions of the code have diverged on the run; see
+// ClaimLaneOfDivergedRun returns the lane of a run with AdmissionNotNeeded if some versions of the code have diverged on the run; see
 // DivergedVersions.
-func DivergedLaneOf(queue, workflow, version string, diverged DivergedVersions, priority int16) ClaimLane {
+func ClaimLaneOfDivergedRun(queue, workflow, version string, diverged DivergedVersions, priority int16) ClaimLane {
 	b := make([]byte, 0, 256)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(queue)))
 	b = append(append(b, queue...), workflow...)
@@ -89,10 +89,10 @@ func (g AdmissionState) IsAdmitted() bool { return g == AdmissionGranted || g ==
 // Claimable reports whether a claim may take due runs of the lane.
 func (l ClaimLane) Claimable() bool { return l&1 == 0 }
 
-// RotateLanes prepares lanes, which are sorted by priority, for one claim. RotateLanes makes the list of the lanes of each priority begin
-// at a random lane, and keeps the cyclic order of these lanes. Without RotateLanes, claims that always reach their limit at the first lane
+// RotateLanesRandomly prepares lanes, which are sorted by priority, for one claim. RotateLanesRandomly makes the list of the lanes of each priority begin
+// at a random lane, and keeps the cyclic order of these lanes. Without RotateLanesRandomly, claims that always reach their limit at the first lane
 // would never reach the last lane.
-func RotateLanes[L any](lanes []L, priority func(*L) int16) {
+func RotateLanesRandomly[L any](lanes []L, priority func(*L) int16) {
 	for rest := lanes; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && priority(&rest[n]) == priority(&rest[0]) {
@@ -110,7 +110,7 @@ func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 // QueueClaimRules value is immutable. A nil *QueueClaimRules means that no queue has a row.
 type QueueClaimRules struct {
 	queues      map[string]queueClaimRule
-	onlyExpired bool // see NewExpiredClaimRules
+	onlyExpired bool // see NewClaimRulesForExpiredRuns
 }
 
 // queueClaimRule tells which admitted runs of a queue the worker claims. It always claims runs that need no place.
@@ -139,9 +139,9 @@ func NewQueueClaimRules(queues, full, paused []string) *QueueClaimRules {
 	return g
 }
 
-// NewExpiredClaimRules returns the rules of a claim that takes only expired runs. Such expired runs are runs of the given queues that need
+// NewClaimRulesForExpiredRuns returns the rules of a claim that takes only expired runs. Such expired runs are runs of the given queues that need
 // no place and were never executed.
-func NewExpiredClaimRules(queues []string) *QueueClaimRules {
+func NewClaimRulesForExpiredRuns(queues []string) *QueueClaimRules {
 	g := NewQueueClaimRules(queues, nil, nil)
 	g.onlyExpired = true
 	return g

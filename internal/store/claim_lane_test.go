@@ -14,7 +14,7 @@ func TestRotateLanesTurnsEachPriorityByItself(t *testing.T) {
 	begins := make(map[lane]bool)
 	for range 10_000 {
 		lanes := slices.Clone(sorted)
-		RotateLanes(lanes, func(l *lane) int16 { return l.priority })
+		RotateLanesRandomly(lanes, func(l *lane) int16 { return l.priority })
 		for at := 0; at < len(lanes); {
 			first := lanes[at]
 			begins[first] = true
@@ -33,5 +33,5 @@ func TestRotateLanesTurnsEachPriorityByItself(t *testing.T) {
 	if len(begins) != len(sorted) {
 		t.Errorf("claims begin at %d of %d lanes", len(begins), len(sorted))
 	}
-	RotateLanes[lane](nil, nil)
+	RotateLanesRandomly[lane](nil, nil)
 }

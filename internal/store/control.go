@@ -22,9 +22,9 @@ type ControlRequest struct {
 
 	// Results, which Plan sets, has one result for each run in Runs.
 	Results []ControlResult
-	// Changed and Requested list the runs that the results count as Changed and as Requested, ancestors first, at most MaxControlIDs runs
+	// ChangedRuns and Requested list the runs that the results count as Changed and as Requested, ancestors first, at most MaxControlIDs runs
 	// each. Plan sets Changed and Requested.
-	Changed, Requested []uuid.UUID
+	ChangedRuns, RequestedRuns []uuid.UUID
 }
 
 // MaxControlIDs is the maximal length of ControlRequest.Changed and of ControlRequest.Requested.
@@ -57,13 +57,13 @@ const (
 
 // ControlResult is the result of a ControlRequest for one of its runs.
 type ControlResult struct {
-	Found   bool
-	Status  Status      // of the run itself, before the change
-	Control ControlBits // of the run itself, before the change
-	Changed int         // how many runs, itself included, have reached the wanted state
-	// Requested counts the runs that have not reached the state that the request wants yet. A run becomes Paused when its current steps
+	Found         bool
+	Status        Status      // of the run itself, before the change
+	ControlBefore ControlBits // of the run itself, before the change
+	ChangedCount  int         // how many runs, itself included, have reached the wanted state
+	// RequestedCount counts the runs that have not reached the state that the request wants yet. A run becomes Paused when its current steps
 	// have ended, and Cancelled when its compensations have been executed.
-	Requested int
+	RequestedCount int
 }
 
 // RunToControl is one run of a tree that a [ControlRequest] may change, with the columns that [ControlRequest.Plan] needs.
@@ -93,20 +93,20 @@ type AuditColumnsUpdate int16
 
 // The values of AuditColumnsUpdate.
 const (
-	AuditKeep   AuditColumnsUpdate = 0 // none
-	AuditPause  AuditColumnsUpdate = 1 // reason, paused_by and paused_at are set
-	AuditResume AuditColumnsUpdate = 2 // reason, paused_by and paused_at become NULL, and crashes becomes 0
-	AuditCancel AuditColumnsUpdate = 3 // cancel_reason, cancelled_by and cancelled_at are set; the columns of a pause become NULL
+	AuditColumnsKeep       AuditColumnsUpdate = 0 // none
+	AuditColumnsSetPause   AuditColumnsUpdate = 1 // reason, paused_by and paused_at are set
+	AuditColumnsClearPause AuditColumnsUpdate = 2 // reason, paused_by and paused_at become NULL, and crashes becomes 0
+	AuditColumnsSetCancel  AuditColumnsUpdate = 3 // cancel_reason, cancelled_by and cancelled_at are set; the columns of a pause become NULL
 )
 
 // ControlChange is a guarded update of a locked run. The update is applied only if the run still has the UUID, Status, Epoch and Control of
 // Before.
 type ControlChange struct {
-	Before  RunToControl
-	Status  Status
-	Control ControlBits
-	Wake    WakeAtUpdate
-	Audit   AuditColumnsUpdate
+	Before       RunToControl
+	Status       Status
+	Control      ControlBits
+	Wake         WakeAtUpdate
+	AuditColumns AuditColumnsUpdate
 	// Detached is the new value of the column detached of the run. If the scope of a cancel excludes a child, the cancel detaches the
 	// child, so that the end of the parent does not cancel the child either.
 	Detached bool
@@ -136,14 +136,14 @@ func (o *ControlRequest) Plan(nodes []RunToControl) (changes []ControlChange, wa
 		}
 	}
 	o.Results = make([]ControlResult, len(o.Runs))
-	o.Changed, o.Requested = nil, nil
+	o.ChangedRuns, o.RequestedRuns = nil, nil
 	for i, id := range o.Runs {
 		n := p.runsAfter[id]
 		if n == nil {
 			continue
 		}
 		a := &o.Results[i]
-		a.Found, a.Status, a.Control = true, p.runsBefore[id].Status, p.runsBefore[id].Control
+		a.Found, a.Status, a.ControlBefore = true, p.runsBefore[id].Status, p.runsBefore[id].Control
 		p.result = a
 		switch o.Verb {
 		case VerbPause:
@@ -161,7 +161,7 @@ func (o *ControlRequest) Plan(nodes []RunToControl) (changes []ControlChange, wa
 	if o.DryRun {
 		return nil, nil
 	}
-	return p.changes()
+	return p.plannedChanges()
 }
 
 type plannedRun struct {
@@ -178,19 +178,19 @@ type controlPlanner struct {
 	children   map[uuid.UUID][]*plannedRun
 }
 
-// countChanged counts a run that this order brings into the wanted state at once.
-func (p *controlPlanner) countChanged(n *plannedRun) {
-	p.result.Changed++
-	if len(p.request.Changed) < MaxControlIDs {
-		p.request.Changed = append(p.request.Changed, n.UUID)
+// countAsChanged counts a run that this order brings into the wanted state at once.
+func (p *controlPlanner) countAsChanged(n *plannedRun) {
+	p.result.ChangedCount++
+	if len(p.request.ChangedRuns) < MaxControlIDs {
+		p.request.ChangedRuns = append(p.request.ChangedRuns, n.UUID)
 	}
 }
 
-// countRequested counts a run that reaches the wanted state later.
-func (p *controlPlanner) countRequested(n *plannedRun) {
-	p.result.Requested++
-	if len(p.request.Requested) < MaxControlIDs {
-		p.request.Requested = append(p.request.Requested, n.UUID)
+// countAsRequested counts a run that reaches the wanted state later.
+func (p *controlPlanner) countAsRequested(n *plannedRun) {
+	p.result.RequestedCount++
+	if len(p.request.RequestedRuns) < MaxControlIDs {
+		p.request.RequestedRuns = append(p.request.RequestedRuns, n.UUID)
 	}
 }
 
@@ -204,13 +204,13 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 	case n.Status.IsTerminal() || n.Control&CancelRequested != 0:
 	case n.Control&bit == 0 || bit == PausedItself && n.Control&PausedForRepair != 0 && !p.request.ForRepair:
 		if bit == PausedItself || n.Control&PausedItself == 0 {
-			n.auditUpdate = AuditPause // the reason of the run's own pause takes precedence over an ancestor's
+			n.auditUpdate = AuditColumnsSetPause // the reason of the run's own pause takes precedence over an ancestor's
 		}
 		if n.Status == Running {
-			p.countRequested(n)
+			p.countAsRequested(n)
 		} else {
 			n.Status, n.wakeAtUpdate = Paused, WakeNever
-			p.countChanged(n)
+			p.countAsChanged(n)
 		}
 		n.Control |= bit
 		if bit == PausedItself {
@@ -254,11 +254,11 @@ func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 			return
 		}
 		if n.Control&HeldForDrift == 0 { // otherwise it stays paused, and only its descendants continue
-			n.auditUpdate = AuditResume
+			n.auditUpdate = AuditColumnsClearPause
 			if n.Status == Paused {
 				n.Status, n.wakeAtUpdate = Pending, WakeNow
 			}
-			p.countChanged(n)
+			p.countAsChanged(n)
 		}
 	}
 	for _, child := range p.children[n.UUID] {
@@ -331,20 +331,20 @@ func (p *controlPlanner) cancelRun(n *plannedRun) {
 		return
 	}
 	if n.Control&CancelRequested != 0 {
-		p.countRequested(n)
+		p.countAsRequested(n)
 		return
 	}
 	n.Control = CancelRequested
-	n.auditUpdate = AuditCancel
+	n.auditUpdate = AuditColumnsSetCancel
 	switch {
 	case n.Status == Running:
-		p.countRequested(n)
+		p.countAsRequested(n)
 	case n.Epoch.Count > 0:
 		n.Status, n.wakeAtUpdate = Pending, WakeNow
-		p.countRequested(n)
+		p.countAsRequested(n)
 	default:
 		n.Status, n.wakeAtUpdate = Cancelled, WakeNever
-		p.countChanged(n)
+		p.countAsChanged(n)
 	}
 }
 
@@ -353,34 +353,34 @@ func (p *controlPlanner) cancelRun(n *plannedRun) {
 func (p *controlPlanner) terminate(n *plannedRun) {
 	if !n.Status.IsTerminal() {
 		if n.Control&CancelRequested == 0 {
-			n.auditUpdate = AuditCancel
+			n.auditUpdate = AuditColumnsSetCancel
 		}
 		n.Status, n.Control, n.wakeAtUpdate = Cancelled, CancelRequested, WakeNever
-		p.countChanged(n)
+		p.countAsChanged(n)
 	}
 	for _, child := range p.children[n.UUID] {
 		p.terminate(child)
 	}
 }
 
-func (p *controlPlanner) changes() (changes []ControlChange, wake []uuid.UUID) {
+func (p *controlPlanner) plannedChanges() (changes []ControlChange, wake []uuid.UUID) {
 	woken := make(map[uuid.UUID]bool)
 	for id, n := range p.runsAfter {
 		was := p.runsBefore[id]
 		if was.Status == n.Status && was.Control == n.Control && was.Detached == n.Detached {
 			continue
 		}
-		changes = append(changes, ControlChange{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeAtUpdate, Audit: n.auditUpdate, Detached: n.Detached})
+		changes = append(changes, ControlChange{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeAtUpdate, AuditColumns: n.auditUpdate, Detached: n.Detached})
 		if n.Status.IsTerminal() && n.Parent.Valid {
 			if parent := p.runsAfter[n.Parent.UUID]; parent == nil || !parent.Status.IsTerminal() {
 				woken[n.Parent.UUID] = true
 			}
 		}
 	}
-	slices.SortFunc(changes, func(a, b ControlChange) int { return CompareUUIDs(a.Before.UUID, b.Before.UUID) })
+	slices.SortFunc(changes, func(a, b ControlChange) int { return CompareUUIDsByShard(a.Before.UUID, b.Before.UUID) })
 	for id := range woken {
 		wake = append(wake, id)
 	}
-	slices.SortFunc(wake, CompareUUIDs)
+	slices.SortFunc(wake, CompareUUIDsByShard)
 	return changes, wake
 }

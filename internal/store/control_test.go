@@ -258,17 +258,17 @@ func TestPlanNotes(t *testing.T) {
 		want       map[byte]store.ControlChange // Wake and AuditColumnsUpdate alone
 	}{
 		{"a pause", "a:waiting b<a:running c<a", pause, "a", map[byte]store.ControlChange{
-			'a': {Wake: store.WakeNever, Audit: store.AuditPause}, 'b': {Wake: store.WakeKeep, Audit: store.AuditPause}, 'c': {Wake: store.WakeNever, Audit: store.AuditPause},
+			'a': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsSetPause}, 'b': {Wake: store.WakeKeep, AuditColumns: store.AuditColumnsSetPause}, 'c': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsSetPause},
 		}},
 		{"its own reason goes before an ancestor's", "a b<a:paused,itself", pause, "a", map[byte]store.ControlChange{
-			'a': {Wake: store.WakeNever, Audit: store.AuditPause}, 'b': {Wake: store.WakeNever, Audit: store.AuditKeep},
+			'a': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsSetPause}, 'b': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsKeep},
 		}},
-		{"and after it", "a:paused,itself b<a:paused,above", pause, "b", map[byte]store.ControlChange{'b': {Wake: store.WakeNever, Audit: store.AuditPause}}},
+		{"and after it", "a:paused,itself b<a:paused,above", pause, "b", map[byte]store.ControlChange{'b': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsSetPause}}},
 		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", map[byte]store.ControlChange{
-			'a': {Wake: store.WakeNow, Audit: store.AuditResume}, 'b': {Wake: store.WakeKeep, Audit: store.AuditResume}, 'c': {Wake: store.WakeKeep, Audit: store.AuditKeep},
+			'a': {Wake: store.WakeNow, AuditColumns: store.AuditColumnsClearPause}, 'b': {Wake: store.WakeKeep, AuditColumns: store.AuditColumnsClearPause}, 'c': {Wake: store.WakeKeep, AuditColumns: store.AuditColumnsKeep},
 		}},
 		{"a cancel", "a:running b<a:waiting c<a:paused,above", cancel, "a", map[byte]store.ControlChange{
-			'a': {Wake: store.WakeKeep, Audit: store.AuditCancel}, 'b': {Wake: store.WakeNow, Audit: store.AuditCancel}, 'c': {Wake: store.WakeNever, Audit: store.AuditCancel},
+			'a': {Wake: store.WakeKeep, AuditColumns: store.AuditColumnsSetCancel}, 'b': {Wake: store.WakeNow, AuditColumns: store.AuditColumnsSetCancel}, 'c': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsSetCancel},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -282,8 +282,8 @@ func TestPlanNotes(t *testing.T) {
 				if got.Before.Status == store.Paused && got.Status == store.Paused {
 					wake = c.want[letter].Wake // it has none: to keep it is the same
 				}
-				if want := c.want[letter]; wake != want.Wake || got.Audit != want.Audit {
-					t.Errorf("%c: got wake %d, note %d, want %d and %d", letter, got.Wake, got.Audit, want.Wake, want.Audit)
+				if want := c.want[letter]; wake != want.Wake || got.AuditColumns != want.AuditColumns {
+					t.Errorf("%c: got wake %d, note %d, want %d and %d", letter, got.Wake, got.AuditColumns, want.Wake, want.AuditColumns)
 				}
 				if got.EndsRun() != (got.Status == store.Cancelled) {
 					t.Errorf("%c: it is %s, and Ends is %v", letter, got.Status, got.EndsRun())
@@ -314,7 +314,7 @@ func TestPlanSetsResults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := order(c.verb, 0, c.runs)
-			o.Results = []result{{Changed: 99}} // of an earlier try
+			o.Results = []result{{ChangedCount: 99}} // of an earlier try
 			o.Plan(plant(t, c.tree))
 			if !slices.Equal(o.Results, c.want) {
 				t.Errorf("of %s:\n got %+v\nwant %+v", c.tree, o.Results, c.want)

@@ -7,7 +7,7 @@ import "github.com/google/uuid"
 type DatabaseRewind struct {
 	PositionBefore, PositionAfter string // the positions in the database's log before and after, for the log
 	OwnedRuns                     int    // how many runs this process owned at that time
-	Lost                          []LostRun
+	LostRuns                      []LostRun
 }
 
 // LostRun is a run for which the database has lost acknowledged writes. The worker has released such a run, so that the run is replayed

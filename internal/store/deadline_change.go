@@ -14,13 +14,13 @@ import (
 // present deadline passed before Now, because the run may have begun to expire. A run whose deadline passed while the run was paused cannot
 // have begun to expire, so its deadline can still be changed.
 type DeadlineChangeRequest struct {
-	Run uuid.UUID
-	At  time.Time // zero removes the deadline
-	Now time.Time
+	Run         uuid.UUID
+	NewDeadline time.Time // zero removes the deadline
+	Now         time.Time
 	// Timeout is the duration that ends at the time At. If the run is repaired after its end, the new generation gets the whole Timeout
 	// again.
-	Timeout time.Duration
-	Act     ActorAndReason // an event records it, unless the run has the deadline already
+	Timeout        time.Duration
+	ActorAndReason ActorAndReason // an event records it, unless the run has the deadline already
 
 	// Outcome is Written or Fenced. If Outcome is Fenced, RunState holds the state of the run.
 	Outcome  WriteOutcome

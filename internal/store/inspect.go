@@ -19,7 +19,7 @@ type Filter struct {
 	NamePrefix    string
 	CreatedAfter  time.Time // exclusive
 	CreatedBefore time.Time // exclusive
-	Roots         bool      // selects only runs without a parent
+	OnlyRoots     bool      // selects only runs without a parent
 	// Failure selects the Failed and Expired runs whose failure has this key. If Failure.Workflow is empty, Failure does not restrict the
 	// runs.
 	Failure FailureKey
@@ -178,12 +178,12 @@ const (
 
 // OwnedRunChanges is the result of Store.OwnedRunChanges: the changes to the runs that a worker executes.
 type OwnedRunChanges struct {
-	Requests []PendingControl // runs whose pause or cancel is requested; repeated until they are released
-	Woken    []uuid.UUID      // runs that a signal or the end of a child has woken since the last call
-	// Deadlines has one lease for each run whose deadline differs from the RunDeadline that the caller passed; the lease has the current
+	ControlRequests []PendingControl // runs whose pause or cancel is requested; repeated until they are released
+	Woken           []uuid.UUID      // runs that a signal or the end of a child has woken since the last call
+	// ChangedDeadlines has one lease for each run whose deadline differs from the RunDeadline that the caller passed; the lease has the current
 	// deadline as its RunDeadline. Each call of OwnedRunChanges returns a changed deadline again, until the caller passes the current
 	// deadline.
-	Deadlines []Lease
+	ChangedDeadlines []Lease
 	// EndedLeases holds the caller's leases whose runs are now Cancelled at the epoch of the lease. A run with an ended lease was
 	// terminated, or the caller itself has recorded its cancel. Each call of OwnedRunChanges that passes an ended lease returns the lease
 	// again.

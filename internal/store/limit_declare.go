@@ -28,9 +28,9 @@ type LimitRow struct {
 	MayReplaceDeclared bool // a declaration of the calling worker would replace the recorded one
 }
 
-// SetBounds sets the bounds of the limit key from the rows of the limits. If a requesting step declares bounds that differ from the
-// recorded bounds and may replace them, SetBounds returns the declaration, which the store then records.
-func (l *LimitKeyState) SetBounds(rows map[string]LimitRow, b *PermitBatch) *LimitDeclaration {
+// SetBoundsFromRows sets the bounds of the limit key from the rows of the limits. If a requesting step declares bounds that differ from the
+// recorded bounds and may replace them, SetBoundsFromRows returns the declaration, which the store then records.
+func (l *LimitKeyState) SetBoundsFromRows(rows map[string]LimitRow, b *PermitBatch) *LimitDeclaration {
 	row, found := rows[l.Limit]
 	l.Settings, l.HasBounds = row.LimitSettings, found
 	i := slices.IndexFunc(b.Requests, func(a *PermitRequest) bool { return a.Limit == l.Limit })

@@ -9,25 +9,25 @@ import (
 )
 
 // A transaction that locks several rows locks them in one order, so that two transactions never wait for
-// each other: runs by CompareUUIDs, and then the rows of each table by the comparison for its key. Statements
-// that lock rows get their items in this order, or sort them: ORDER BY shard, id sorts as CompareUUIDs does.
+// each other: runs by CompareUUIDsByShard, and then the rows of each table by the comparison for its key. Statements
+// that lock rows get their items in this order, or sort them: ORDER BY shard, id sorts as CompareUUIDsByShard does.
 
-// CompareUUIDs compares the UUIDs of runs: first by shard, then by UUID.
-func CompareUUIDs(l, r uuid.UUID) int {
+// CompareUUIDsByShard compares the UUIDs of runs: first by shard, then by UUID.
+func CompareUUIDsByShard(l, r uuid.UUID) int {
 	if c := cmp.Compare(ShardOf(l), ShardOf(r)); c != 0 {
 		return c
 	}
 	return bytes.Compare(l[:], r[:])
 }
 
-// UniqueUUIDs returns the UUIDs in the order of CompareUUIDs, each once. UniqueUUIDs does not change its argument.
-func UniqueUUIDs(ids []uuid.UUID) []uuid.UUID {
-	return slices.Compact(slices.SortedFunc(slices.Values(ids), CompareUUIDs))
+// SortedUniqueUUIDs returns the UUIDs in the order of CompareUUIDsByShard, each once. SortedUniqueUUIDs does not change its argument.
+func SortedUniqueUUIDs(ids []uuid.UUID) []uuid.UUID {
+	return slices.Compact(slices.SortedFunc(slices.Values(ids), CompareUUIDsByShard))
 }
 
 // CompareSteps compares steps first by their run, then by their name.
 func CompareSteps(l, r *Step) int {
-	if c := CompareUUIDs(l.Run, r.Run); c != 0 {
+	if c := CompareUUIDsByShard(l.Run, r.Run); c != 0 {
 		return c
 	}
 	return cmp.Compare(l.Name, r.Name)

@@ -15,7 +15,7 @@ func TestLockOrderIsByKey(t *testing.T) {
 	ids := []uuid.UUID{root, shardedID(1, 10), other}
 	for i := range ids {
 		for j := range ids {
-			if got, want := store.CompareUUIDs(ids[i], ids[j]), cmp.Compare(i, j); got != want {
+			if got, want := store.CompareUUIDsByShard(ids[i], ids[j]), cmp.Compare(i, j); got != want {
 				t.Errorf("runs %d and %d: %d, want %d", i, j, got, want)
 			}
 		}

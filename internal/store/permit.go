@@ -47,21 +47,21 @@ type Limit struct {
 	LimitSettings
 
 	// Code declares settings. The settings of the newest version apply, unless an operator has set others.
-	Declared        *LimitSettings // nil: no code has declared any
-	DeclaredVersion string
-	DeclaredAt      time.Time
-	Set             *LimitSettings // nil: no operator has set any
-	SetBy           string
-	SetReason       string
-	SetAt           time.Time
-	LastChange      *OperatorChange // nil: no operator has changed the limit
+	DeclaredSettings *LimitSettings // nil: no code has declared any
+	DeclaredVersion  string
+	DeclaredAt       time.Time
+	OperatorSettings *LimitSettings // nil: no operator has set any
+	SetBy            string
+	SetReason        string
+	SetAt            time.Time
+	LastChange       *OperatorChange // nil: no operator has changed the limit
 
 	LimitUse
-	Keys []LimitKeyUse // the keys for which most steps wait, at most MaxLimitKeys
+	Keys []LimitKeyUse // the keys for which most steps wait, at most MaxListedLimitKeys
 }
 
-// MaxLimitKeys is the maximal length of Limit.Keys.
-const MaxLimitKeys = 10
+// MaxListedLimitKeys is the maximal length of Limit.Keys.
+const MaxListedLimitKeys = 10
 
 // LimitUse tells how many units of a limit are in use.
 type LimitUse struct {
@@ -102,18 +102,18 @@ const (
 
 // Permit is the row of a step that waits for a permit of a limit, or has it. A step has at most one Permit.
 type Permit struct {
-	Limit, Key  string
-	Run         uuid.UUID
-	Step        string
-	Status      PermitStatus
-	Epoch       Epoch // of the execution that requested it last
-	Attempt     int32
-	Units       int
-	Priority    int16
-	ArrivedAt   time.Time // when it entered the line; it keeps its place as long as it has the row
-	GrantedAt   time.Time // zero: not granted
-	Until       time.Time // the end of an offer
-	MissedOffer bool      // an offer ended unused, or the execution has ended: there is no further offer until the step requests the permit again
+	Limit, Key   string
+	Run          uuid.UUID
+	Step         string
+	Status       PermitStatus
+	Epoch        Epoch // of the execution that requested it last
+	Attempt      int32
+	Units        int
+	Priority     int16
+	ArrivedAt    time.Time // when it entered the line; it keeps its place as long as it has the row
+	GrantedAt    time.Time // zero: not granted
+	OfferedUntil time.Time // the end of an offer
+	MissedOffer  bool      // an offer ended unused, or the execution has ended: there is no further offer until the step requests the permit again
 }
 
 // PermitRequest is the request of a step's attempt for a permit.
@@ -147,20 +147,20 @@ type PermitReturn struct {
 	Attempt    int32
 }
 
-// NewReturn returns a PermitReturn that gives back the requested permit, or gives up the step's place in the line for it.
-func (a *PermitRequest) NewReturn() PermitReturn {
+// NewPermitReturn returns a PermitReturn that gives back the requested permit, or gives up the step's place in the line for it.
+func (a *PermitRequest) NewPermitReturn() PermitReturn {
 	return PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt}
 }
 
 // PermitBatch is the argument of LimitStore.GrantAndReturnPermits. A PermitBatch contains requests for permits, and permits to give back.
 type PermitBatch struct {
-	Now              time.Time
-	Version          string        // of the requesting worker
-	WorkerStarted    time.Time     // when that worker started
-	CloseAfterRewind time.Duration // how long nothing is granted after the database went back to an earlier state; at least until a rate has paid back a whole burst
-	Requests         []*PermitRequest
-	Returns          []PermitReturn
-	LimitKeys        []LimitKey // to check although no step requests a permit for them
+	Now                      time.Time
+	Version                  string        // of the requesting worker
+	WorkerStarted            time.Time     // when that worker started
+	CloseDurationAfterRewind time.Duration // how long nothing is granted after the database went back to an earlier state; at least until a rate has paid back a whole burst
+	Requests                 []*PermitRequest
+	Returns                  []PermitReturn
+	LimitKeys                []LimitKey // to check although no step requests a permit for them
 
 	// RecheckAt tells for limit keys when to call GrantAndReturnPermits again, because more units can be granted then. The store sets
 	// RecheckAt together with the outcomes of the requests.
@@ -224,7 +224,7 @@ func AddLimitUse(limits []Limit, use []LimitKeyWithUse) []Limit {
 		slices.SortStableFunc(keys, func(a, b LimitKeyUse) int {
 			return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Held, a.Held))
 		})
-		limits[i].Keys = keys[:min(len(keys), MaxLimitKeys)]
+		limits[i].Keys = keys[:min(len(keys), MaxListedLimitKeys)]
 	}
 	return limits
 }
@@ -309,5 +309,5 @@ type DeleteUnusedLimitKeysResult struct {
 // QueuedPermit is the permit of one step, with the place of the step in the line.
 type QueuedPermit struct {
 	Permit
-	Before int // steps of the line that are before it; zero unless it waits
+	StepsAhead int // steps of the line that are before it; zero unless it waits
 }

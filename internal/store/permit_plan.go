@@ -61,7 +61,7 @@ func (p *PermitWithRun) pauseRequested() bool { return p.RunState.Control&Paused
 
 // isOffered reports whether the units are kept for the step.
 func (p *PermitWithRun) isOffered(now time.Time) bool {
-	return p.Status == PermitOffered && p.Until.After(now) && !p.Until.After(now.Add(maxOfferLeft))
+	return p.Status == PermitOffered && p.OfferedUntil.After(now) && !p.OfferedUntil.After(now.Add(maxOfferLeft))
 }
 
 // isWakeable reports whether the run of the step can be woken for an offer.
@@ -112,7 +112,7 @@ type PermitRequestingRun struct {
 func (l *LimitKeyState) Plan(b *PermitBatch, steps *PermitRequestingSteps, timeline string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capUsedUntilAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.DatabaseTimeline != "" && timeline != "" && timeline != l.DatabaseTimeline {
-		plan.ClosedUntil = l.Now.Add(max(b.CloseAfterRewind, l.Settings.rate().timeToRefill())) // what was granted after that point is not known
+		plan.ClosedUntil = l.Now.Add(max(b.CloseDurationAfterRewind, l.Settings.rate().timeToRefill())) // what was granted after that point is not known
 	}
 	var requests []*PermitRequest
 	requesting := make(map[stepKey]*PermitRequest)
@@ -121,7 +121,7 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *PermitRequestingSteps, timel
 			requests, requesting[stepKey{a.Run, a.Step}] = append(requests, a), a
 		}
 	}
-	free, end := l.freeUnits(&plan), l.lastWaitingPermit()
+	free, end := l.freeUnits(&plan), l.lastReadWaitingPermit()
 	var line []PermitWithRun
 	passed := false // steps get no further offers, so that the next plan reads others instead
 	for i := range l.Permits {
@@ -135,13 +135,13 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *PermitRequestingSteps, timel
 			plan.ToDelete = append(plan.ToDelete, p.Permit)
 		case a != nil:
 		case p.Status == PermitOffered && (p.pauseRequested() || l.yieldsToEarlierStep(p, requests, steps)):
-			p.Status, p.Until = PermitWaiting, time.Time{}
+			p.Status, p.OfferedUntil = PermitWaiting, time.Time{}
 			plan.ToWrite = append(plan.ToWrite, p.Permit)
 			line = append(line, *p)
 		case p.isOffered(b.Now):
 			free.offerUnits(l.Settings.CapUnits(p.Units))
 		case p.Status == PermitOffered:
-			p.Status, p.Until, p.MissedOffer = PermitWaiting, time.Time{}, true
+			p.Status, p.OfferedUntil, p.MissedOffer = PermitWaiting, time.Time{}, true
 			plan.ToWrite = append(plan.ToWrite, p.Permit)
 			line = append(line, *p)
 		case !p.MissedOffer && !p.isOfPresentExecution():
@@ -183,8 +183,8 @@ type stepKey struct {
 	step string
 }
 
-// lastWaitingPermit returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
-func (l *LimitKeyState) lastWaitingPermit() (last *Permit) {
+// lastReadWaitingPermit returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
+func (l *LimitKeyState) lastReadWaitingPermit() (last *Permit) {
 	n := 0
 	for i := range l.Permits {
 		if p := &l.Permits[i].Permit; p.Status == PermitWaiting && !p.MissedOffer {
@@ -278,7 +278,7 @@ func (l *LimitKeyState) grantInOrder(line []PermitWithRun, now time.Time, reques
 			plan.addGrantedPermit(p.Permit, l.Settings.Concurrent > 0)
 		default:
 			free.offerUnits(units)
-			p.Status, p.Until = PermitOffered, now.Add(offerDuration)
+			p.Status, p.OfferedUntil = PermitOffered, now.Add(offerDuration)
 			plan.ToOffer = append(plan.ToOffer, p.Permit)
 		}
 	}
@@ -295,7 +295,7 @@ func (l *LimitKeyState) wakeFirstWaiter(line []PermitWithRun, now time.Time, pla
 	}
 	for i := range line {
 		if p := &line[i]; p.isWakeable() {
-			p.Status, p.Until = PermitOffered, now.Add(offerDuration)
+			p.Status, p.OfferedUntil = PermitOffered, now.Add(offerDuration)
 			plan.ToOffer = append(plan.ToOffer, p.Permit)
 			return true
 		}

@@ -64,7 +64,7 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 		p := b.rows[a.Run]
 		repeated[a.Run] = p != nil && p.Status == store.PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt
 	}
-	plan := b.line.Plan(&store.PermitBatch{Now: now, CloseAfterRewind: time.Second, Requests: asks}, asked, "")
+	plan := b.line.Plan(&store.PermitBatch{Now: now, CloseDurationAfterRewind: time.Second, Requests: asks}, asked, "")
 	b.line.RateUsedUntil, b.line.ClosedUntil = plan.RateUsedUntil, plan.ClosedUntil
 	for _, p := range plan.ToDelete {
 		delete(b.rows, p.Run)
@@ -252,7 +252,7 @@ func TestAFailoverClosesForAWholeBurst(t *testing.T) {
 		want  time.Duration
 	}{{1, 3 * time.Second}, {12, 6 * time.Second}} {
 		l := store.LimitKeyState{LimitKey: store.LimitKey{Limit: "l"}, HasBounds: true, Now: now, DatabaseTimeline: "1", Settings: store.LimitSettings{Rate: 6, Period: 3 * time.Second, Burst: c.burst}}
-		plan := l.Plan(&store.PermitBatch{Now: now, CloseAfterRewind: lease}, &store.PermitRequestingSteps{}, "2")
+		plan := l.Plan(&store.PermitBatch{Now: now, CloseDurationAfterRewind: lease}, &store.PermitRequestingSteps{}, "2")
 		if got := plan.ClosedUntil.Sub(now); got != c.want {
 			t.Errorf("a limit with a burst of %d is closed for %v, want %v", c.burst, got, c.want)
 		}

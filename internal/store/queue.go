@@ -49,32 +49,32 @@ type Queue struct {
 	QueueRow
 
 	// Code declares settings. The settings of the newest version apply, unless an operator has set others.
-	Declared        *QueueSettings // nil: no code has declared any
-	DeclaredVersion string
-	DeclaredAt      time.Time
-	Set             *QueueSettings // nil: no operator has set any
-	SetBy           string
-	SetReason       string
-	SetAt           time.Time
-	PausedBy        string
-	PauseReason     string
-	LastChange      *OperatorChange // nil: no operator has changed the queue
+	DeclaredSettings *QueueSettings // nil: no code has declared any
+	DeclaredVersion  string
+	DeclaredAt       time.Time
+	OperatorSettings *QueueSettings // nil: no operator has set any
+	SetBy            string
+	SetReason        string
+	SetAt            time.Time
+	PausedBy         string
+	PauseReason      string
+	LastChange       *OperatorChange // nil: no operator has changed the queue
 
 	QueueUse
 	OldestDue     time.Time     // since when the longest waiting run has been due; zero: none waits
 	RateUsedUntil time.Time     // up to this time the rate is used up
-	Keys          []QueueKeyUse // the keys with the most waiting runs, at most MaxQueueKeys
+	Keys          []QueueKeyUse // the keys with the most waiting runs, at most MaxListedQueueKeys
 }
 
-// MaxQueueKeys is the maximal length of Queue.Keys.
-const MaxQueueKeys = 10
+// MaxListedQueueKeys is the maximal length of Queue.Keys.
+const MaxListedQueueKeys = 10
 
 // QueueUse tells how many runs of a queue, or of a key, are executing, open, waiting or behind others of their key.
 type QueueUse struct {
-	Executing int // runs that have a place to execute; a run that has just ended counts until the next admission
-	Open      int // root runs that have begun and not ended, as far as admissions have seen
-	Waiting   int // runs that are due and have no place
-	Behind    int // of the waiting runs, those behind others of their key
+	Executing     int // runs that have a place to execute; a run that has just ended counts until the next admission
+	InProgress    int // root runs that have begun and not ended, as far as admissions have seen
+	Waiting       int // runs that are due and have no place
+	WaitingForKey int // of the waiting runs, those behind others of their key
 }
 
 // QueueKeyUse is the QueueUse of one group key.
@@ -150,14 +150,14 @@ type QueuePlace struct {
 // MaxWeight is the largest allowed QueuePlace.Weight.
 const MaxWeight = 1000
 
-// MaxBefore is the largest QueuePlaceOfRun.Before.
-const MaxBefore = 10_000
+// MaxRunsAhead is the largest QueuePlaceOfRun.Before.
+const MaxRunsAhead = 10_000
 
 // QueuedRun is the queue place of a run, with the details that [Engine.Get] shows.
 type QueuedRun struct {
 	QueuePlace
 	Admission AdmissionState // of the run
-	Before    int            // runs in line before it, at most MaxBefore; zero unless it is in line or behind its key
+	RunsAhead int            // runs in line before it, at most MaxRunsAhead; zero unless it is in line or behind its key
 }
 
 // QueueStore keeps the queues that have settings. QueueAdmitter, which is part of QueueStore, gives places in these queues to runs.
@@ -221,16 +221,16 @@ func DecodeQueueSettings(text string) (*QueueSettings, error) {
 // DecodeSettings parses the JSON of the declared settings and of the settings that an operator has set. An empty text stands for no
 // settings. The field Settings becomes the settings that an operator has set, or the declared settings if no operator has set any.
 func (q *Queue) DecodeSettings(declared, set string) (err error) {
-	if q.Declared, err = DecodeQueueSettings(declared); err == nil {
-		q.Set, err = DecodeQueueSettings(set)
+	if q.DeclaredSettings, err = DecodeQueueSettings(declared); err == nil {
+		q.OperatorSettings, err = DecodeQueueSettings(set)
 	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("queue %q: %w", q.Name, err)
-	case q.Set != nil:
-		q.Settings = *q.Set
-	case q.Declared != nil:
-		q.Settings = *q.Declared
+	case q.OperatorSettings != nil:
+		q.Settings = *q.OperatorSettings
+	case q.DeclaredSettings != nil:
+		q.Settings = *q.DeclaredSettings
 	}
 	return nil
 }
@@ -244,11 +244,11 @@ func (q *Queue) BlockedBy(now time.Time) string {
 		return ""
 	case !q.PausedAt.IsZero():
 		return "pause"
-	case q.Waiting == q.Behind:
+	case q.Waiting == q.WaitingForKey:
 		return ""
 	case s.MaxExecuting > 0 && q.Executing >= s.MaxExecuting:
 		return "max_executing"
-	case s.MaxInProgress > 0 && q.Open >= s.MaxInProgress:
+	case s.MaxInProgress > 0 && q.InProgress >= s.MaxInProgress:
 		return "max_in_progress"
 	case s.Rate.Count > 0 && q.RateUsedUntil.Sub(now) > s.Rate.Period/time.Duration(s.Rate.Count)*time.Duration(s.Rate.Burst-1):
 		return "rate"

@@ -41,7 +41,7 @@ type RepairStore interface {
 
 	// ForkRun creates, in one transaction, a root run that begins with the checkpoints in Fork.Steps, and sets the Outcome of Fork.Start.
 	// If the name of the new run is taken, ForkRun creates nothing.
-	ForkRun(ctx context.Context, f *Fork) error
+	ForkRun(ctx context.Context, f *ForkRequest) error
 
 	// SupersededGenerations returns those superseded generations of a run that the query selects, oldest first. The result is empty for a
 	// run that has only one generation.
@@ -50,12 +50,12 @@ type RepairStore interface {
 
 // GenerationsQuery selects some of the superseded generations of a run, beginning with the newest.
 type GenerationsQuery struct {
-	Before int32 // only generations with a smaller number; zero: all
-	Limit  int   // how many at most; zero: all
+	BeforeNumber int32 // only generations with a smaller number; zero: all
+	Limit        int   // how many at most; zero: all
 	// MaxBytes bounds the payloads of the returned generations, and zero means no bound. The two newest selected generations are always
 	// returned. An older generation is omitted if the returned generations, without its next newer one, already have MaxBytes bytes.
 	MaxBytes int64
-	With     PayloadSelection
+	Payloads PayloadSelection
 }
 
 // BoundsOrMax returns the fields Before, Limit and MaxBytes, with the largest possible number in place of each zero.
@@ -64,8 +64,8 @@ func (q *GenerationsQuery) BoundsOrMax() (before, limit int32, maxBytes int64) {
 	if q.MaxBytes > 0 {
 		maxBytes = q.MaxBytes
 	}
-	if q.Before > 0 {
-		before = q.Before
+	if q.BeforeNumber > 0 {
+		before = q.BeforeNumber
 	}
 	if q.Limit > 0 {
 		limit = int32(min(q.Limit, math.MaxInt32))
@@ -80,12 +80,12 @@ func (q *GenerationsQuery) BoundsOrMax() (before, limit int32, maxBytes int64) {
 
 // FenceRequest takes a run away from its owner; see RepairStore.FenceRun.
 type FenceRequest struct {
-	Run    uuid.UUID
-	Before RunState // the run as it was read
-	Nonce  uint32   // of the next epoch
-	Now    time.Time
-	Reason string // of the pause
-	Actor  string
+	Run         uuid.UUID
+	StateBefore RunState // the run as it was read
+	Nonce       uint32   // of the next epoch
+	Now         time.Time
+	Reason      string // of the pause
+	Actor       string
 
 	// Outcome is Written, or Fenced if the run is no longer as Before describes it. If Outcome is Fenced, RunState is the present state of
 	// the run.
@@ -95,28 +95,28 @@ type FenceRequest struct {
 
 // EpochAfterFence returns the epoch of the run after the fence: the next epoch of a live run, or the present epoch of a run that has ended.
 func (f *FenceRequest) EpochAfterFence() Epoch {
-	if f.Before.Status.IsTerminal() {
-		return f.Before.Epoch
+	if f.StateBefore.Status.IsTerminal() {
+		return f.StateBefore.Epoch
 	}
-	return f.Before.Epoch.Next(f.Nonce)
+	return f.StateBefore.Epoch.Next(f.Nonce)
 }
 
 // ControlAfterFence returns the control bits of a live run after the fence. A run that is already paused itself or held for drift keeps its
 // control bits.
 func (f *FenceRequest) ControlAfterFence() ControlBits {
-	if f.Before.Control&(PausedItself|HeldForDrift) != 0 {
-		return f.Before.Control
+	if f.StateBefore.Control&(PausedItself|HeldForDrift) != 0 {
+		return f.StateBefore.Control
 	}
-	return f.Before.Control | PausedItself | PausedForRepair
+	return f.StateBefore.Control | PausedItself | PausedForRepair
 }
 
 // OutcomeFromState returns the outcome of a FenceRequest for which the store has changed no row.
 func (f *FenceRequest) OutcomeFromState(now RunState) WriteOutcome {
-	live := !f.Before.Status.IsTerminal()
+	live := !f.StateBefore.Status.IsTerminal()
 	switch {
 	case live && now.Found && now.Status == Paused && now.Epoch == f.EpochAfterFence():
 		return Written // the result of an earlier try was lost
-	case !live && now == f.Before:
+	case !live && now == f.StateBefore:
 		return Written
 	}
 	return Fenced
@@ -124,18 +124,18 @@ func (f *FenceRequest) OutcomeFromState(now RunState) WriteOutcome {
 
 // RepairRequest makes the next generation of one or more runs of a tree.
 type RepairRequest struct {
-	Request uuid.UUID // identifies the repair, so that a call whose result was lost can be repeated
-	Verb    string    // how the generations come to be, such as "retry"
-	Actor   string
-	Reason  string
-	Now     time.Time
-	Runs    []RunRepair // parents before their children
-	Guards  []RunGuard  // runs above that must not change meanwhile
-	// Cancel cancels live children that belong only to superseded generations. Cancel is nil if there are no such children.
-	Cancel *ControlRequest
-	// Resume resumes the runs that were paused for the repair, as the last change of the transaction. Resume is nil if there are no such
+	RequestID uuid.UUID // identifies the repair, so that a call whose result was lost can be repeated
+	Verb      string    // how the generations come to be, such as "retry"
+	Actor     string
+	Reason    string
+	Now       time.Time
+	Runs      []RunRepair        // parents before their children
+	Guards    []ExpectedRunState // runs above that must not change meanwhile
+	// CancelRequest cancels live children that belong only to superseded generations. Cancel is nil if there are no such children.
+	CancelRequest *ControlRequest
+	// ResumeRequest resumes the runs that were paused for the repair, as the last change of the transaction. Resume is nil if there are no such
 	// runs.
-	Resume *ControlRequest
+	ResumeRequest *ControlRequest
 
 	// Outcome is Written, or Fenced if a run has changed since the repair was planned. If Outcome is Fenced, the store has changed nothing.
 	Outcome WriteOutcome
@@ -143,14 +143,14 @@ type RepairRequest struct {
 
 // RunRepair is the part of a RepairRequest that concerns one run.
 type RunRepair struct {
-	Run         uuid.UUID
-	Before      RunState // the run as it was read
-	Number      int32    // of the generation that is superseded
-	Checkpoints int      // how many checkpoints the run has
-	From        string   // the step from which it is executed anew; empty: none was given
+	Run              uuid.UUID
+	StateBefore      RunState // the run as it was read
+	SupersededNumber int32    // of the generation that is superseded
+	CheckpointCount  int      // how many checkpoints the run has
+	From             string   // the step from which it is executed anew; empty: none was given
 
 	KeptSteps         []string    // the checkpoints that the new generation has too, in order
-	FirstChange       int32       // the Seq of the first call that is dropped or changed: kept ones with a higher Seq lose SeqOwnGoroutine. Zero: there is none
+	FirstChangedSeq   int32       // the Seq of the first call that is dropped or changed: kept ones with a higher Seq lose SeqOwnGoroutine. Zero: there is none
 	NewSteps          []Step      // further checkpoints of the new generation, in the order of their names
 	DetachedChildren  []uuid.UUID // children that belong to the superseded generation only
 	ReleasedReceivers []string    // receivers whose signals are received anew; see ReceiveWrite
@@ -162,22 +162,22 @@ type RunRepair struct {
 	Input          []byte        // only with Continues
 	Owner          uuid.NullUUID // the worker that executes the new generation; then Status is Running and WakeAt the end of the lease
 
-	Epoch         Epoch // of the new generation: the one after Before.Epoch
-	Status        Status
-	Control       ControlBits
-	WakeAt        time.Time
-	Deadline      time.Time // if the run has ended; a live one keeps its own
-	TerminalSteps int       // the number of its terminal checkpoints
+	Epoch             Epoch // of the new generation: the one after Before.Epoch
+	Status            Status
+	Control           ControlBits
+	WakeAt            time.Time
+	Deadline          time.Time // if the run has ended; a live one keeps its own
+	TerminalStepCount int       // the number of its terminal checkpoints
 }
 
 // ArchiveID returns the run ID under which the store keeps the checkpoints of the superseded generation, in place of the run's own ID.
-func (r *RunRepair) ArchiveID() uuid.UUID { return GenerationUUID(r.Run, r.Number) }
+func (r *RunRepair) ArchiveID() uuid.UUID { return GenerationUUID(r.Run, r.SupersededNumber) }
 
-// RunGuard is a run that the repair does not change, with the state in which the repair has read the run and in which the run must still
+// ExpectedRunState is a run that the repair does not change, with the state in which the repair has read the run and in which the run must still
 // be.
-type RunGuard struct {
-	Run    uuid.UUID
-	Before RunState
+type ExpectedRunState struct {
+	Run         uuid.UUID
+	StateBefore RunState
 }
 
 // RunsInLockOrder returns the runs of the repair and its guards, in the order in which a store locks them.
@@ -189,7 +189,7 @@ func (r *RepairRequest) RunsInLockOrder() []uuid.UUID {
 	for i := range r.Guards {
 		runs = append(runs, r.Guards[i].Run)
 	}
-	slices.SortFunc(runs, CompareUUIDs)
+	slices.SortFunc(runs, CompareUUIDsByShard)
 	return runs
 }
 
@@ -209,12 +209,12 @@ func (r *RepairRequest) OutcomeFromStates(states map[uuid.UUID]RunState, done bo
 		return Written // the result of an earlier try was lost
 	}
 	for i := range r.Runs {
-		if run := &r.Runs[i]; states[run.Run] != run.Before {
+		if run := &r.Runs[i]; states[run.Run] != run.StateBefore {
 			return Fenced
 		}
 	}
 	for i := range r.Guards {
-		if g := &r.Guards[i]; states[g.Run] != g.Before {
+		if g := &r.Guards[i]; states[g.Run] != g.StateBefore {
 			return Fenced
 		}
 	}
@@ -237,9 +237,9 @@ func CurrentGeneration(before []Generation) int32 {
 // Generation is a superseded generation of a run. The database stores the checkpoints of a superseded generation with Generation.Archive as
 // the run ID, in place of the run's own ID.
 type Generation struct {
-	Run     Run // as it was; Status is Superseded if it had not ended
-	Number  int32
-	Archive uuid.UUID
+	Run       Run // as it was; Status is Superseded if it had not ended
+	Number    int32
+	ArchiveID uuid.UUID
 
 	StoredBytes int // of the payloads, as the database has them: a codec may have changed their size
 
@@ -253,7 +253,7 @@ type Generation struct {
 	Detail  []byte
 }
 
-// SeqOfKeptCall returns the Seq that a call which the repair keeps has in the new generation. The argument first is RunRepair.FirstChange.
+// SeqOfKeptCall returns the Seq that a call which the repair keeps has in the new generation. The argument first is RunRepair.FirstChangedSeq.
 func SeqOfKeptCall(seq, first int32) int32 {
 	if first > 0 && seq > first {
 		seq &^= SeqOwnGoroutine
@@ -261,8 +261,8 @@ func SeqOfKeptCall(seq, first int32) int32 {
 	return seq
 }
 
-// Fork creates a root run that begins with a copy of another run's history.
-type Fork struct {
+// ForkRequest creates a root run that begins with a copy of another run's history.
+type ForkRequest struct {
 	Start *StartWrite // of a run that is Pending, with an epoch of count 1: like a run that was executed, it has a history
 	Steps []Step      // its checkpoints, in the order of their names
 

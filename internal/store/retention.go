@@ -79,10 +79,10 @@ type OldGenerations struct {
 
 // OldGeneration is a superseded generation of a run.
 type OldGeneration struct {
-	Run      uuid.UUID
-	Number   int32
-	Archive  uuid.UUID
-	Workflow string
+	Run       uuid.UUID
+	Number    int32
+	ArchiveID uuid.UUID
+	Workflow  string
 }
 
 // FirstUUIDAt returns a UUID that is lower than the UUID of every run that was created at the given time or later.
@@ -96,12 +96,12 @@ type TreeNode struct {
 	UUID   uuid.UUID     // of the run, or the archive ID of the generation
 	Parent uuid.NullUUID // of a run: its parent's UUID, or the archive ID of its parent's generation; of a generation: its run
 
-	Generation int32 // the number of the generation; zero: a run
-	Status     Status
-	Epoch      Epoch
-	EndedAt    time.Time // of a generation: when it was superseded
-	Detached   bool
-	InQueue    bool // an admission has not yet taken back its place in a queue
+	Generation      int32 // the number of the generation; zero: a run
+	Status          Status
+	Epoch           Epoch
+	EndedAt         time.Time // of a generation: when it was superseded
+	Detached        bool
+	HoldsQueuePlace bool // an admission has not yet taken back its place in a queue
 }
 
 // DeleteTreesRequest is the argument of RetentionStore.DeleteTrees.
@@ -136,13 +136,13 @@ type DeleteTreeRequest struct {
 	// its runs. Outcome is Fenced if a run of the tree prevents the deletion; Blocker is then that run.
 	Outcome WriteOutcome
 	Blocker TreeNode
-	// Deleted and DeletedGenerations are the numbers of runs and of superseded generations that were deleted.
-	Deleted, DeletedGenerations int
+	// DeletedRunCount and DeletedGenerationCount are the numbers of runs and of superseded generations that were deleted.
+	DeletedRunCount, DeletedGenerationCount int
 }
 
 // DeletionPlan tells which rows of a tree are deleted.
 type DeletionPlan struct {
-	Runs        []uuid.UUID // in the order of CompareUUIDs
+	Runs        []uuid.UUID // in the order of CompareUUIDsByShard
 	Generations []TreeNode
 }
 
@@ -162,16 +162,16 @@ func (d *DeleteTreeRequest) Plan(nodes []TreeNode, now time.Time, locked func(uu
 			t.children[p.UUID] = append(t.children[p.UUID], i)
 		}
 	}
-	d.Deleted, d.DeletedGenerations, d.Blocker = 0, 0, TreeNode{}
+	d.DeletedRunCount, d.DeletedGenerationCount, d.Blocker = 0, 0, TreeNode{}
 	if root < 0 {
-		d.Outcome = Adopted
+		d.Outcome = AlreadyRecorded
 		return plan
 	}
 	if d.Outcome = t.collectTree(root, &plan); d.Outcome != Written {
 		return DeletionPlan{}
 	}
-	slices.SortFunc(plan.Runs, CompareUUIDs)
-	d.Deleted, d.DeletedGenerations = len(plan.Runs), len(plan.Generations)
+	slices.SortFunc(plan.Runs, CompareUUIDsByShard)
+	d.DeletedRunCount, d.DeletedGenerationCount = len(plan.Runs), len(plan.Generations)
 	return plan
 }
 
@@ -230,7 +230,7 @@ func (t *deletionTree) checkNodeDeletable(n *TreeNode) WriteOutcome {
 	epoch, quiet := t.deletion.EndedBeforeCall[n.UUID]
 	quiet = quiet && epoch == n.Epoch || n.EndedAt.Before(t.now.Add(-MinRetention))
 	switch {
-	case !n.Status.IsTerminal(), n.InQueue, !t.endedLongEnough(n), !quiet, n.UUID == t.deletion.Root && n.Epoch != t.deletion.Epoch:
+	case !n.Status.IsTerminal(), n.HoldsQueuePlace, !t.endedLongEnough(n), !quiet, n.UUID == t.deletion.Root && n.Epoch != t.deletion.Epoch:
 		return Fenced
 	case !t.locked(n.UUID):
 		return Locked

@@ -22,7 +22,7 @@ func randomTree(random *rand.Rand, now time.Time) []TreeNode {
 			n.Status, n.EndedAt = Running, time.Time{}
 		}
 		n.Detached = n.Generation == 0 && random.IntN(3) == 0
-		n.InQueue = n.Generation == 0 && random.IntN(12) == 0
+		n.HoldsQueuePlace = n.Generation == 0 && random.IntN(12) == 0
 		nodes = append(nodes, n)
 	}
 	return nodes
@@ -47,7 +47,7 @@ func TestDeletionsOfRandomTrees(t *testing.T) {
 		ok := make([]bool, len(nodes))
 		for i := len(nodes) - 1; i >= 0; i-- {
 			n := nodes[i]
-			ok[i] = n.Generation > 0 || n.EndedAt.Before(d.EndedBefore) && (n.Status.IsTerminal() && !n.InQueue && !unlocked[n.UUID] &&
+			ok[i] = n.Generation > 0 || n.EndedAt.Before(d.EndedBefore) && (n.Status.IsTerminal() && !n.HoldsQueuePlace && !unlocked[n.UUID] &&
 				n.EndedAt.Before(now.Add(-MinRetention)))
 			for j := i + 1; j < len(nodes); j++ {
 				if nodes[j].Parent.UUID == n.UUID && !nodes[j].Detached {
@@ -68,8 +68,8 @@ func TestDeletionsOfRandomTrees(t *testing.T) {
 		for _, g := range plan.Generations {
 			got[g.UUID] = true
 		}
-		if (d.Outcome == Written) != gone[0] || len(got) != len(plan.Runs)+len(plan.Generations) || d.Deleted != len(plan.Runs) {
-			t.Fatalf("seed %d: outcome %d, %d runs, want %v", seed, d.Outcome, d.Deleted, gone[0])
+		if (d.Outcome == Written) != gone[0] || len(got) != len(plan.Runs)+len(plan.Generations) || d.DeletedRunCount != len(plan.Runs) {
+			t.Fatalf("seed %d: outcome %d, %d runs, want %v", seed, d.Outcome, d.DeletedRunCount, gone[0])
 		}
 		for i, n := range nodes {
 			if got[n.UUID] != gone[i] {

@@ -63,20 +63,20 @@ const (
 	KindMap          StepKind = 7 // a Map; Output is the number of its items
 	KindCompensation StepKind = 8 // a compensation
 
-	KindSignal StepKind = 9  // a signal was sent to a run
-	KindStart  StepKind = 10 // a root run was started; Output is its ID
-	KindTags   StepKind = 11 // tags of the run were set
-	KindCancel StepKind = 12 // a child was cancelled
-	KindNow    StepKind = 13 // the database's time
-	KindUUID   StepKind = 14 // a generated UUID
+	KindSendSignal  StepKind = 9  // a signal was sent to a run
+	KindStartRoot   StepKind = 10 // a root run was started; Output is its ID
+	KindTags        StepKind = 11 // tags of the run were set
+	KindCancelChild StepKind = 12 // a child was cancelled
+	KindNow         StepKind = 13 // the database's time
+	KindUUID        StepKind = 14 // a generated UUID
 
-	KindFailure StepKind = 15 // how a run ends, recorded before its first compensation
-	KindRenewal StepKind = 16 // the steps that a repair lets the run execute with new idempotency keys
-	KindGraph   StepKind = 17 // the shape of a graph, or why a node of it was skipped
-	KindPatch   StepKind = 18 // whether the run takes the new path at a place; Output is true or false
+	KindRunEnd     StepKind = 15 // how a run ends, recorded before its first compensation
+	KindKeyRenewal StepKind = 16 // the steps that a repair lets the run execute with new idempotency keys
+	KindGraph      StepKind = 17 // the shape of a graph, or why a node of it was skipped
+	KindPatch      StepKind = 18 // whether the run takes the new path at a place; Output is true or false
 )
 
-// EndRecordName is the name of the checkpoint of kind KindFailure. The name of a user's call cannot begin with U+001F, so it cannot be
+// EndRecordName is the name of the checkpoint of kind KindRunEnd. The name of a user's call cannot begin with U+001F, so it cannot be
 // EndRecordName.
 const EndRecordName = "\x1ffailure"
 
@@ -125,24 +125,24 @@ func (s StepStatus) String() string {
 // users, the ID of a run is the name of a root or the UUID of a child; see Run.NameOrUUID. The columns of the UUID and the name are id and
 // name.
 type Run struct {
-	UUID      uuid.UUID
-	Parent    uuid.NullUUID // not valid for a root
-	Name      string        // with its scope, if it is a child's
-	Workflow  string
-	Version   string // of the code that started it; for information only
-	Queue     string
-	Priority  int16          // runs with a higher one are claimed first
-	Admission AdmissionState // of a run that is started; it is not read, see Store.QueuePlaceOfRun
-	Status    Status
-	Epoch     Epoch // the count begins at 1 if the worker that starts the run executes it
-	Owner     uuid.NullUUID
-	Crashes   int16 // claims after a lost lease since the last new checkpoint
-	Input     []byte
-	Output    []byte // nil unless Completed
-	Error     []byte // nil unless Failed, Cancelled or Expired; in the engine's encoding
-	Reason    string // why it is paused, or held
-	Trace     string // W3C traceparents of the span that started it and of its last segment
-	Detached  bool   // a child that continues when its parent ends
+	UUID              uuid.UUID
+	Parent            uuid.NullUUID // not valid for a root
+	Name              string        // with its scope, if it is a child's
+	Workflow          string
+	Version           string // of the code that started it; for information only
+	Queue             string
+	Priority          int16          // runs with a higher one are claimed first
+	Admission         AdmissionState // of a run that is started; it is not read, see Store.QueuePlaceOfRun
+	Status            Status
+	Epoch             Epoch // the count begins at 1 if the worker that starts the run executes it
+	Owner             uuid.NullUUID
+	Crashes           int16 // claims after a lost lease since the last new checkpoint
+	Input             []byte
+	Output            []byte // nil unless Completed
+	Error             []byte // nil unless Failed, Cancelled or Expired; in the engine's encoding
+	PauseOrHoldReason string // why it is paused, or held
+	Trace             string // W3C traceparents of the span that started it and of its last segment
+	Detached          bool   // a child that continues when its parent ends
 
 	// Unreleased is used only in StartWrite.Run: no claim takes the new run until a DelayedRunRelease has released it.
 	Unreleased bool
@@ -252,7 +252,7 @@ type Worker struct {
 	Name        string // host and process by default
 	Version     string
 	Capacity    int32 // runs that it executes at once
-	Active      int32 // runs that it executed at its last heartbeat
+	ActiveRuns  int32 // runs that it executed at its last heartbeat
 	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time

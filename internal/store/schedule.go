@@ -16,8 +16,8 @@ const MaxScheduleName = 480
 // bit, which tells whether a run was started.
 const KeptFires = 1000
 
-// CompactFiresAt is the number of fires at which a store compacts the oldest fires of a schedule into bits, so that KeptFires remain.
-const CompactFiresAt = KeptFires + 100
+// CompactFiresAtCount is the number of fires at which a store compacts the oldest fires of a schedule into bits, so that KeptFires remain.
+const CompactFiresAtCount = KeptFires + 100
 
 // ScheduleStore keeps the schedules of one database. Every Store is also a ScheduleStore.
 type ScheduleStore interface {
@@ -67,11 +67,11 @@ type ScheduleChangeRequest struct {
 	// the locked row.
 	TimesToDecide func(row *Schedule) []time.Time
 	// Plan returns the changes to write, or nil if nothing changes. Plan must not wait, and may be called several times. ChangeSchedule
-	// calls Plan again if ScheduleState.NeedsReplanForTakenID reports true.
-	Plan func(s ScheduleState) *ScheduleWrite
+	// calls Plan again if ScheduleSnapshot.NeedsReplanForTakenID reports true.
+	Plan func(s ScheduleSnapshot) *ScheduleWrite
 
-	// Act is the actor and the reason that an event records, for each run that the change starts or for the deletion of the schedule.
-	Act ActorAndReason
+	// ActorAndReason is the actor and the reason that an event records, for each run that the change starts or for the deletion of the schedule.
+	ActorAndReason ActorAndReason
 
 	// Found reports whether the schedule's row existed. Found is also false if SkipLocked is true and the row was locked.
 	Found bool
@@ -80,8 +80,8 @@ type ScheduleChangeRequest struct {
 	AppliedWrite *ScheduleWrite
 }
 
-// ScheduleState is the argument of ScheduleChangeRequest.Plan, and holds the rows that Plan needs for its decision.
-type ScheduleState struct {
+// ScheduleSnapshot is the argument of ScheduleChangeRequest.Plan, and holds the rows that Plan needs for its decision.
+type ScheduleSnapshot struct {
 	Row        *Schedule          // nil: there is none
 	FiredTimes map[time.Time]bool // those of the Times at which a run was started, or which wait; keys are in UTC
 	// LastStatus and LastControl are the status and the control bits of the run Row.LastRun. LastStatus and LastControl are zero if that
@@ -96,9 +96,9 @@ type ScheduleState struct {
 // NeedsReplanForTakenID reports whether Plan must be called again after the starts of w. This is so if the run that was to become LastRun
 // was not started because its ID is taken, although Plan has decided later fires as if that run had been started. Stores call
 // NeedsReplanForTakenID after SetOutcomesFromStarts.
-func (s *ScheduleState) NeedsReplanForTakenID(w *ScheduleWrite) bool {
+func (s *ScheduleSnapshot) NeedsReplanForTakenID(w *ScheduleWrite) bool {
 	i := w.LastRunFire
-	if i < 0 || i >= len(w.Fires)-1 || w.Fires[i].Outcome != FireFailed || slices.ContainsFunc(w.Fires, func(f ScheduleFire) bool { return f.Start != nil && f.Outcome == FireStarted }) {
+	if i < 0 || i >= len(w.Fires)-1 || w.Fires[i].Outcome != FireFailed || slices.ContainsFunc(w.Fires, func(f ScheduleFire) bool { return f.RunToStart != nil && f.Outcome == FireStarted }) {
 		return false
 	}
 	at := w.Fires[i].At.UTC()
@@ -174,9 +174,9 @@ type ScheduleFire struct {
 	Kind     FireKind
 	Outcome  FireOutcome
 	Run      uuid.NullUUID // the run that was started, or that has its ID
-	// Start is the run to start if Outcome is FireStarted. If the ID of that run is taken, Outcome becomes FireFailed, and Run is the
+	// RunToStart is the run to start if Outcome is FireStarted. If the ID of that run is taken, Outcome becomes FireFailed, and Run is the
 	// existing run that has the ID.
-	Start *StartWrite
+	RunToStart *StartWrite
 
 	RunStatus Status // set by Store.Fires; zero: there is no such run any more
 }
@@ -190,12 +190,12 @@ func (w *ScheduleWrite) SetOutcomesFromStarts(before *Schedule) {
 	}
 	for i := range w.Fires {
 		f := &w.Fires[i]
-		if f.Start == nil {
+		if f.RunToStart == nil {
 			continue
 		}
-		f.Run = uuid.NullUUID{UUID: f.Start.Run.UUID, Valid: true}
-		if f.Start.Outcome == Adopted {
-			f.Outcome, f.Run = FireFailed, uuid.NullUUID{UUID: f.Start.Existing.UUID, Valid: true}
+		f.Run = uuid.NullUUID{UUID: f.RunToStart.Run.UUID, Valid: true}
+		if f.RunToStart.Outcome == AlreadyRecorded {
+			f.Outcome, f.Run = FireFailed, uuid.NullUUID{UUID: f.RunToStart.Existing.UUID, Valid: true}
 		} else if i == w.LastRunFire {
 			w.Row.LastRun = f.Run
 		}
@@ -207,12 +207,12 @@ func (w *ScheduleWrite) SetOutcomesFromStarts(before *Schedule) {
 func (c *ScheduleChangeRequest) Events(w *ScheduleWrite) (events []Event) {
 	types := map[FireKind]EventType{FireTriggered: EventTriggered, FireBackfill: EventBackfilled}
 	switch {
-	case !c.Act.HasActorOrReason():
+	case !c.ActorAndReason.HasActorOrReason():
 	case w.Delete:
 		events = append(events, Event{Type: EventScheduleDeleted, Run: NoRun, Old: c.Name})
 	default:
 		for i := range w.Fires {
-			if f := &w.Fires[i]; f.Start != nil && f.Outcome == FireStarted && types[f.Kind] != 0 {
+			if f := &w.Fires[i]; f.RunToStart != nil && f.Outcome == FireStarted && types[f.Kind] != 0 {
 				events = append(events, Event{Type: types[f.Kind], Run: f.Run.UUID, New: c.Name})
 			}
 		}
@@ -223,7 +223,7 @@ func (c *ScheduleChangeRequest) Events(w *ScheduleWrite) (events []Event) {
 // Starts returns the starts of all fires that start a run.
 func (w *ScheduleWrite) Starts() (starts []*StartWrite) {
 	for i := range w.Fires {
-		if s := w.Fires[i].Start; s != nil {
+		if s := w.Fires[i].RunToStart; s != nil {
 			starts = append(starts, s)
 		}
 	}
@@ -233,9 +233,9 @@ func (w *ScheduleWrite) Starts() (starts []*StartWrite) {
 // compactedFiresPeriod is the length of the time that one row of compacted fires describes.
 const compactedFiresPeriod = time.Hour
 
-// BitOfFireTime returns the hour that contains a scheduled time, and the index of the time's bit in the record of that hour. The record of
+// HourAndBitOfFireTime returns the hour that contains a scheduled time, and the index of the time's bit in the record of that hour. The record of
 // an hour has one bit for each second, because scheduled times are whole seconds.
-func BitOfFireTime(at time.Time) (hour time.Time, bit int) {
+func HourAndBitOfFireTime(at time.Time) (hour time.Time, bit int) {
 	hour = at.UTC().Truncate(compactedFiresPeriod)
 	return hour, int(at.Sub(hour) / time.Second)
 }

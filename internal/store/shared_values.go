@@ -4,8 +4,8 @@ import "sync"
 
 // ValueSharer is a Store that keeps values which all engines that use the store in this process share.
 type ValueSharer interface {
-	// SharedValue returns the value with the given key. The first call of SharedValue with a key creates the value.
-	SharedValue(key any, create func() any) any
+	// GetOrCreateSharedValue returns the value with the given key. The first call of GetOrCreateSharedValue with a key creates the value.
+	GetOrCreateSharedValue(key any, create func() any) any
 }
 
 // SharedValues implements ValueSharer for the stores that embed it. The zero value of SharedValues is ready for use.
@@ -14,8 +14,8 @@ type SharedValues struct {
 	values map[any]any
 }
 
-// SharedValue implements Sharer.
-func (s *SharedValues) SharedValue(key any, create func() any) any {
+// GetOrCreateSharedValue implements Sharer.
+func (s *SharedValues) GetOrCreateSharedValue(key any, create func() any) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	value, exists := s.values[key]

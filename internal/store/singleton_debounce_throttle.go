@@ -14,7 +14,7 @@ type StartKeyStore interface {
 	// reads all rows again if the transaction is retried.
 	ChangeStartKey(ctx context.Context, c *StartKeyChangeRequest) error
 
-	// DueStartKeys returns the start keys of up to limit rows whose CheckAt is now or earlier, and of up to limit rows whose AfterRun has
+	// DueStartKeys returns the start keys of up to limit rows whose CheckAt is now or earlier, and of up to limit rows whose CheckAfterRun has
 	// ended or was removed. The result next is the earliest CheckAt of the other rows, or zero if there is none.
 	DueStartKeys(ctx context.Context, now time.Time, limit int) (due []StartKey, next time.Time, err error)
 
@@ -57,11 +57,11 @@ func (k StartKey) Shard() int16 { return ShardOfName(k.Workflow + "\x00" + k.Key
 // StartKeyRow is one row of the table of start keys.
 type StartKeyRow struct {
 	StartKey
-	CheckAt    time.Time     // when a worker checks the row
-	AfterRun   uuid.NullUUID // a worker also checks the row when this run has ended
-	WaitingRun uuid.NullUUID // the run that is not released yet
-	State      []byte        // what the engine records; in its encoding, which is a JSON object
-	Input      []byte        // of a run that waits, if it is another than the run was started with; else nil
+	CheckAt       time.Time     // when a worker checks the row
+	CheckAfterRun uuid.NullUUID // a worker also checks the row when this run has ended
+	WaitingRun    uuid.NullUUID // the run that is not released yet
+	State         []byte        // what the engine records; in its encoding, which is a JSON object
+	WaitingInput  []byte        // of a run that waits, if it is another than the run was started with; else nil
 }
 
 // StartKeyRun is a run as the transaction has read it for StartKeyChangeRequest.Plan. The run may change at any time, because the
@@ -104,9 +104,9 @@ type StartKeySnapshot struct {
 
 // StartKeyWrite holds what a StartKeyChangeRequest writes.
 type StartKeyWrite struct {
-	Row    StartKeyRow
-	Delete bool        // the row is deleted
-	Start  *StartWrite // a run to create; nil: none
+	Row         StartKeyRow
+	Delete      bool        // the row is deleted
+	RunToCreate *StartWrite // a run to create; nil: none
 	// Release makes a run claimable that was created with Unreleased. Release is nil if no run becomes claimable. If the run to release has
 	// begun, has ended, is to be cancelled, or has another queue or priority than Plan has seen, ChangeStartKey does not release it and
 	// calls Plan again.

@@ -112,9 +112,9 @@ type Store interface {
 	// choices, Maps, renewals and graphs in a HistoryOutline have their Output; no checkpoint has its Error or its Failures.
 	HistoryOutline(ctx context.Context, run uuid.UUID) ([]Step, error)
 
-	// Checkpoints returns the checkpoints of one run with the given names, in the order of SortByCallOrder. Checkpoints omits each Output
+	// CheckpointsByName returns the checkpoints of one run with the given names, in the order of SortByCallOrder. Checkpoints omits each Output
 	// that is longer than maxOutput bytes.
-	Checkpoints(ctx context.Context, run uuid.UUID, names []string, maxOutput int) ([]SizedStep, error)
+	CheckpointsByName(ctx context.Context, run uuid.UUID, names []string, maxOutput int) ([]SizedStep, error)
 
 	// RunProgress returns what the run waits for at the time now, how far its Maps are, and its tags.
 	RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (RunProgress, error)
@@ -191,9 +191,9 @@ type Store interface {
 
 	// DeadWorkers returns the registered workers, except self, that are known to be dead although their leases have not expired.
 	// DeadWorkers only speeds up takeovers: a store that cannot detect dead workers returns none, and other workers take over the runs when
-	// the leases expire. A store may check only the DeadWorkerCheckCount workers that follow self in the order of their IDs, because every
+	// the leases expire. A store may check only the MinDeadWorkerChecks workers that follow self in the order of their IDs, because every
 	// worker calls DeadWorkers. In addition, DeadWorkers always checks the workers in known, which the caller knows to be dead.
-	DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (Peers, error)
+	DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid.UUID) (DeadWorkersResult, error)
 
 	// Name returns the kind of database: "postgres" or "sqlite".
 	Name() string
@@ -202,14 +202,14 @@ type Store interface {
 	Close() error
 }
 
-// DeadWorkerCheckCount is how many workers one call of DeadWorkers must check, unless there are fewer workers.
-const DeadWorkerCheckCount = 32
+// MinDeadWorkerChecks is how many workers one call of DeadWorkers must check, unless there are fewer workers.
+const MinDeadWorkerChecks = 32
 
-// Peers holds what Store.DeadWorkers returns about other workers.
-type Peers struct {
-	Dead            []uuid.UUID
-	Live            int // how many other workers show that they are alive, or have died too recently for the caller to know
-	LiveWithLowerID int // how many of the live workers have a lower ID than the caller
+// DeadWorkersResult holds what Store.DeadWorkers returns about other workers.
+type DeadWorkersResult struct {
+	Dead                 []uuid.UUID
+	LiveCount            int // how many other workers show that they are alive, or have died too recently for the caller to know
+	LiveWithLowerIDCount int // how many of the live workers have a lower ID than the caller
 
 	// WorkersSharingConns is how many workers on other schemas of the same database share the caller's connections. If many workers share
 	// connections, each of them polls less often, because their polls use the same connections and the same server.

@@ -212,14 +212,14 @@ func (g *VersionClaimRules) AllowsClaim(queue, workflow, version string, diverge
 	return !kept
 }
 
-// IsForeign reports whether the given version differs from the worker's own version and has a place in the order of versions.
-func (g *VersionClaimRules) IsForeign(version string) bool {
+// IsOtherOrderedVersion reports whether the given version differs from the worker's own version and has a place in the order of versions.
+func (g *VersionClaimRules) IsOtherOrderedVersion(version string) bool {
 	return g != nil && version != g.ownVersion && IsOrderedVersion(version)
 }
 
-// LatestVersionArrival returns the latest time at which a version appeared, or appeared again after a time without reports, as far as the
+// LastVersionArrivalTime returns the latest time at which a version appeared, or appeared again after a time without reports, as far as the
 // rules know.
-func (g *VersionClaimRules) LatestVersionArrival() time.Time {
+func (g *VersionClaimRules) LastVersionArrivalTime() time.Time {
 	if g == nil || g.latestArrival.IsZero() {
 		return time.Unix(0, 0).UTC() // before any
 	}
@@ -270,13 +270,13 @@ func (g *VersionClaimRules) LaneAfterClaim(lane ClaimLane, queue, workflow, vers
 	if after == version && (g == nil || after != g.ownVersion) {
 		return lane, ""
 	}
-	return DivergedLaneOf(queue, workflow, after, diverged, priority).WithAdmission(lane.Admission()), after
+	return ClaimLaneOfDivergedRun(queue, workflow, after, diverged, priority).WithAdmission(lane.Admission()), after
 }
 
 // LaneOfHeldRun returns the lane, with AdmissionNotNeeded, and the version that a held run gets when the worker claims it.
 func (g *VersionClaimRules) LaneOfHeldRun(r *Run, diverged DivergedVersions) (ClaimLane, string) {
 	version := g.VersionAfterClaim(r.Workflow, r.Version)
-	return DivergedLaneOf(r.Queue, r.Workflow, version, diverged, r.Priority), version
+	return ClaimLaneOfDivergedRun(r.Queue, r.Workflow, version, diverged, r.Priority), version
 }
 
 // Differs reports whether the rules may decide otherwise than the rules in the argument before.

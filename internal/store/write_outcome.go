@@ -7,10 +7,10 @@ type WriteOutcome uint8
 
 // The outcomes. The store never returns the zero value.
 const (
-	Written WriteOutcome = 1 // the row has the values of this write
-	Adopted WriteOutcome = 2 // another write came first; the item holds its row
-	Fenced  WriteOutcome = 3 // this epoch no longer owns the run, or the run is no longer running
-	Locked  WriteOutcome = 4 // another transaction, perhaps one of a user, has locked a row; try again
+	Written         WriteOutcome = 1 // the row has the values of this write
+	AlreadyRecorded WriteOutcome = 2 // another write came first; the item holds its row
+	Fenced          WriteOutcome = 3 // this epoch no longer owns the run, or the run is no longer running
+	Locked          WriteOutcome = 4 // another transaction, perhaps one of a user, has locked a row; try again
 )
 
 // RunState holds what a store reads from a run's row to find out why a write for the run changed no row.
@@ -52,7 +52,7 @@ func (w *StartWrite) OutcomeFromRows(parent RunState, existing *Run) WriteOutcom
 	case child && !parent.IsOwnedAt(w.ParentEpoch):
 		return Fenced // a superseded writer adopts nothing
 	case existing != nil:
-		return Adopted
+		return AlreadyRecorded
 	case child && parent.Control != 0:
 		return Fenced
 	}
@@ -68,7 +68,7 @@ func (w *StepWrite) OutcomeFromRows(run RunState, row *Step) WriteOutcome {
 	case !run.IsOwnedAt(w.Step.Epoch):
 		return Fenced
 	case row != nil && row.Status.IsTerminal():
-		return Adopted
+		return AlreadyRecorded
 	case run.Control != 0 && w.StartsChild():
 		return Fenced // as the start of the child is
 	case row != nil && w.OlderThan(row):
@@ -90,11 +90,11 @@ func (w *ReceiveWrite) OutcomeFromRows(run RunState, row *Step) WriteOutcome {
 	ended := row != nil && row.Status.IsTerminal()
 	switch {
 	case ended && row.Epoch == w.Step.Epoch && row.Attempt == w.Step.Attempt:
-		return Adopted // perhaps the result of an earlier try of this receive was lost
+		return AlreadyRecorded // perhaps the result of an earlier try of this receive was lost
 	case !run.IsOwnedAt(w.Step.Epoch):
 		return Fenced
 	case ended:
-		return Adopted
+		return AlreadyRecorded
 	}
 	return 0
 }

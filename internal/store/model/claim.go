@@ -23,7 +23,7 @@ func (r *Run) claimState(q *store.ClaimQuery) (due, suspect bool) {
 	if r.Status == store.Running {
 		crashes++
 	}
-	return true, crashes >= store.SuspectAfter
+	return true, crashes >= store.SuspectAfterCrashes
 }
 
 // Claim claims the runs that a store has claimed, and returns the result that the store should have
@@ -131,11 +131,11 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 		r.Status, r.Owner, r.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 		if tooOften {
 			r.Control |= store.PausedItself
-			r.PausedAt, r.Reason = q.Now, store.CrashedTooOftenReason(r.Crashes)
+			r.PausedAt, r.PauseOrHoldReason = q.Now, store.CrashedTooOftenReason(r.Crashes)
 		}
 		pause := store.ActorAndReason{At: q.Now}
 		if halted {
-			pause.Actor, pause.Reason = r.PausedBy, r.Reason
+			pause.Actor, pause.Reason = r.PausedBy, r.PauseOrHoldReason
 		}
 		m.recordAct(r.UUID, pause, store.Event{Type: store.EventPaused})
 		return store.ClaimedRun{Run: r.Run, CheckpointsAtLastCrash: r.CheckpointsAtLastCrash}
@@ -143,7 +143,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil
 	r.Epoch = r.Epoch.Next(q.Nonce)
 	if r.Crashes == 0 || lost && r.Crashes == 1 { // otherwise it tells why the run was held, and there is no checkpoint since
-		r.Reason = ""
+		r.PauseOrHoldReason = ""
 	}
 	if r.StartedAt.IsZero() {
 		r.StartedAt = q.Now
@@ -208,7 +208,7 @@ func (m *Model) OwnedRunChanges(worker uuid.UUID, held []store.Lease, contended 
 		}
 		r := m.Runs[l.Run]
 		if r.Control != 0 {
-			changes.Requests = append(changes.Requests, store.PendingControl{Run: r.UUID, Epoch: r.Epoch, Control: r.Control})
+			changes.ControlRequests = append(changes.ControlRequests, store.PendingControl{Run: r.UUID, Epoch: r.Epoch, Control: r.Control})
 		}
 		if r.Woken && !(contended && m.mayHappen()) {
 			changes.Woken = append(changes.Woken, r.UUID)

@@ -49,7 +49,7 @@ func (m *Model) Commit(b *store.Batch) {
 		m.wake(w.Run, w.CreatedAt)
 	}
 	for _, w := range ended {
-		m.wake(w.Parent.UUID, w.Now)
+		m.wake(w.ParentToWake.UUID, w.Now)
 	}
 	m.endTransaction()
 }
@@ -69,7 +69,7 @@ func (m *Model) start(w *store.StartWrite, released bool) {
 		return
 	case had != nil:
 		row := had.Run
-		w.Outcome, w.Existing = store.Adopted, &row
+		w.Outcome, w.Existing = store.AlreadyRecorded, &row
 		return
 	case w.Run.Parent.Valid && parent.Control != 0:
 		w.Outcome, w.RunState = store.Fenced, parent
@@ -83,7 +83,7 @@ func (m *Model) start(w *store.StartWrite, released bool) {
 }
 
 func (m *Model) step(w *store.StepWrite, released bool) {
-	w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
+	w.Outcome, w.RecordedStep, w.RunState = store.Written, nil, store.RunState{}
 	fence := m
 	if m.FencingState != nil {
 		fence = m.FencingState
@@ -104,7 +104,7 @@ func (m *Model) step(w *store.StepWrite, released bool) {
 	case !own, released && !simple && m.mayHappen():
 		w.Outcome, w.RunState = store.Fenced, state
 	case recorded && row.Status.IsTerminal():
-		w.Outcome, w.Recorded = store.Adopted, &row
+		w.Outcome, w.RecordedStep = store.AlreadyRecorded, &row
 	case state.Control != 0 && w.Step.Kind == store.KindChild && w.Step.Status == store.StepStarted:
 		w.Outcome = store.Fenced
 	case recorded && isOlderWrite(&w.Step, &row):
@@ -127,7 +127,7 @@ func isOlderWrite(w, row *store.Step) bool {
 }
 
 func (m *Model) receive(w *store.ReceiveWrite, released bool) {
-	w.Outcome, w.Recorded, w.RunState = store.Written, nil, store.RunState{}
+	w.Outcome, w.RecordedStep, w.RunState = store.Written, nil, store.RunState{}
 	state := m.RunState(w.Step.Run)
 	own := state.IsOwnedAt(w.Step.Epoch)
 	var row store.Step
@@ -146,7 +146,7 @@ func (m *Model) receive(w *store.ReceiveWrite, released bool) {
 		w.RunState = state
 	}
 	if ended {
-		w.Outcome, w.Recorded = store.Adopted, &row
+		w.Outcome, w.RecordedStep = store.AlreadyRecorded, &row
 		return
 	}
 	now := w.Step
@@ -163,7 +163,7 @@ func (m *Model) receive(w *store.ReceiveWrite, released bool) {
 	}
 	s := r.oldestSignal(w.Signal, bound)
 	if s == nil && recorded && isOlderWrite(&now, &row) && m.mayHappen() {
-		w.Recorded = &row // a receive that is older than the row, like an older marker
+		w.RecordedStep = &row // a receive that is older than the row, like an older marker
 		return
 	}
 	if s != nil {
@@ -174,7 +174,7 @@ func (m *Model) receive(w *store.ReceiveWrite, released bool) {
 		now.EndedAt = time.Time{} // as documented at Step.EndedAt
 	}
 	r.Steps[now.Name] = now
-	w.Recorded = &now
+	w.RecordedStep = &now
 }
 
 // oldestSignal returns the oldest waiting signal of that name, or nil. If bound is not zero, the
@@ -206,7 +206,7 @@ func (m *Model) signal(w *store.SignalWrite) bool {
 			if w.Key != "" && s.Key == w.Key {
 				had := s.SignalWrite
 				had.ArrivedAt = time.Time{}
-				w.Outcome, w.Existing = store.Adopted, &had
+				w.Outcome, w.Existing = store.AlreadyRecorded, &had
 				return false
 			}
 		}
@@ -218,8 +218,8 @@ func (m *Model) signal(w *store.SignalWrite) bool {
 	r.Signals = append(r.Signals, Signal{SignalWrite: store.SignalWrite{
 		Run: w.Run, ID: w.ID, Name: w.Name, Key: w.Key, Payload: w.Payload, CreatedAt: w.CreatedAt, ArrivedAt: w.ArrivedAt,
 	}})
-	if w.Act.HasActorOrReason() {
-		m.recordAct(w.Run, w.Act, store.Event{Type: store.EventSignalled, New: w.Name})
+	if w.ActorAndReason.HasActorOrReason() {
+		m.recordAct(w.Run, w.ActorAndReason, store.Event{Type: store.EventSignalled, New: w.Name})
 	}
 	return true
 }
@@ -238,7 +238,7 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 			w.Outcome, w.RunState = store.Fenced, state
 		}
 		// The child has ended, by this write or by another one. A store may wake its parent again.
-		return r != nil && w.Parent.Valid && w.Status.IsTerminal() && r.Status.IsTerminal() && m.mayHappen()
+		return r != nil && w.ParentToWake.Valid && w.Status.IsTerminal() && r.Status.IsTerminal() && m.mayHappen()
 	}
 	if w.CancelForbidsEnd(state.Control) {
 		w.Outcome, w.RunState = store.Fenced, state
@@ -248,9 +248,9 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 		m.holdRun(r, w)
 		return false
 	}
-	reason := r.Reason
+	reason := r.PauseOrHoldReason
 	woken := r.Woken
-	r.Status, r.WakeAt, r.Reason = w.Status, w.WakeAt, w.Reason
+	r.Status, r.WakeAt, r.PauseOrHoldReason = w.Status, w.WakeAt, w.HoldReason
 	r.Output, r.Error, r.EndedAt = w.Output, w.Error, w.EndedAt
 	if w.HasFailed() {
 		r.Failure = store.FailureKey{Workflow: r.Workflow, Step: w.FailedStep, Type: w.FailedType}
@@ -266,7 +266,7 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 	case pause:
 		r.Status, r.WakeAt = store.Paused, time.Time{}
 		if reason != "" {
-			r.Reason = reason // the reason of the pause remains
+			r.PauseOrHoldReason = reason // the reason of the pause remains
 		}
 	case woken && w.Status == store.Waiting:
 		r.WakeAt = w.Now
@@ -274,8 +274,8 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 		// A store may also set PausedItself, so that the run can be resumed.
 		r.Control, r.PausedAt = r.Control|store.PausedItself, w.Now
 	}
-	if r.Status == store.Pending && r.Reason == "" {
-		r.Reason = reason // the reason of an earlier hold remains
+	if r.Status == store.Pending && r.PauseOrHoldReason == "" {
+		r.PauseOrHoldReason = reason // the reason of an earlier hold remains
 	}
 	if r.Status >= store.Paused {
 		var act store.ActorAndReason
@@ -288,12 +288,12 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 		act.At = w.Now
 		m.recordAct(r.UUID, act, store.Event{Type: store.EventTypeOfStatus(r.Status)})
 	}
-	return w.Parent.Valid && w.Status.IsTerminal()
+	return w.ParentToWake.Valid && w.Status.IsTerminal()
 }
 
 // holdRun models a OwnershipEnd with Held.
 func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
-	pause := w.PauseActorAndReason(r.Control, r.PausedBy, r.Reason)
+	pause := w.PauseActorAndReason(r.Control, r.PausedBy, r.PauseOrHoldReason)
 	pause.At = w.Now
 	r.Status, r.WakeAt, r.Owner, r.Woken = store.Pending, time.Time{}, uuid.NullUUID{}, false
 	if w.Trace != "" {
@@ -302,27 +302,27 @@ func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 	if w.Divergence != nil {
 		r.Divergences[w.Divergence.Version] = *w.Divergence
 		if r.Status, r.Control = store.Paused, r.Control|store.HeldForDrift; r.Control&store.PausedMask == 0 {
-			r.Reason, r.PausedAt = "", w.Now
+			r.PauseOrHoldReason, r.PausedAt = "", w.Now
 		}
-		if r.Reason == "" {
-			r.Reason = w.Reason
+		if r.PauseOrHoldReason == "" {
+			r.PauseOrHoldReason = w.HoldReason
 		}
 	} else if r.Control&store.PausedMask != 0 { // not a crash if a pause was requested
 		r.Status = store.Paused
-		if r.Reason == "" {
-			r.Reason = w.Reason
+		if r.PauseOrHoldReason == "" {
+			r.PauseOrHoldReason = w.HoldReason
 		}
-	} else if w.Uncounted {
-		r.Reason, r.WakeAt = w.Reason, store.HoldUntil(w, w.Now, 0, r.Deadline)
+	} else if w.NotCountedAsCrash {
+		r.PauseOrHoldReason, r.WakeAt = w.HoldReason, store.HoldUntilAfterCrash(w, w.Now, 0, r.Deadline)
 	} else {
 		if reached := r.terminalSteps(); reached > r.CheckpointsAtLastCrash {
 			r.Crashes, r.CheckpointsAtLastCrash = 0, reached
 		}
 		r.Crashes++
-		r.Reason = w.Reason
-		if r.WakeAt = store.HoldUntil(w, w.Now, r.Crashes, r.Deadline); w.MaxCrashes > 0 && int(r.Crashes) >= w.MaxCrashes {
+		r.PauseOrHoldReason = w.HoldReason
+		if r.WakeAt = store.HoldUntilAfterCrash(w, w.Now, r.Crashes, r.Deadline); w.MaxCrashes > 0 && int(r.Crashes) >= w.MaxCrashes {
 			r.Status, r.Control, r.WakeAt, r.PausedAt = store.Paused, r.Control|store.PausedItself, time.Time{}, w.Now
-			r.Reason = store.HeldTooOftenReason(w.Reason, r.Crashes)
+			r.PauseOrHoldReason = store.HeldTooOftenReason(w.HoldReason, r.Crashes)
 		}
 	}
 	w.RunState = store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}

@@ -50,7 +50,7 @@ func (m *Model) control(o *store.ControlRequest) {
 
 func (m *Model) applyChange(o *store.ControlRequest, c *store.ControlChange) {
 	r := m.Runs[c.Before.UUID]
-	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && !r.PausedAt.IsZero() {
+	if o.ShiftTimers && c.AuditColumns == store.AuditColumnsClearPause && c.Before.Status == store.Paused && !r.PausedAt.IsZero() {
 		r.shiftTimers(r.PausedAt, o.Now)
 	}
 	r.Status, r.Control, r.Detached = c.Status, c.Control, c.Detached
@@ -60,17 +60,17 @@ func (m *Model) applyChange(o *store.ControlRequest, c *store.ControlChange) {
 	case store.WakeNow:
 		r.WakeAt = o.Now
 	}
-	switch c.Audit {
-	case store.AuditPause:
-		r.Reason, r.PausedBy = o.Reason, o.Actor
+	switch c.AuditColumns {
+	case store.AuditColumnsSetPause:
+		r.PauseOrHoldReason, r.PausedBy = o.Reason, o.Actor
 		if r.PausedAt.IsZero() { // otherwise the run remains paused since then
 			r.PausedAt = o.Now
 		}
-	case store.AuditResume:
-		r.Reason, r.PausedBy, r.PausedAt, r.Crashes = "", "", time.Time{}, 0
-	case store.AuditCancel:
+	case store.AuditColumnsClearPause:
+		r.PauseOrHoldReason, r.PausedBy, r.PausedAt, r.Crashes = "", "", time.Time{}, 0
+	case store.AuditColumnsSetCancel:
 		r.CancelReason, r.CancelledBy, r.CancelledAt = o.Reason, o.Actor, o.Now
-		r.Reason, r.PausedBy, r.PausedAt = "", "", time.Time{}
+		r.PauseOrHoldReason, r.PausedBy, r.PausedAt = "", "", time.Time{}
 	}
 	if c.EndsRun() {
 		r.EndedAt, r.Error, r.Owner, r.Woken = o.Now, o.Error, uuid.NullUUID{}, false
@@ -102,16 +102,16 @@ func (m *Model) SetDeadline(d *store.DeadlineChangeRequest) {
 		return
 	}
 	d.Outcome, d.RunState = store.Written, store.RunState{}
-	if d.Act.HasActorOrReason() && !r.Deadline.Equal(d.At) {
-		m.recordAct(r.UUID, d.Act, store.Event{Type: store.EventTimeoutSet, Old: store.TimeText(r.Deadline), New: store.TimeText(d.At)})
+	if d.ActorAndReason.HasActorOrReason() && !r.Deadline.Equal(d.NewDeadline) {
+		m.recordAct(r.UUID, d.ActorAndReason, store.Event{Type: store.EventTimeoutSet, Old: store.TimeText(r.Deadline), New: store.TimeText(d.NewDeadline)})
 		m.endTransaction()
 	}
-	r.Deadline = d.At
+	r.Deadline = d.NewDeadline
 	switch {
 	case r.Status == store.Running:
 		r.Woken = true
-	case (r.Status == store.Waiting || r.Status == store.Pending && r.Crashes > 0) && !d.At.IsZero() && (r.WakeAt.IsZero() || d.At.Before(r.WakeAt)):
-		r.WakeAt = d.At
+	case (r.Status == store.Waiting || r.Status == store.Pending && r.Crashes > 0) && !d.NewDeadline.IsZero() && (r.WakeAt.IsZero() || d.NewDeadline.Before(r.WakeAt)):
+		r.WakeAt = d.NewDeadline
 	}
 }
 

@@ -140,7 +140,7 @@ func settledBatch(b *store.Batch, ends func(run uuid.UUID) bool) {
 // wakes reports whether the batch may wake the run.
 func wakes(b *store.Batch, run uuid.UUID) bool {
 	return slices.ContainsFunc(b.Signals, func(w *store.SignalWrite) bool { return w.Run == run }) ||
-		slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return w.Parent.UUID == run })
+		slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return w.ParentToWake.UUID == run })
 }
 
 // settledState keeps Control where the writer must hear of it. One that leaves the run in
@@ -158,9 +158,9 @@ func settledState(o store.WriteOutcome, s store.RunState, epoch store.Epoch, lea
 }
 
 func settledOwnedRunChanges(n store.OwnedRunChanges) store.OwnedRunChanges {
-	n.Requests, n.Woken = slices.Clone(n.Requests), slices.Clone(n.Woken)
-	n.Deadlines, n.EndedLeases = nil, nil // of these a store may tell again, or later: see storetest
-	slices.SortFunc(n.Requests, func(l, r store.PendingControl) int { return cmp.Or(bytes.Compare(l.Run[:], r.Run[:])) })
+	n.ControlRequests, n.Woken = slices.Clone(n.ControlRequests), slices.Clone(n.Woken)
+	n.ChangedDeadlines, n.EndedLeases = nil, nil // of these a store may tell again, or later: see storetest
+	slices.SortFunc(n.ControlRequests, func(l, r store.PendingControl) int { return cmp.Or(bytes.Compare(l.Run[:], r.Run[:])) })
 	sortIDs(n.Woken)
 	return n
 }

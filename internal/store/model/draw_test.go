@@ -23,7 +23,7 @@ var (
 	}
 	kinds = map[string]store.StepKind{
 		"step": store.KindStep, "tx": store.KindTx, "nap": store.KindSleep, "one": store.KindChoice, "map": store.KindMap, "undo": store.KindCompensation,
-		"map\x1f1": store.KindStep, "map\x1f2": store.KindStep, "map\x1f2\x1fin": store.KindStep, "kid": store.KindChild, "told": store.KindSignal, "when": store.KindNow,
+		"map\x1f1": store.KindStep, "map\x1f2": store.KindStep, "map\x1f2\x1fin": store.KindStep, "kid": store.KindChild, "told": store.KindSendSignal, "when": store.KindNow,
 	}
 	stepNames = []string{"step", "step", "step", "tx", "nap", "one", "map", "map\x1f1", "map\x1f2", "map\x1f2\x1fin", "undo", "kid", "told", "when"}
 	payloads  = [][]byte{nil, {}, []byte("1"), []byte("2")}
@@ -214,7 +214,7 @@ func (c *check) signal() *store.SignalWrite {
 	r := c.run()
 	return &store.SignalWrite{
 		Run: r.UUID, ID: c.newID(store.ShardOf(r.UUID)), Name: pick(c, "signal", []string{"go", "stop"}), Key: pick(c, "key", []string{"", "", "k1", "k2"}),
-		Payload: pick(c, "payload", payloads), CreatedAt: c.at("sent"), ArrivedAt: c.at("arrived"), Act: c.act(),
+		Payload: pick(c, "payload", payloads), CreatedAt: c.at("sent"), ArrivedAt: c.at("arrived"), ActorAndReason: c.act(),
 	}
 }
 
@@ -223,7 +223,7 @@ var failedSteps = []string{"", "charge"}
 func (c *check) end() *store.OwnershipEnd {
 	r := c.running()
 	w := &store.OwnershipEnd{
-		UUID: r.UUID, Parent: r.Parent, Now: c.at("now"), Epoch: c.epoch(r), Trace: pick(c, "trace", []string{"", "t2"}),
+		UUID: r.UUID, ParentToWake: r.Parent, Now: c.at("now"), Epoch: c.epoch(r), Trace: pick(c, "trace", []string{"", "t2"}),
 		Status: pick(c, "status", []store.Status{
 			store.Pending, store.Waiting, store.Waiting, store.Waiting, store.Paused, store.Completed, store.Completed, store.Failed, store.Cancelled, store.Expired,
 		}),
@@ -231,7 +231,7 @@ func (c *check) end() *store.OwnershipEnd {
 	switch w.Status {
 	case store.Pending:
 		if w.HoldsRun = c.dice("held", 2) == 0; w.HoldsRun {
-			w.Reason, w.MaxCrashes = "rejected", c.dice("crashes", 5)
+			w.HoldReason, w.MaxCrashes = "rejected", c.dice("crashes", 5)
 			if c.dice("drift", 3) == 0 {
 				w.Divergence = &store.Divergence{Version: "v2", At: w.Now, Call: "charge", Detail: "renamed"}
 			}
@@ -243,7 +243,7 @@ func (c *check) end() *store.OwnershipEnd {
 			w.WakeAt = c.at("wake")
 		}
 	case store.Paused:
-		w.Reason = pick(c, "reason", []string{"", "why"})
+		w.HoldReason = pick(c, "reason", []string{"", "why"})
 	case store.Completed:
 		w.Output, w.EndedAt = pick(c, "output", payloads), w.Now
 	default:

@@ -92,7 +92,7 @@ func (f *foldCheck) read() *foldSight {
 	}
 	err = s.ChangeStartKey(f.ctx, &store.StartKeyChangeRequest{Key: f.key(), Plan: func(at store.StartKeySnapshot) *store.StartKeyWrite {
 		if at.Row != nil {
-			seen.row, seen.input = string(at.Row.State), string(at.Row.Input)
+			seen.row, seen.input = string(at.Row.State), string(at.Row.WaitingInput)
 		}
 		return nil
 	}})

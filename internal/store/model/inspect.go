@@ -149,7 +149,7 @@ func (r *Run) matches(f *store.Filter) bool {
 		!strings.HasPrefix(r.Name, f.NamePrefix),
 		!f.CreatedAfter.IsZero() && !r.CreatedAt.After(f.CreatedAfter),
 		!f.CreatedBefore.IsZero() && !r.CreatedAt.Before(f.CreatedBefore),
-		f.Roots && r.Parent.Valid,
+		f.OnlyRoots && r.Parent.Valid,
 		len(f.UUIDs) > 0 && !slices.Contains(f.UUIDs, r.UUID),
 		len(f.Parents) > 0 && (!r.Parent.Valid || !slices.Contains(f.Parents, r.Parent.UUID)):
 		return false

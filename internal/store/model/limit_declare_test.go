@@ -99,9 +99,9 @@ func (l *limitCheck) checkRow(text string) {
 		version = want.declared.version
 	}
 	for i := range all {
-		got.settings, got.isSet = all[i].LimitSettings, all[i].Set != nil
-		if all[i].DeclaredVersion != version || (all[i].Declared != nil) != (want.declared != nil) || want.declared != nil && *all[i].Declared != want.declared.settings {
-			l.diverge("%s: %q has declared %+v, want %+v", text, all[i].DeclaredVersion, all[i].Declared, want.declared)
+		got.settings, got.isSet = all[i].LimitSettings, all[i].OperatorSettings != nil
+		if all[i].DeclaredVersion != version || (all[i].DeclaredSettings != nil) != (want.declared != nil) || want.declared != nil && *all[i].DeclaredSettings != want.declared.settings {
+			l.diverge("%s: %q has declared %+v, want %+v", text, all[i].DeclaredVersion, all[i].DeclaredSettings, want.declared)
 		}
 	}
 	if got.settings != want.settings || got.isSet != want.isSet {

@@ -30,7 +30,7 @@ func (l *limitCheck) drain() {
 			return
 		}
 		woken := l.woken()
-		b := &store.PermitBatch{Now: l.now, CloseAfterRewind: time.Minute, Returns: next}
+		b := &store.PermitBatch{Now: l.now, CloseDurationAfterRewind: time.Minute, Returns: next}
 		next = nil
 		for _, r := range l.seen.inOrder() {
 			if r.Status != store.Running {

@@ -53,8 +53,8 @@ func (l *limitCheck) read() *limitSight {
 	before := make(map[string]int)
 	for _, p := range seen.permits {
 		if p.Status == store.PermitWaiting {
-			if p.Before != before[p.Key] {
-				l.diverge("%s of %s has %d before it, want %d", p.Step, shorten(p.Run), p.Before, before[p.Key])
+			if p.StepsAhead != before[p.Key] {
+				l.diverge("%s of %s has %d before it, want %d", p.Step, shorten(p.Run), p.StepsAhead, before[p.Key])
 			}
 			before[p.Key]++
 		}
@@ -142,7 +142,7 @@ func (l *limitCheck) used(key string, counts func(*limitedStep) bool) (units int
 
 // offers reports whether the offer has not ended. One that would last longer than any does was made before the clock was set back.
 func (l *limitCheck) offers(p *store.QueuedPermit) bool {
-	return p.Until.After(l.now) && !p.Until.After(l.now.Add(10*time.Second))
+	return p.OfferedUntil.After(l.now) && !p.OfferedUntil.After(l.now.Add(10*time.Second))
 }
 
 // takeOutcome takes the outcome of an ask over, and reports whether it was granted anew.

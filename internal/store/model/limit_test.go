@@ -237,7 +237,7 @@ func permitsCall(b *store.PermitBatch) call {
 
 // setCaller sets the time, and the worker that makes the call.
 func (l *limitCheck) setCaller(b *store.PermitBatch) {
-	b.Now, b.CloseAfterRewind, b.Version, b.WorkerStarted = l.now, time.Minute, l.code.version, l.code.started
+	b.Now, b.CloseDurationAfterRewind, b.Version, b.WorkerStarted = l.now, time.Minute, l.code.version, l.code.started
 }
 
 // permits makes one call of Permits that nothing else meets, and checks all that it did.

@@ -87,8 +87,8 @@ func (c *check) commit(n int) *op {
 			}
 		case 9, 10:
 			w := c.signal()
-			if w.Act.HasActorOrReason() && !free("act", w.Run, "") {
-				w.Act = store.ActorAndReason{}
+			if w.ActorAndReason.HasActorOrReason() && !free("act", w.Run, "") {
+				w.ActorAndReason = store.ActorAndReason{}
 			}
 			b.Signals = append(b.Signals, w)
 		default:
@@ -164,9 +164,9 @@ func (c *check) order() *op {
 		ShiftTimers: c.dice("freeze", 2) == 0,
 	}
 	if c.dice("deadline", 4) == 0 {
-		d := store.DeadlineChangeRequest{Run: c.run().UUID, Now: o.Now, Act: c.act()}
+		d := store.DeadlineChangeRequest{Run: c.run().UUID, Now: o.Now, ActorAndReason: c.act()}
 		if c.dice("none", 4) > 0 {
-			d.At = c.later(d.Now)
+			d.NewDeadline = c.later(d.Now)
 		}
 		return deadlineOp(d)
 	}
@@ -193,7 +193,7 @@ func (c *check) look() *op {
 	case 1, 2:
 		f := store.Filter{
 			Workflow: pick(c, "workflow", []string{"", "", "f"}), Queue: pick(c, "queue", []string{"", "", "q"}),
-			Priorities: pick(c, "priorities", [][]int16{nil, nil, {0}, {-2, 1}}), NamePrefix: pick(c, "prefix", []string{"", "", "a", "ab", "0", "kid", "é", "\xc3"}[:7]), Roots: c.dice("roots", 3) == 0,
+			Priorities: pick(c, "priorities", [][]int16{nil, nil, {0}, {-2, 1}}), NamePrefix: pick(c, "prefix", []string{"", "", "a", "ab", "0", "kid", "é", "\xc3"}[:7]), OnlyRoots: c.dice("roots", 3) == 0,
 			Tag: pick(c, "tag", []store.Tag{{}, {}, {Key: "t.a"}, {Key: "t.a", Value: "1"}, {Key: "t.b", Value: "2"}}),
 		}
 		if c.dice("statuses", 3) == 0 {

@@ -89,8 +89,8 @@ func doubt(m *model.Model, got, want *store.Batch) {
 		}
 	}
 	for i, w := range want.Steps {
-		if row := got.Steps[i].Recorded; row != nil && w.Recorded != nil {
-			w.Recorded = row
+		if row := got.Steps[i].RecordedStep; row != nil && w.RecordedStep != nil {
+			w.RecordedStep = row
 			m.Conditions = append(m.Conditions, func(m *model.Model) bool {
 				r := m.Runs[row.Run]
 				return r != nil && differ(*row, r.Steps[row.Name]) == ""
@@ -186,8 +186,8 @@ func renewOp(h store.Heartbeat) *op {
 		text: fmt.Sprintf("renew %s until %s", showLeases(h.Leases), offset(h.LeaseUntil)),
 		do: func(ctx context.Context, s store.Store) (any, error) {
 			pulse, err := s.RenewLeases(ctx, h)
-			sortIDs(pulse.Lost)
-			return pulse.Lost, err
+			sortIDs(pulse.LostRuns)
+			return pulse.LostRuns, err
 		},
 		want: func(m *model.Model, got any, contended bool) error {
 			lost := m.Renew(h, contended)
@@ -229,7 +229,7 @@ func orderOp(o store.ControlRequest) *op {
 }
 
 func deadlineOp(d store.DeadlineChangeRequest) *op {
-	return opReturning(fmt.Sprintf("deadline of %s to %s at %s", shorten(d.Run), offset(d.At), offset(d.Now)),
+	return opReturning(fmt.Sprintf("deadline of %s to %s at %s", shorten(d.Run), offset(d.NewDeadline), offset(d.Now)),
 		func(ctx context.Context, s store.Store) (store.DeadlineChangeRequest, error) {
 			mine := d
 			err := s.SetDeadline(ctx, &mine)

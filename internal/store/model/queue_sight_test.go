@@ -48,10 +48,10 @@ func (q *queueCheck) read() *queueSight {
 				use.Waiting++
 			case store.PlaceBehindKey:
 				use.Waiting++
-				use.Behind++
+				use.WaitingForKey++
 			}
 			if p.Root && p.HasBegun {
-				use.Open++
+				use.InProgress++
 			}
 		}
 		seen.keys[p.Key] = k
@@ -83,11 +83,11 @@ func (q *queueCheck) look() *queueSight {
 	}
 	more := func(was, is, most int) bool { return most > 0 && is > most && is > was }
 	was := q.before
-	if more(was.use.Executing, seen.use.Executing, q.bounds.MaxExecuting) || more(was.use.Open, seen.use.Open, q.bounds.MaxInProgress) {
+	if more(was.use.Executing, seen.use.Executing, q.bounds.MaxExecuting) || more(was.use.InProgress, seen.use.InProgress, q.bounds.MaxInProgress) {
 		q.diverge("the queue with %+v had %+v, and has %+v", q.bounds, was.use, seen.use)
 	}
 	for key, use := range seen.keys {
-		if key != "" && (more(was.keys[key].Executing, use.Executing, q.bounds.MaxExecutingPerKey) || more(was.keys[key].Open, use.Open, q.bounds.MaxInProgressPerKey)) {
+		if key != "" && (more(was.keys[key].Executing, use.Executing, q.bounds.MaxExecutingPerKey) || more(was.keys[key].InProgress, use.InProgress, q.bounds.MaxInProgressPerKey)) {
 			q.diverge("key %q of the queue with %+v had %+v, and has %+v", key, q.bounds, was.keys[key], use)
 		}
 	}
@@ -104,8 +104,8 @@ func (q *queueCheck) idle(seen *queueSight) {
 		use := seen.keys[p.Key]
 		waits := p.State == store.PlaceInLine || p.State == store.PlaceBehindKey
 		opens := p.Root && !p.HasBegun
-		if waits && !(opens && full(q.bounds.MaxInProgress, seen.use.Open)) &&
-			!(p.Key != "" && (full(q.bounds.MaxExecutingPerKey, use.Executing) || opens && full(q.bounds.MaxInProgressPerKey, use.Open))) {
+		if waits && !(opens && full(q.bounds.MaxInProgress, seen.use.InProgress)) &&
+			!(p.Key != "" && (full(q.bounds.MaxExecutingPerKey, use.Executing) || opens && full(q.bounds.MaxInProgressPerKey, use.InProgress))) {
 			q.diverge("run %s waits (%+v) although there is room: %+v, its key %+v, of %+v", shorten(id), p.QueuePlace, seen.use, use, q.bounds)
 		}
 	}
@@ -119,7 +119,7 @@ func (q *queueCheck) unclaimed(seen *queueSight) {
 	over := func(most, used int) bool { return most > 0 && used > most }
 	for _, r := range seen.runs {
 		p := seen.places[r.UUID]
-		if p == nil || p.State != store.PlaceExecuting || p.Admission != store.AdmissionGranted || r.Status != store.Pending || r.WakeAt.After(q.now.Add(-store.UnclaimedAfter)) {
+		if p == nil || p.State != store.PlaceExecuting || p.Admission != store.AdmissionGranted || r.Status != store.Pending || r.WakeAt.After(q.now.Add(-store.CheckUnclaimedRunAfter)) {
 			continue
 		}
 		if !r.Deadline.IsZero() && !r.Deadline.After(q.now) {
@@ -128,7 +128,7 @@ func (q *queueCheck) unclaimed(seen *queueSight) {
 		if r.Control&store.HasStartBy != 0 && !p.StartBy.IsZero() && !p.StartBy.After(q.now) {
 			q.diverge("run %s is admitted after the time by which it must begin", shorten(r.UUID))
 		}
-		if r.Epoch.Count == 0 && (q.paused || over(q.bounds.MaxExecuting, seen.use.Executing) || p.Root && over(q.bounds.MaxInProgress, seen.use.Open)) {
+		if r.Epoch.Count == 0 && (q.paused || over(q.bounds.MaxExecuting, seen.use.Executing) || p.Root && over(q.bounds.MaxInProgress, seen.use.InProgress)) {
 			q.diverge("run %s is admitted and not claimed: %+v of %+v, paused: %v", shorten(r.UUID), seen.use, q.bounds, q.paused)
 		}
 	}

@@ -87,7 +87,7 @@ func (q *queueCheck) together() {
 
 func (q *queueCheck) pass(a *store.AdmissionRequest) call {
 	return func(ctx context.Context, s store.Store) error {
-		*a = store.AdmissionRequest{Queue: flowQueue, Now: q.now, CloseAfterRewind: time.Minute}
+		*a = store.AdmissionRequest{Queue: flowQueue, Now: q.now, CloseDurationAfterRewind: time.Minute}
 		return s.AdmitRuns(ctx, a)
 	}
 }
@@ -177,7 +177,7 @@ func (q *queueCheck) leave() (string, call) {
 	if r == nil {
 		return q.claim()
 	}
-	w := store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Now: q.now, Epoch: r.Epoch, Status: store.Completed, EndedAt: q.now}
+	w := store.OwnershipEnd{UUID: r.UUID, ParentToWake: r.Parent, Now: q.now, Epoch: r.Epoch, Status: store.Completed, EndedAt: q.now}
 	switch n := q.dice("leaves", 4); {
 	case n == 0:
 		w.Status, w.EndedAt, w.WakeAt = store.Waiting, time.Time{}, q.now.Add(time.Duration(1+q.dice("sleep", 3))*time.Second)
@@ -313,7 +313,7 @@ func (q *queueCheck) drain() {
 					return s.ControlRuns(ctx, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: q.now})
 				})
 			case store.Running:
-				w := store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Now: q.now, Epoch: r.Epoch, Status: store.Failed, Error: []byte("over"), EndedAt: q.now}
+				w := store.OwnershipEnd{UUID: r.UUID, ParentToWake: r.Parent, Now: q.now, Epoch: r.Epoch, Status: store.Failed, Error: []byte("over"), EndedAt: q.now}
 				if r.Control&store.CancelRequested != 0 {
 					w.Status = store.Cancelled
 				}

@@ -14,7 +14,7 @@ import (
 // FenceForRepair models store.Store.Fence.
 func (m *Model) FenceForRepair(f *store.FenceRequest) {
 	r, state := m.Runs[f.Run], m.RunState(f.Run)
-	if r == nil || r.Status.IsTerminal() || state != f.Before {
+	if r == nil || r.Status.IsTerminal() || state != f.StateBefore {
 		f.RunState, f.Outcome = state, f.OutcomeFromState(state)
 		return
 	}
@@ -24,7 +24,7 @@ func (m *Model) FenceForRepair(f *store.FenceRequest) {
 		m.recordEvent(r, store.EventPaused, f.Now)
 	}
 	if control := f.ControlAfterFence(); control != r.Control {
-		r.Control, r.Reason, r.PausedBy = control, f.Reason, f.Actor
+		r.Control, r.PauseOrHoldReason, r.PausedBy = control, f.Reason, f.Actor
 	}
 	if r.PausedAt.IsZero() {
 		r.PausedAt = f.Now
@@ -41,7 +41,7 @@ func (m *Model) Repair(r *store.RepairRequest) {
 	}
 	first := m.Runs[r.Runs[0].Run]
 	done := first != nil && slices.ContainsFunc(first.Generations, func(g Generation) bool {
-		return g.Number == r.Runs[0].Number && g.Request == r.Request
+		return g.Number == r.Runs[0].SupersededNumber && g.Request == r.RequestID
 	})
 	if r.Outcome = r.OutcomeFromStates(states, done); r.Outcome != 0 {
 		return
@@ -50,14 +50,14 @@ func (m *Model) Repair(r *store.RepairRequest) {
 		r.Outcome = store.Fenced
 		return
 	}
-	if r.Cancel != nil {
-		m.control(r.Cancel)
+	if r.CancelRequest != nil {
+		m.control(r.CancelRequest)
 	}
 	for i := range r.Runs {
 		m.repairRun(r, &r.Runs[i])
 	}
-	if r.Resume != nil {
-		m.control(r.Resume)
+	if r.ResumeRequest != nil {
+		m.control(r.ResumeRequest)
 	}
 	m.endTransaction()
 }
@@ -65,7 +65,7 @@ func (m *Model) Repair(r *store.RepairRequest) {
 // isAsPlanned reports whether the rows of the run are as the repair says.
 func (m *Model) isAsPlanned(p *store.RunRepair) bool {
 	r := m.Runs[p.Run]
-	return (p.ContinuesAsNew || p.Checkpoints == len(r.Steps)) &&
+	return (p.ContinuesAsNew || p.CheckpointCount == len(r.Steps)) &&
 		!slices.ContainsFunc(p.KeptSteps, func(name string) bool { _, found := r.Steps[name]; return !found }) &&
 		!slices.ContainsFunc(p.DetachedChildren, func(id uuid.UUID) bool { c := m.Runs[id]; return c == nil || c.Parent.UUID != p.Run })
 }
@@ -75,7 +75,7 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 	over := store.Run{
 		UUID: run.UUID, Status: run.Status, Control: run.Control, Priority: run.Priority, Epoch: run.Epoch, CreatedAt: run.CreatedAt, StartedAt: run.StartedAt,
 		EndedAt: run.EndedAt, Deadline: run.Deadline, PausedAt: run.PausedAt, CancelledAt: run.CancelledAt, Workflow: run.Workflow, Queue: run.Queue,
-		Version: run.Version, Trace: run.Trace, Reason: run.Reason, PausedBy: run.PausedBy, CancelledBy: run.CancelledBy, CancelReason: run.CancelReason,
+		Version: run.Version, Trace: run.Trace, PauseOrHoldReason: run.PauseOrHoldReason, PausedBy: run.PausedBy, CancelledBy: run.CancelledBy, CancelReason: run.CancelReason,
 		Input: run.Input, Output: run.Output, Error: run.Error,
 	}
 	live := !run.Status.IsTerminal()
@@ -83,17 +83,17 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 		over.Status = store.Superseded
 	}
 	before := Generation{Generation: store.Generation{
-		Run: over, Number: p.Number, Archive: p.ArchiveID(), StoredBytes: len(run.Input) + len(run.Output) + len(run.Error),
-		Request: r.Request, Verb: r.Verb, Actor: r.Actor, Reason: r.Reason, From: p.From, At: r.Now, Detail: p.Detail,
+		Run: over, Number: p.SupersededNumber, ArchiveID: p.ArchiveID(), StoredBytes: len(run.Input) + len(run.Output) + len(run.Error),
+		Request: r.RequestID, Verb: r.Verb, Actor: r.Actor, Reason: r.Reason, From: p.From, At: r.Now, Detail: p.Detail,
 	}, Steps: make(map[string]store.Step)}
 	steps := make(map[string]store.Step)
 	for name, s := range run.Steps {
 		if slices.Contains(p.KeptSteps, name) {
 			kept := s
-			kept.Epoch, kept.Seq = p.Epoch, store.SeqOfKeptCall(s.Seq, p.FirstChange)
+			kept.Epoch, kept.Seq = p.Epoch, store.SeqOfKeptCall(s.Seq, p.FirstChangedSeq)
 			steps[name] = kept
 		}
-		s.Run = before.Archive
+		s.Run = before.ArchiveID
 		before.Steps[name] = s
 	}
 	for _, s := range p.NewSteps {
@@ -103,7 +103,7 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 	run.Steps, run.Generations = steps, append(run.Generations, before)
 	for _, c := range m.Runs {
 		if c.Parent.Valid && c.Parent.UUID == p.Run && (p.ContinuesAsNew || slices.Contains(p.DetachedChildren, c.UUID)) {
-			c.Parent.UUID = before.Archive
+			c.Parent.UUID = before.ArchiveID
 		}
 	}
 	for i := range run.Signals {
@@ -118,9 +118,9 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 		run.Input = p.Input
 	}
 	if p.Status != store.Paused {
-		run.Reason, run.PausedBy, run.PausedAt = "", "", time.Time{}
+		run.PauseOrHoldReason, run.PausedBy, run.PausedAt = "", "", time.Time{}
 	}
-	run.Status, run.Epoch, run.Control, run.WakeAt, run.Owner, run.CheckpointsAtLastCrash = p.Status, p.Epoch, p.Control, p.WakeAt, p.Owner, p.TerminalSteps
+	run.Status, run.Epoch, run.Control, run.WakeAt, run.Owner, run.CheckpointsAtLastCrash = p.Status, p.Epoch, p.Control, p.WakeAt, p.Owner, p.TerminalStepCount
 	if live && p.Status == store.Waiting && !run.Deadline.IsZero() && run.Deadline.Before(run.WakeAt) {
 		run.WakeAt = run.Deadline
 	}
@@ -128,11 +128,11 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 	run.CancelReason, run.CancelledBy, run.CancelledAt = "", "", time.Time{}
 	m.recordEvent(run, r.EventType(), r.Now)
 	e := &m.txEvents[len(m.txEvents)-1]
-	e.Actor, e.Reason, e.Old, e.New = r.Actor, r.Reason, strconv.Itoa(int(p.Number)), strconv.Itoa(int(p.Number)+1)
+	e.Actor, e.Reason, e.Old, e.New = r.Actor, r.Reason, strconv.Itoa(int(p.SupersededNumber)), strconv.Itoa(int(p.SupersededNumber)+1)
 }
 
 // Fork models store.Store.Fork.
-func (m *Model) Fork(f *store.Fork) {
+func (m *Model) Fork(f *store.ForkRequest) {
 	had := m.findByName(f.Start.Run.Name, f.Start.Run.Parent)
 	m.start(f.Start, false)
 	if had != nil {
@@ -159,13 +159,13 @@ func (m *Model) DeleteTrees(d *store.DeleteTreesRequest) {
 		}
 		for _, g := range plan.Generations {
 			if r := m.Runs[g.Parent.UUID]; r != nil {
-				r.Generations = slices.DeleteFunc(slices.Clone(r.Generations), func(o Generation) bool { return o.Archive == g.UUID })
+				r.Generations = slices.DeleteFunc(slices.Clone(r.Generations), func(o Generation) bool { return o.ArchiveID == g.UUID })
 			}
 		}
 		m.forgetNames(plan.Runs)
 		if t.Outcome == store.Written && d.WithEvents {
 			m.txEvents = append(m.txEvents, store.Event{
-				Type: store.EventDeleted, At: d.Now, Run: t.Root, Actor: d.Actor, Reason: d.Reason, Old: t.Name, New: strconv.Itoa(t.Deleted),
+				Type: store.EventDeleted, At: d.Now, Run: t.Root, Actor: d.Actor, Reason: d.Reason, Old: t.Name, New: strconv.Itoa(t.DeletedRunCount),
 			})
 		}
 	}
@@ -179,7 +179,7 @@ func (m *Model) treeNodes() (nodes []store.TreeNode) {
 		for i := range r.Generations {
 			g := &r.Generations[i]
 			nodes = append(nodes, store.TreeNode{
-				UUID: g.Archive, Parent: uuid.NullUUID{UUID: r.UUID, Valid: true}, Generation: g.Number, Status: g.Run.Status, Epoch: g.Run.Epoch, EndedAt: g.At,
+				UUID: g.ArchiveID, Parent: uuid.NullUUID{UUID: r.UUID, Valid: true}, Generation: g.Number, Status: g.Run.Status, Epoch: g.Run.Epoch, EndedAt: g.At,
 			})
 		}
 	}

@@ -72,7 +72,7 @@ func (c *check) repair() {
 	if c.dice("ended", 2) == 0 {
 		r = c.ended()
 	}
-	c.alone(fenceOp(store.FenceRequest{Run: r.UUID, Before: c.before(r), Nonce: c.nonce(), Now: c.at("now"), Reason: "for a repair", Actor: pick(c, "actor", []string{"", "me"})}))
+	c.alone(fenceOp(store.FenceRequest{Run: r.UUID, StateBefore: c.before(r), Nonce: c.nonce(), Now: c.at("now"), Reason: "for a repair", Actor: pick(c, "actor", []string{"", "me"})}))
 	if r = c.now().Runs[r.UUID]; r == nil || !r.Status.IsTerminal() && r.Status != store.Paused || c.dice("dies", 5) == 0 {
 		return
 	}
@@ -87,49 +87,49 @@ func (c *check) repair() {
 // repairOf returns a repair of a run that has ended or is paused.
 func (c *check) repairOf(r *model.Run) store.RepairRequest {
 	p := store.RunRepair{
-		Run: r.UUID, Before: c.before(r), Number: store.CurrentGeneration(c.now().GenerationsOf(r.UUID)), Checkpoints: len(r.Steps), From: pick(c, "from", []string{"", "step"}),
+		Run: r.UUID, StateBefore: c.before(r), SupersededNumber: store.CurrentGeneration(c.now().GenerationsOf(r.UUID)), CheckpointCount: len(r.Steps), From: pick(c, "from", []string{"", "step"}),
 		Detail: []byte("{}"), Status: store.Pending, WakeAt: c.at("wake"), Deadline: c.at("deadline"),
 	}
 	if c.dice("miscounted", 10) == 0 {
-		p.Checkpoints++
+		p.CheckpointCount++
 	}
-	p.Epoch = p.Before.Epoch.Next(c.nonce())
-	out := store.RepairRequest{Request: c.request(), Verb: "retry", Actor: "me", Reason: "why", Now: c.at("now")}
+	p.Epoch = p.StateBefore.Epoch.Next(c.nonce())
+	out := store.RepairRequest{RequestID: c.request(), Verb: "retry", Actor: "me", Reason: "why", Now: c.at("now")}
 	for _, s := range c.now().History(r.UUID) {
 		switch {
-		case s.Kind == store.KindRenewal:
+		case s.Kind == store.KindKeyRenewal:
 		case c.dice("keep", 3) > 0:
 			p.KeptSteps = append(p.KeptSteps, s.Name)
 			if s.Status.IsTerminal() {
-				p.TerminalSteps++
+				p.TerminalStepCount++
 			}
 		case s.Kind == store.KindReceive && s.Status.IsTerminal():
 			p.ReleasedReceivers = append(p.ReleasedReceivers, s.Name)
 		}
 	}
-	p.FirstChange = int32(c.dice("first change", 4))
+	p.FirstChangedSeq = int32(c.dice("first change", 4))
 	slices.Sort(p.KeptSteps)
 	slices.Sort(p.ReleasedReceivers)
 	if !r.Status.IsTerminal() {
-		p.Status, p.WakeAt, p.Control = store.Paused, time.Time{}, p.Before.Control
+		p.Status, p.WakeAt, p.Control = store.Paused, time.Time{}, p.StateBefore.Control
 		if c.dice("resumed", 3) > 0 {
-			out.Resume = &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: out.Now, ForRepair: c.dice("for the repair", 3) > 0}
+			out.ResumeRequest = &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: out.Now, ForRepair: c.dice("for the repair", 3) > 0}
 		}
 	}
 	for _, id := range c.now().RunUUIDs() {
 		if child := c.now().Runs[id]; child.Parent.Valid && child.Parent.UUID == r.UUID && c.dice("detach", 2) == 0 {
 			p.DetachedChildren = append(p.DetachedChildren, id)
 			if !child.Status.IsTerminal() && !child.Detached && c.dice("cancel", 3) > 0 {
-				if out.Cancel == nil {
-					out.Cancel = &store.ControlRequest{Verb: store.VerbCancel, Now: out.Now, Reason: "dropped", Actor: "me", Error: []byte("cancelled")}
+				if out.CancelRequest == nil {
+					out.CancelRequest = &store.ControlRequest{Verb: store.VerbCancel, Now: out.Now, Reason: "dropped", Actor: "me", Error: []byte("cancelled")}
 				}
-				out.Cancel.Runs = append(out.Cancel.Runs, id)
+				out.CancelRequest.Runs = append(out.CancelRequest.Runs, id)
 			}
 		}
 	}
-	slices.SortFunc(p.DetachedChildren, store.CompareUUIDs)
-	renewal := record.Renewal{Generation: p.Number + 1}
-	p.NewSteps, p.TerminalSteps = []store.Step{renewal.NewStep(r.UUID, p.Epoch, out.Now)}, p.TerminalSteps+1
+	slices.SortFunc(p.DetachedChildren, store.CompareUUIDsByShard)
+	renewal := record.Renewal{Generation: p.SupersededNumber + 1}
+	p.NewSteps, p.TerminalStepCount = []store.Step{renewal.NewStep(r.UUID, p.Epoch, out.Now)}, p.TerminalStepCount+1
 	out.Runs = []store.RunRepair{p}
 	return out
 }
@@ -139,10 +139,10 @@ func (c *check) continuation() store.RepairRequest {
 	r := c.running()
 	now := c.at("now")
 	p := store.RunRepair{
-		Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: c.epoch(r)}, Number: store.CurrentGeneration(c.now().GenerationsOf(r.UUID)), ContinuesAsNew: true,
-		Input: pick(c, "input", payloads), Status: store.Pending, WakeAt: now, TerminalSteps: 1,
+		Run: r.UUID, StateBefore: store.RunState{Found: true, Status: store.Running, Epoch: c.epoch(r)}, SupersededNumber: store.CurrentGeneration(c.now().GenerationsOf(r.UUID)), ContinuesAsNew: true,
+		Input: pick(c, "input", payloads), Status: store.Pending, WakeAt: now, TerminalStepCount: 1,
 	}
-	p.Epoch = p.Before.Epoch.Next(c.nonce())
+	p.Epoch = p.StateBefore.Epoch.Next(c.nonce())
 	switch c.dice("owned", 4) {
 	case 0:
 	case 1: // as a run that is retried after a wait
@@ -150,18 +150,18 @@ func (c *check) continuation() store.RepairRequest {
 	default:
 		p.Status, p.WakeAt, p.Owner = store.Running, c.later(now), uuid.NullUUID{UUID: pick(c, "worker", workers), Valid: true}
 	}
-	renewal := record.Renewal{Generation: p.Number + 1, All: p.Number + 1}
+	renewal := record.Renewal{Generation: p.SupersededNumber + 1, All: p.SupersededNumber + 1}
 	p.NewSteps = []store.Step{renewal.NewStep(r.UUID, p.Epoch, now)}
-	return store.RepairRequest{Request: c.request(), Verb: "continue", Now: now, Runs: []store.RunRepair{p}}
+	return store.RepairRequest{RequestID: c.request(), Verb: "continue", Now: now, Runs: []store.RunRepair{p}}
 }
 
 // fork copies some checkpoints of a run to another root.
-func (c *check) fork() store.Fork {
+func (c *check) fork() store.ForkRequest {
 	from := c.run()
 	name := pick(c, "name", rootNames)
 	r := c.newRun(c.newID(store.ShardOfName(name)), name)
 	r.Detached, r.Status, r.Epoch, r.Owner, r.StartedAt = false, store.Pending, store.Epoch{Count: 1, Nonce: c.nonce()}, uuid.NullUUID{}, time.Time{}
-	f := store.Fork{Start: &store.StartWrite{Run: r, Tags: c.tags()}, Source: from.UUID, Actor: "me", Reason: "why"}
+	f := store.ForkRequest{Start: &store.StartWrite{Run: r, Tags: c.tags()}, Source: from.UUID, Actor: "me", Reason: "why"}
 	if len(c.now().Runs) > 9 { // each is read after each call
 		f.Start.Run.Name = pick(c, "taken", c.now().RunUUIDs()).String()
 	}
@@ -181,7 +181,7 @@ func (c *check) deletion() *op {
 	t := store.DeleteTreeRequest{Root: r.UUID, Name: r.Name, Epoch: r.Epoch}
 	if n := len(r.Generations); n > 0 && c.dice("generation", 3) == 0 {
 		g := pick(c, "of", r.Generations)
-		t.Root, t.Epoch = g.Archive, g.Run.Epoch
+		t.Root, t.Epoch = g.ArchiveID, g.Run.Epoch
 	} else if c.dice("outdated", 8) == 0 {
 		t.Epoch.Count++
 	}
@@ -198,7 +198,7 @@ func (c *check) deletion() *op {
 		mine.Trees = []store.DeleteTreeRequest{tree}
 		err := delete(&mine)
 		tree = mine.Trees[0]
-		return answer{tree.Outcome, tree.Deleted, tree.DeletedGenerations}, err
+		return answer{tree.Outcome, tree.DeletedRunCount, tree.DeletedGenerationCount}, err
 	}
 	o := opReturning(fmt.Sprintf("delete %s at epoch %s at %s", shorten(t.Root), t.Epoch, offset(d.Now)),
 		func(ctx context.Context, s store.Store) (answer, error) {
@@ -227,7 +227,7 @@ func fenceOp(f store.FenceRequest) *op {
 		}
 		return answer{f.Outcome, f.RunState}
 	}
-	return opReturning(fmt.Sprintf("fence %s of %+v at %s", shorten(f.Run), f.Before, offset(f.Now)),
+	return opReturning(fmt.Sprintf("fence %s of %+v at %s", shorten(f.Run), f.StateBefore, offset(f.Now)),
 		func(ctx context.Context, s store.Store) (answer, error) {
 			mine := f
 			err := s.FenceRun(ctx, &mine)
@@ -243,7 +243,7 @@ func fenceOp(f store.FenceRequest) *op {
 func repairOp(r store.RepairRequest) *op {
 	call := func(do func(r *store.RepairRequest) error) (store.WriteOutcome, error) {
 		mine := r
-		for _, o := range []**store.ControlRequest{&mine.Cancel, &mine.Resume} {
+		for _, o := range []**store.ControlRequest{&mine.CancelRequest, &mine.ResumeRequest} {
 			if *o != nil {
 				own := **o
 				*o = &own
@@ -253,8 +253,8 @@ func repairOp(r store.RepairRequest) *op {
 		return mine.Outcome, err
 	}
 	p := &r.Runs[0]
-	return opReturning(fmt.Sprintf("%s generation %d of %s, which was %+v, keeps %q, releases %q, detaches %s, cancels %t, resumes %t, becomes %s at %s", r.Verb, p.Number, shorten(p.Run),
-		p.Before, p.KeptSteps, p.ReleasedReceivers, showIDs(p.DetachedChildren), r.Cancel != nil, r.Resume != nil, p.Status, offset(r.Now)),
+	return opReturning(fmt.Sprintf("%s generation %d of %s, which was %+v, keeps %q, releases %q, detaches %s, cancels %t, resumes %t, becomes %s at %s", r.Verb, p.SupersededNumber, shorten(p.Run),
+		p.StateBefore, p.KeptSteps, p.ReleasedReceivers, showIDs(p.DetachedChildren), r.CancelRequest != nil, r.ResumeRequest != nil, p.Status, offset(r.Now)),
 		func(ctx context.Context, s store.Store) (store.WriteOutcome, error) {
 			return call(func(r *store.RepairRequest) error { return s.ApplyRepair(ctx, r) })
 		},
@@ -264,12 +264,12 @@ func repairOp(r store.RepairRequest) *op {
 		})
 }
 
-func forkOp(f store.Fork) *op {
+func forkOp(f store.ForkRequest) *op {
 	type answer struct {
 		Outcome  store.WriteOutcome
 		Existing *store.Run
 	}
-	call := func(do func(f *store.Fork) error) (answer, error) {
+	call := func(do func(f *store.ForkRequest) error) (answer, error) {
 		mine, start := f, *f.Start
 		mine.Start = &start
 		err := do(&mine)
@@ -277,10 +277,10 @@ func forkOp(f store.Fork) *op {
 	}
 	return opReturning(fmt.Sprintf("fork %s as %s %q with %d checkpoints", shorten(f.Source), shorten(f.Start.Run.UUID), f.Start.Run.Name, len(f.Steps)),
 		func(ctx context.Context, s store.Store) (answer, error) {
-			return call(func(f *store.Fork) error { return s.ForkRun(ctx, f) })
+			return call(func(f *store.ForkRequest) error { return s.ForkRun(ctx, f) })
 		},
 		func(m *model.Model, _ bool) answer {
-			a, _ := call(func(f *store.Fork) error { m.Fork(f); return nil })
+			a, _ := call(func(f *store.ForkRequest) error { m.Fork(f); return nil })
 			return a
 		})
 }
@@ -288,16 +288,16 @@ func forkOp(f store.Fork) *op {
 // generations reads the superseded generations of a run, or some of them.
 func (c *check) generations(run uuid.UUID) *op {
 	q := store.GenerationsQuery{
-		Before: pick(c, "before", []int32{0, 0, 1, 2, 3, 4}), Limit: pick(c, "limit", []int{0, 0, 1, 2}),
-		MaxBytes: pick(c, "most bytes", []int64{0, 0, 1, 2}), With: store.AllPayloads,
+		BeforeNumber: pick(c, "before", []int32{0, 0, 1, 2, 3, 4}), Limit: pick(c, "limit", []int{0, 0, 1, 2}),
+		MaxBytes: pick(c, "most bytes", []int64{0, 0, 1, 2}), Payloads: store.AllPayloads,
 	}
-	return opReturning(fmt.Sprintf("%d generations before %d of %s, %d bytes", q.Limit, q.Before, shorten(run), q.MaxBytes),
+	return opReturning(fmt.Sprintf("%d generations before %d of %s, %d bytes", q.Limit, q.BeforeNumber, shorten(run), q.MaxBytes),
 		func(ctx context.Context, s store.Store) ([]store.Generation, error) {
 			return s.SupersededGenerations(ctx, run, q)
 		},
 		func(m *model.Model, _ bool) []store.Generation {
 			all := m.GenerationsOf(run)
-			if at := slices.IndexFunc(all, func(g store.Generation) bool { return q.Before > 0 && g.Number >= q.Before }); at >= 0 {
+			if at := slices.IndexFunc(all, func(g store.Generation) bool { return q.BeforeNumber > 0 && g.Number >= q.BeforeNumber }); at >= 0 {
 				all = all[:at]
 			}
 			if q.Limit > 0 && q.Limit < len(all) {
@@ -327,6 +327,6 @@ func (c *check) archived() *op {
 	}
 	g := pick(c, "generation", r.Generations)
 	return opReturning(fmt.Sprintf("history of generation %d of %s", g.Number, shorten(r.UUID)),
-		func(ctx context.Context, s store.Store) ([]store.Step, error) { return s.History(ctx, g.Archive) },
+		func(ctx context.Context, s store.Store) ([]store.Step, error) { return s.History(ctx, g.ArchiveID) },
 		func(m *model.Model, _ bool) []store.Step { return m.ArchivedHistory(r.UUID, g.Number) })
 }

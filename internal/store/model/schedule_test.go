@@ -63,7 +63,7 @@ func (c *scheduleCheck) other(text string, do call) {
 // change makes a change of the row. refused is the error of the plan.
 func (c *scheduleCheck) change(text string, plan func(row *store.Schedule) (*store.ScheduleWrite, error)) (refused error) {
 	c.other(text, func(ctx context.Context, s store.Store) error {
-		return s.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: scheduleName, Plan: func(at store.ScheduleState) (w *store.ScheduleWrite) {
+		return s.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: scheduleName, Plan: func(at store.ScheduleSnapshot) (w *store.ScheduleWrite) {
 			w, refused = plan(at.Row)
 			return w
 		}})
@@ -171,7 +171,7 @@ func (c *scheduleCheck) trigger() (string, call) {
 	return "trigger", func(ctx context.Context, s store.Store) (err error) {
 		for range 2 { // the reply to the first may be lost
 			var refused error
-			err = s.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: scheduleName, Plan: func(at store.ScheduleState) (w *store.ScheduleWrite) {
+			err = s.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: scheduleName, Plan: func(at store.ScheduleSnapshot) (w *store.ScheduleWrite) {
 				w, _, refused = schedule.PlanTrigger(&f, at, own)
 				return w
 			}})
@@ -226,8 +226,8 @@ func (c *scheduleCheck) fireCall(more *bool) call {
 			return err
 		}
 		f := c.firing()
-		var state store.ScheduleState
-		change := &store.ScheduleChangeRequest{Name: due[0], SkipLocked: true, TimesToDecide: f.TimesToDecide, Plan: func(at store.ScheduleState) *store.ScheduleWrite {
+		var state store.ScheduleSnapshot
+		change := &store.ScheduleChangeRequest{Name: due[0], SkipLocked: true, TimesToDecide: f.TimesToDecide, Plan: func(at store.ScheduleSnapshot) *store.ScheduleWrite {
 			state = at
 			return f.Plan(at)
 		}}

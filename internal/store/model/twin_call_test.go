@@ -67,7 +67,7 @@ func (c *twinCheck) start() *twinCall {
 	return &twinCall{text: describeStart(w), do: func(ctx context.Context, s store.Store) (any, error) {
 		mine := *w
 		return mine.Outcome, s.ChangeStartKey(ctx, &store.StartKeyChangeRequest{Key: twinFoldKey(w.Run.UUID), Plan: func(store.StartKeySnapshot) *store.StartKeyWrite {
-			return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: twinFoldKey(w.Run.UUID), CheckAt: base, State: []byte(`{}`)}, Start: &mine}
+			return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: twinFoldKey(w.Run.UUID), CheckAt: base, State: []byte(`{}`)}, RunToCreate: &mine}
 		}})
 	}}
 }
@@ -190,13 +190,13 @@ func (c *twinCheck) deadline() *twinCall {
 	if r == nil {
 		return nil
 	}
-	d := store.DeadlineChangeRequest{Run: r.uuid("id"), Now: c.now, Act: store.ActorAndReason{Actor: pick(c.check, "actor", []string{"", "me"}), At: c.now}}
+	d := store.DeadlineChangeRequest{Run: r.uuid("id"), Now: c.now, ActorAndReason: store.ActorAndReason{Actor: pick(c.check, "actor", []string{"", "me"}), At: c.now}}
 	if c.dice("none", 4) > 0 {
 		d.Timeout = time.Duration(c.dice("timeout", 5)) * time.Second
-		d.At = c.now.Add(d.Timeout)
+		d.NewDeadline = c.now.Add(d.Timeout)
 	}
 	return &twinCall{
-		text: fmt.Sprintf("deadline of %s to %s", r.text(), offset(d.At)),
+		text: fmt.Sprintf("deadline of %s to %s", r.text(), offset(d.NewDeadline)),
 		do: func(ctx context.Context, s store.Store) (any, error) {
 			mine := d
 			err := s.SetDeadline(ctx, &mine)
@@ -242,14 +242,14 @@ func (c *twinCheck) leave() *twinCall {
 	}
 	w := store.OwnershipEnd{UUID: r.uuid("id"), Now: c.now, Epoch: r.epoch(), Status: pick(c.check, "becomes", []store.Status{store.Completed, store.Failed, store.Waiting, store.Waiting, store.Pending, store.Pending, store.Paused})}
 	if p := r.uuid("parent_id"); p != uuid.Nil {
-		w.Parent = uuid.NullUUID{UUID: p, Valid: true}
+		w.ParentToWake = uuid.NullUUID{UUID: p, Valid: true}
 	}
 	switch w.Status {
 	case store.Waiting:
 		w.WakeAt = c.soon("timer", 2)
 	case store.Pending:
 		if w.WakeAt = c.now; c.dice("held", 2) == 0 {
-			w.WakeAt, w.HoldsRun, w.Reason, w.MaxCrashes = time.Time{}, true, "rejected", 2
+			w.WakeAt, w.HoldsRun, w.HoldReason, w.MaxCrashes = time.Time{}, true, "rejected", 2
 		}
 	case store.Completed:
 		w.EndedAt, w.Output = c.now, []byte("1")
@@ -267,7 +267,7 @@ func (c *twinCheck) endCall(w store.OwnershipEnd, r twinRow) *twinCall {
 	b := store.Batch{}
 	if c.dice("end record", 6) == 0 && c.rows["step"][r["id"]+" "+store.EndRecordName+" "] == nil {
 		b.Steps = []*store.StepWrite{{Step: store.Step{
-			Run: w.UUID, Name: store.EndRecordName, Kind: store.KindFailure, Status: store.StepCompleted, Attempt: 1, Epoch: w.Epoch, StartedAt: c.now, EndedAt: c.now, Output: []byte("1"),
+			Run: w.UUID, Name: store.EndRecordName, Kind: store.KindRunEnd, Status: store.StepCompleted, Attempt: 1, Epoch: w.Epoch, StartedAt: c.now, EndedAt: c.now, Output: []byte("1"),
 		}}}
 	}
 	return &twinCall{text: fmt.Sprintf("%s becomes %s, held %v, wakes %s, %d records", r.text(), w.Status, w.HoldsRun, offset(w.WakeAt), len(b.Steps)), do: func(ctx context.Context, s store.Store) (any, error) {
@@ -296,8 +296,8 @@ func (c *twinCheck) controlCall(o store.ControlRequest) *twinCall {
 	return &twinCall{text: fmt.Sprintf("verb %d (scope %d, shift %v) for %s", o.Verb, o.Scope, o.ShiftTimers, showIDs(o.Runs)), do: func(ctx context.Context, s store.Store) (any, error) {
 		mine := o
 		err := s.ControlRuns(ctx, &mine)
-		slices.SortFunc(mine.Changed, store.CompareUUIDs)
-		slices.SortFunc(mine.Requested, store.CompareUUIDs)
+		slices.SortFunc(mine.ChangedRuns, store.CompareUUIDsByShard)
+		slices.SortFunc(mine.RequestedRuns, store.CompareUUIDsByShard)
 		return mine, err
 	}}
 }

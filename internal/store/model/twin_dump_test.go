@@ -190,7 +190,7 @@ var twinExpressions = map[string]map[string]string{
 func (d twinDump) checkCounts() error {
 	counts := func(queue string, key *string) twinRow {
 		n := make(map[string]int64)
-		byPriority := new(store.PerPriority)
+		byPriority := new(store.NumberPerPriority)
 		for _, p := range d["place"] {
 			if p["queue"] != queue || key != nil && p["key"] != *key {
 				continue

@@ -24,7 +24,7 @@ func (c *twinCheck) deleteTree() *twinCall {
 		if err == nil && mine.Trees[0].Outcome == store.Locked {
 			err = errLocked
 		}
-		return [2]int{int(mine.Trees[0].Outcome), mine.Trees[0].Deleted}, err
+		return [2]int{int(mine.Trees[0].Outcome), mine.Trees[0].DeletedRunCount}, err
 	}}
 }
 
@@ -48,8 +48,8 @@ func (c *twinCheck) repairRun() *twinCall {
 		steps += count01(s["run_id"] == r["id"])
 	}
 	c.generations[r["id"]]++
-	p := store.RepairRequest{Request: c.newID(0), Verb: "retry", Actor: "me", Now: c.now, Runs: []store.RunRepair{{
-		Run: r.uuid("id"), Before: state, Number: c.generations[r["id"]], Checkpoints: steps, From: "x", Detail: []byte(`{}`), Epoch: r.epoch().Next(c.nonce()), Status: store.Pending, WakeAt: c.now,
+	p := store.RepairRequest{RequestID: c.newID(0), Verb: "retry", Actor: "me", Now: c.now, Runs: []store.RunRepair{{
+		Run: r.uuid("id"), StateBefore: state, SupersededNumber: c.generations[r["id"]], CheckpointCount: steps, From: "x", Detail: []byte(`{}`), Epoch: r.epoch().Next(c.nonce()), Status: store.Pending, WakeAt: c.now,
 	}}}
 	return &twinCall{
 		text: "repair " + r.text(),
@@ -85,15 +85,15 @@ func checkDeadline(result any, before, after twinDump) error {
 		return nil
 	}
 	at := int64(0)
-	if !d.At.IsZero() {
-		at = d.At.UnixMicro()
+	if !d.NewDeadline.IsZero() {
+		at = d.NewDeadline.UnixMicro()
 	}
 	woken := was.status() == store.Waiting || was.status() == store.Pending && (was.int("crashes") > 0 || was.lane().Admission() == store.AdmissionInLine)
 	wake := was.int("wake_at")
 	if woken && at != 0 && (wake == 0 || at < wake) {
 		wake = at
 	}
-	events := count01(d.Act.HasActorOrReason() && at != deadline)
+	events := count01(d.ActorAndReason.HasActorOrReason() && at != deadline)
 	if is.int("deadline_at") != at || is.int("timeout") != d.Timeout.Microseconds() || is["timeout"] == "" || is.int("wake_at") != wake ||
 		is.is("woken") != (was.is("woken") || was.status() == store.Running) || len(after["event"])-len(before["event"]) != events {
 		return fmt.Errorf("the run was %s, and is %s", was, is)

@@ -143,7 +143,7 @@ func (c *twinCheck) runs(ok func(r twinRow) bool) (runs []twinRow) {
 			runs = append(runs, r)
 		}
 	}
-	slices.SortFunc(runs, func(a, b twinRow) int { return store.CompareUUIDs(a.uuid("id"), b.uuid("id")) })
+	slices.SortFunc(runs, func(a, b twinRow) int { return store.CompareUUIDsByShard(a.uuid("id"), b.uuid("id")) })
 	return runs
 }
 
@@ -178,7 +178,7 @@ func (c *twinCheck) admit(queue string) {
 	}
 	pass := func(ctx context.Context, s store.Store) (*store.AdmissionRequest, error) {
 		for range 50 {
-			a := &store.AdmissionRequest{Queue: queue, Now: c.now, CloseAfterRewind: time.Minute}
+			a := &store.AdmissionRequest{Queue: queue, Now: c.now, CloseDurationAfterRewind: time.Minute}
 			if err := s.AdmitRuns(ctx, a); err != nil {
 				return nil, err
 			}

@@ -76,16 +76,16 @@ func actPauseLater(b *fixture) {
 	b.claimOne(q, crashed.UUID)
 	b.controlExistingRuns(store.VerbPause, parked.UUID, crashed.UUID, held.UUID, drifted.UUID)
 	b.commitOwnershipEnd(b.park(parked, time.Time{}))
-	b.commitOwnershipEnd(store.OwnershipEnd{UUID: held.UUID, Epoch: epochAt(1), Status: store.Pending, HoldsRun: true, Now: b.now, Reason: "refused"})
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: held.UUID, Epoch: epochAt(1), Status: store.Pending, HoldsRun: true, Now: b.now, HoldReason: "refused"})
 	b.commitOwnershipEnd(store.OwnershipEnd{
-		UUID: drifted.UUID, Epoch: epochAt(1), Status: store.Pending, HoldsRun: true, Now: b.now, Reason: "drift",
+		UUID: drifted.UUID, Epoch: epochAt(1), Status: store.Pending, HoldsRun: true, Now: b.now, HoldReason: "drift",
 		Divergence: &store.Divergence{Version: "v", At: b.now, Call: "charge", Detail: "renamed"},
 	})
 	if got, err := b.store.Claim(b.ctx, b.query(q.LeaseUntil)); err != nil || len(got.Runs) != 1 || got.Runs[0].Run.Status != store.Paused {
 		b.Fatalf("Claim: %+v, %v, want the paused run", got, err)
 	}
 	alone := b.commitRunningRun("alone")
-	b.commitOwnershipEnd(store.OwnershipEnd{UUID: alone.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"})
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: alone.UUID, Epoch: epochAt(1), Status: store.Paused, HoldReason: "broken"})
 	b.wantActs("parked paused ann/it's by hand >", "held paused ann/it's by hand >", "drifted paused ann/it's by hand >",
 		"crashed paused ann/it's by hand >", "alone paused / >")
 }
@@ -123,16 +123,16 @@ func actSignal(b *fixture) {
 	r, ended := b.commitRunningRun("r"), b.commitRunningRun("ended")
 	b.commitOwnershipEnd(b.newCompletion(ended.UUID, epochAt(1)))
 	first := b.message(r.UUID, "go", 1)
-	first.Key, first.Act = "once", b.act("ann", "the customer called")
+	first.Key, first.ActorAndReason = "once", b.act("ann", "the customer called")
 	for range 2 { // as if the first reply had been lost
 		wantOutcome(b, "a signal", b.commitSignal(first).Outcome, store.Written)
 	}
 	again, late, plain := b.message(r.UUID, "go", 2), b.message(ended.UUID, "go", 3), b.message(r.UUID, "go", 4)
-	again.Key, again.Act, late.Act = "once", b.act("bob", ""), b.act("bob", "")
-	wantOutcome(b, "with a used key", b.commitSignal(again).Outcome, store.Adopted)
+	again.Key, again.ActorAndReason, late.ActorAndReason = "once", b.act("bob", ""), b.act("bob", "")
+	wantOutcome(b, "with a used key", b.commitSignal(again).Outcome, store.AlreadyRecorded)
 	wantOutcome(b, "to an ended run", b.commitSignal(late).Outcome, store.Fenced)
 	other := b.message(b.commitRunningRun("other").UUID, "stop", 5)
-	other.Act = b.act("", "only a reason")
+	other.ActorAndReason = b.act("", "only a reason")
 	batch := &store.Batch{Signals: []*store.SignalWrite{&other, &plain}}
 	for range 2 {
 		b.commit(batch)
@@ -167,11 +167,11 @@ func actDeadline(b *fixture) {
 	b.commitOwnershipEnd(b.newCompletion(ended.UUID, epochAt(1)))
 	at := b.afterStart(time.Minute)
 	for _, d := range []store.DeadlineChangeRequest{
-		{Run: r.UUID, At: at, Act: b.act("ann", "it takes longer")},
-		{Run: r.UUID, At: at, Act: b.act("ann", "it takes longer")},
-		{Run: ended.UUID, At: at, Act: b.act("ann", "too late")},
-		{Run: r.UUID, At: at.Add(time.Minute)},
-		{Run: r.UUID, Act: b.act("bob", "")},
+		{Run: r.UUID, NewDeadline: at, ActorAndReason: b.act("ann", "it takes longer")},
+		{Run: r.UUID, NewDeadline: at, ActorAndReason: b.act("ann", "it takes longer")},
+		{Run: ended.UUID, NewDeadline: at, ActorAndReason: b.act("ann", "too late")},
+		{Run: r.UUID, NewDeadline: at.Add(time.Minute)},
+		{Run: r.UUID, ActorAndReason: b.act("bob", "")},
 	} {
 		d.Now = b.now
 		if err := b.store.SetDeadline(b.ctx, &d); err != nil {
@@ -187,7 +187,7 @@ func actSchedule(b *fixture) {
 	triggered.Kind, filled.Kind, none.Kind = store.FireTriggered, store.FireBackfill, store.FireBackfill
 	fires := []store.ScheduleFire{triggered, filled, none, due}
 	slices.SortFunc(fires, func(l, r store.ScheduleFire) int { return l.At.Compare(r.At) })
-	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", Act: b.act("ann", "the night was lost"), Plan: func(store.ScheduleState) *store.ScheduleWrite {
+	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", ActorAndReason: b.act("ann", "the night was lost"), Plan: func(store.ScheduleSnapshot) *store.ScheduleWrite {
 		return &store.ScheduleWrite{Row: store.Schedule{Name: "s", State: []byte("{}")}, Fires: fires, LastRunFire: -1}
 	}})
 	got := b.actsInAnyOrder()
@@ -225,7 +225,7 @@ func actDeletions(b *fixture) {
 		if found, err := b.store.DeleteLimit(b.ctx, store.DeleteOrResetRequest{Name: "stripe", Now: b.now, Actor: "bob"}); err != nil || found != want {
 			b.Errorf("DeleteLimit: %v, %v", found, err)
 		}
-		b.changeSchedule(&store.ScheduleChangeRequest{Name: "nightly", Act: b.act("", "moved"), Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+		b.changeSchedule(&store.ScheduleChangeRequest{Name: "nightly", ActorAndReason: b.act("", "moved"), Plan: func(s store.ScheduleSnapshot) *store.ScheduleWrite {
 			if s.Row == nil {
 				return nil
 			}
@@ -248,7 +248,7 @@ func actByNobody(b *fixture) {
 	fire := b.fire("s", "triggered", b.now)
 	fire.Kind = store.FireTriggered
 	b.setSchedule(store.Schedule{Name: "s", State: []byte("{}")}, fire)
-	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleSnapshot) *store.ScheduleWrite {
 		return &store.ScheduleWrite{Row: *s.Row, Delete: true, LastRunFire: -1}
 	}})
 	if err := b.store.ChangeQueue(b.ctx, store.QueueChangeRequest{Name: "mail", Now: b.now}); err != nil {

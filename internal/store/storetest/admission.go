@@ -102,7 +102,7 @@ func withoutPlace(w *store.StartWrite) { w.Run.Admission, w.Place = store.Admiss
 func (q *queueFixture) admitAll(at time.Time) (last store.AdmissionRequest) {
 	q.Helper()
 	for range 1000 {
-		last = store.AdmissionRequest{Queue: boundedQueue, Now: at, CloseAfterRewind: time.Minute}
+		last = store.AdmissionRequest{Queue: boundedQueue, Now: at, CloseDurationAfterRewind: time.Minute}
 		if err := q.store.AdmitRuns(q.ctx, &last); err != nil {
 			q.Fatalf("Admit: %v", err)
 		}
@@ -145,10 +145,10 @@ func countPlace(use *store.QueueUse, p *store.QueuedRun) {
 		use.Waiting++
 	case store.PlaceBehindKey:
 		use.Waiting++
-		use.Behind++
+		use.WaitingForKey++
 	}
 	if p.Root && p.HasBegun {
-		use.Open++
+		use.InProgress++
 	}
 }
 
@@ -189,9 +189,9 @@ func (q *queueFixture) wantBegun(what string, at time.Time, want ...uuid.UUID) {
 	q.Helper()
 	q.admitAll(at)
 	got := q.claimRuns(at)
-	slices.SortFunc(got, store.CompareUUIDs)
+	slices.SortFunc(got, store.CompareUUIDsByShard)
 	want = slices.Clone(want)
-	slices.SortFunc(want, store.CompareUUIDs)
+	slices.SortFunc(want, store.CompareUUIDsByShard)
 	if !slices.Equal(got, want) {
 		names := func(ids []uuid.UUID) (n []int) {
 			for _, id := range ids {
@@ -239,7 +239,7 @@ func admitExecuting(b *fixture) {
 	q.wantBegun("at first", q.afterStart(time.Second), r[0], r[1])
 	q.wantBegun("while they execute", q.afterStart(time.Second))
 	q.wantState("in line", r[2], store.PlaceInLine, store.AdmissionInLine)
-	if before := q.placeOf(r[4]).Before; before != 2 {
+	if before := q.placeOf(r[4]).RunsAhead; before != 2 {
 		q.Errorf("%d runs are before the last of three in line", before)
 	}
 	q.finishRuns(r[0])
@@ -364,7 +364,7 @@ func admitTwice(b *fixture) {
 	for range 4 {
 		wg.Go(func() {
 			for range 5 {
-				if err := q.store.AdmitRuns(q.ctx, &store.AdmissionRequest{Queue: boundedQueue, Now: q.afterStart(time.Second), CloseAfterRewind: time.Minute}); err != nil {
+				if err := q.store.AdmitRuns(q.ctx, &store.AdmissionRequest{Queue: boundedQueue, Now: q.afterStart(time.Second), CloseDurationAfterRewind: time.Minute}); err != nil {
 					q.Errorf("Admit: %v", err)
 				}
 			}

@@ -24,9 +24,9 @@ func admitRateWhileBusy(b *fixture) {
 	q := b.newQueueFixture(store.QueueSettings{Rate: rate, RatePerKey: rate})
 	r := q.starts(10, "a")
 	at := time.Second
-	for ; at < time.Minute; at += store.ClaimTime {
-		if a := q.admitAll(q.afterStart(at)); a.NextPassAt.IsZero() || a.NextPassAt.After(q.afterStart(at+store.ClaimTime)) {
-			q.Fatalf("at %v the next pass is at %v, want it within %v while runs are not claimed", at, a.NextPassAt, store.ClaimTime)
+	for ; at < time.Minute; at += store.UnclaimedStopsRateAfter {
+		if a := q.admitAll(q.afterStart(at)); a.NextPassAt.IsZero() || a.NextPassAt.After(q.afterStart(at+store.UnclaimedStopsRateAfter)) {
+			q.Fatalf("at %v the next pass is at %v, want it within %v while runs are not claimed", at, a.NextPassAt, store.UnclaimedStopsRateAfter)
 		}
 	}
 	q.wantBegun("after a minute", q.afterStart(at), r[0])

@@ -35,7 +35,7 @@ func admitWithoutRoom(b *fixture) {
 	q.wantState("cancelled while it slept", asleep, store.PlaceBypassed, store.AdmissionBypassed)
 	q.wantState("expiring", late, store.PlaceBypassed, store.AdmissionBypassed)
 	query := q.query(at)
-	query.QueueRules = store.NewExpiredClaimRules([]string{boundedQueue})
+	query.QueueRules = store.NewClaimRulesForExpiredRuns([]string{boundedQueue})
 	if expired := q.claim(query).Runs; len(expired) != 1 || expired[0].Run.UUID != late || !expired[0].BypassesQueue {
 		q.Errorf("a worker without a slot claims %+v, want the run that was never executed and whose time is over", expired)
 	}
@@ -74,7 +74,7 @@ func admitEnding(b *fixture) {
 	failed, asleep, next := r[0], r[1], r[2]
 	q.wantBegun("at first", q.afterStart(time.Second), failed, asleep)
 	end := b.completed(failed, q.row(failed).Epoch, store.EndRecordName)
-	end.Kind, end.Status, end.Error = store.KindFailure, store.StepFailed, []byte(`{"message":"no"}`)
+	end.Kind, end.Status, end.Error = store.KindRunEnd, store.StepFailed, []byte(`{"message":"no"}`)
 	wantOutcome(b, "the record of the end", b.commitStep(end, false).Outcome, store.Written)
 	q.parkRuns(q.afterStart(3*time.Second), failed, asleep) // a compensation has failed, and is called again later
 	full := q.starts(1, "")[0]
@@ -111,8 +111,8 @@ func admitClaimsWhilePaused(b *fixture) {
 	at := q.afterStart(2 * time.Hour) // the lease of r[1] is over
 	want := []uuid.UUID{r[0], r[1], late}
 	got := q.claimsWhilePaused(at)
-	slices.SortFunc(got, store.CompareUUIDs)
-	slices.SortFunc(want, store.CompareUUIDs)
+	slices.SortFunc(got, store.CompareUUIDsByShard)
+	slices.SortFunc(want, store.CompareUUIDsByShard)
 	if !slices.Equal(got, want) {
 		q.Errorf("claimed %v in a paused queue, want what has begun and what passes: %v", got, want)
 	}

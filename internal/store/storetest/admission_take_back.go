@@ -26,7 +26,7 @@ func admitPauseTakesBack(b *fixture) {
 	for _, id := range r {
 		q.wantState("taken back", id, store.PlaceInLine, store.AdmissionInLine)
 	}
-	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{Executing: 1, Open: 1, Waiting: 3}) {
+	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{Executing: 1, InProgress: 1, Waiting: 3}) {
 		q.Errorf("the queue counts %+v", use)
 	}
 	q.pauseQueue(true)
@@ -71,7 +71,7 @@ func admitLateWithoutRoom(b *fixture) {
 	if got := q.claimsWithoutRoom(q.afterStart(time.Hour)); len(got) != 2 {
 		q.Errorf("a worker without room claims %+v, want the two that expire", got)
 	}
-	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{Executing: 1, Open: 1}) {
+	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{Executing: 1, InProgress: 1}) {
 		q.Errorf("the queue counts %+v", use)
 	}
 }

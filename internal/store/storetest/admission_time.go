@@ -69,7 +69,7 @@ func admitEndedLeases(b *fixture) {
 	q.wantBegun("after the end of the leases", q.afterStart(2*time.Second), r[0], r[1])
 	q.finishRuns(r[0])
 	q.wantBegun("when one has ended", q.afterStart(2*time.Second), r[2])
-	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{Executing: 2, Open: 2, Waiting: 1, Behind: use.Behind}) {
+	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{Executing: 2, InProgress: 2, Waiting: 1, WaitingForKey: use.WaitingForKey}) {
 		q.Errorf("the queue counts %+v", use)
 	}
 }
@@ -109,7 +109,7 @@ func requeueAgainstAll(b *fixture) {
 		return err != nil
 	}
 	admit := func(queue string) bool {
-		a := &store.AdmissionRequest{Queue: queue, Now: at, CloseAfterRewind: time.Minute}
+		a := &store.AdmissionRequest{Queue: queue, Now: at, CloseDurationAfterRewind: time.Minute}
 		return failed("Admit", q.store.AdmitRuns(q.ctx, a)) || a.HasMoreWork || a.QueueLocked
 	}
 	claim := func() (got []uuid.UUID) {

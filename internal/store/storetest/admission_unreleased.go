@@ -14,7 +14,7 @@ func (q *queueFixture) startUnreleased(key string) uuid.UUID {
 	w := q.newQueuedStart("waits for its key", boundedQueue, key)
 	w.Run.WakeAt, w.Run.Unreleased = time.Time{}, true
 	q.fold(foldKey, func(store.StartKeySnapshot) *store.StartKeyWrite {
-		return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: q.now, State: []byte(`{}`)}, Start: w}
+		return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: q.now, State: []byte(`{}`)}, RunToCreate: w}
 	})
 	q.runs = append(q.runs, w.Run.UUID)
 	return w.Run.UUID
@@ -92,7 +92,7 @@ func releaseStartBy(b *fixture) {
 		w := b.newQueuedStart("", boundedQueue, "a")
 		w.Run.Admission, w.Run.Control, w.Run.WakeAt, w.Run.Unreleased = admission, store.HasStartBy, time.Time{}, true
 		b.fold(foldKey, func(store.StartKeySnapshot) *store.StartKeyWrite {
-			return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: w}
+			return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, RunToCreate: w}
 		})
 		b.moved(w.Run.UUID, "elsewhere", false)
 		b.moved(w.Run.UUID, boundedQueue, admission == store.AdmissionPending)

@@ -59,13 +59,13 @@ func batchOutcomes(b *fixture) {
 		OwnershipEnds: []*store.OwnershipEnd{&late, &mine},
 	}
 	b.commit(batch)
-	for i, want := range []store.WriteOutcome{store.Adopted, store.Written} {
+	for i, want := range []store.WriteOutcome{store.AlreadyRecorded, store.Written} {
 		wantOutcome(b, "start "+batch.Starts[i].Run.Name, batch.Starts[i].Outcome, want)
 	}
-	for i, want := range []store.WriteOutcome{store.Adopted, store.Written, store.Fenced, store.Fenced, store.Written} {
+	for i, want := range []store.WriteOutcome{store.AlreadyRecorded, store.Written, store.Fenced, store.Fenced, store.Written} {
 		wantOutcome(b, "step "+batch.Steps[i].Step.Name, batch.Steps[i].Outcome, want)
 	}
-	wantRecorded(b, "step recorded", batch.Steps[0].Recorded, recorded)
+	wantRecorded(b, "step recorded", batch.Steps[0].RecordedStep, recorded)
 	wantOutcome(b, "late finish", late.Outcome, store.Fenced)
 	wantOutcome(b, "finish", mine.Outcome, store.Written)
 }
@@ -82,7 +82,7 @@ func batchBadValue(b *fixture) {
 			"a queue":          func(c *store.Batch) { c.Starts[1].Run.Queue = bad },
 			"a version":        func(c *store.Batch) { c.Starts[1].Run.Version = bad },
 			"a trace":          func(c *store.Batch) { c.Starts[1].Run.Trace = bad },
-			"a pause's reason": func(c *store.Batch) { c.OwnershipEnds[0].Reason = bad },
+			"a pause's reason": func(c *store.Batch) { c.OwnershipEnds[0].HoldReason = bad },
 		} {
 			batch := b.validBatch(had)
 			spoil(batch)
@@ -106,7 +106,7 @@ func (b *fixture) validBatch(had store.Run) *store.Batch {
 	pending.Name = "pending " + pending.Name
 	batch := &store.Batch{
 		Starts:        []*store.StartWrite{{Run: b.newRunningRun("")}, {Run: pending}, {Run: b.newRunningRun("")}},
-		OwnershipEnds: []*store.OwnershipEnd{{UUID: paused.UUID, Now: b.now, Epoch: epochAt(1), Status: store.Paused, Reason: "by hand"}},
+		OwnershipEnds: []*store.OwnershipEnd{{UUID: paused.UUID, Now: b.now, Epoch: epochAt(1), Status: store.Paused, HoldReason: "by hand"}},
 	}
 	for range 3 {
 		batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(had.UUID, epochAt(1), uuid.NewString())})
@@ -135,8 +135,8 @@ func (b *fixture) wantAllOrNothing(what string, batch *store.Batch, all bool) {
 	}
 	for _, w := range batch.OwnershipEnds {
 		row := b.row(w.UUID)
-		if (row.Status == w.Status) != all || (all && row.Reason != w.Reason) {
-			b.Errorf("%s: the run is %s, reason %q; want its pause written: %v", what, row.Status, row.Reason, all)
+		if (row.Status == w.Status) != all || (all && row.PauseOrHoldReason != w.HoldReason) {
+			b.Errorf("%s: the run is %s, reason %q; want its pause written: %v", what, row.Status, row.PauseOrHoldReason, all)
 		}
 	}
 }

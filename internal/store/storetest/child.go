@@ -63,7 +63,7 @@ func (b *fixture) commitPendingChild(parent store.Run, name string) store.Run {
 // childEnd returns the write that completes a child and wakes its parent.
 func (b *fixture) childEnd(r store.Run) store.OwnershipEnd {
 	w := b.newCompletion(r.UUID, r.Epoch)
-	w.Parent = r.Parent
+	w.ParentToWake = r.Parent
 	return w
 }
 
@@ -174,7 +174,7 @@ func childAdopts(b *fixture) {
 	wantOutcome(b, "the first", b.commitChild(first, epochAt(1)).Outcome, store.Written)
 	b.claimOne(b.query(b.afterStart(2*time.Hour)), parent.UUID)
 	again := b.commitChild(b.child(parent, "charge"), epochAt(2))
-	wantOutcome(b, "the next owner's", again.Outcome, store.Adopted)
+	wantOutcome(b, "the next owner's", again.Outcome, store.AlreadyRecorded)
 	if again.Existing == nil {
 		b.Fatal("the next owner's: no row is attached")
 	}
@@ -327,7 +327,7 @@ func childLeaves(b *fixture) {
 	}
 	orphan := b.commitRunningRun("orphan")
 	end := b.childEnd(orphan)
-	end.Parent = owner(uuid.New())
+	end.ParentToWake = owner(uuid.New())
 	wantOutcome(b, "the end of a child whose parent was removed", b.commitOwnershipEnd(end).Outcome, store.Written)
 }
 

@@ -354,14 +354,14 @@ func claimNothing(b *fixture) {
 
 func claimReason(b *fixture) {
 	r := b.commitRunningRun("")
-	b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Reason: "put off", WakeAt: b.now})
-	if got := b.row(r.UUID).Reason; got != "put off" {
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, HoldReason: "put off", WakeAt: b.now})
+	if got := b.row(r.UUID).PauseOrHoldReason; got != "put off" {
 		b.Errorf("reason given back with: got %q, want %q", got, "put off")
 	}
-	if got := b.claimOne(b.query(b.now), r.UUID).Run.Reason; got != "" {
+	if got := b.claimOne(b.query(b.now), r.UUID).Run.PauseOrHoldReason; got != "" {
 		b.Errorf("reason after the claim: got %q, want none", got)
 	}
-	if got := b.row(r.UUID).Reason; got != "" {
+	if got := b.row(r.UUID).PauseOrHoldReason; got != "" {
 		b.Errorf("reason in the row after the claim: got %q, want none", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 var outcomeWords = map[store.WriteOutcome]string{
-	0: "no outcome", store.Written: "written", store.Adopted: "adopted", store.Fenced: "fenced", store.Locked: "locked",
+	0: "no outcome", store.Written: "written", store.AlreadyRecorded: "adopted", store.Fenced: "fenced", store.Locked: "locked",
 }
 
 func wantOutcome(t testing.TB, what string, got, want store.WriteOutcome) {

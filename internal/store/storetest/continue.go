@@ -25,12 +25,12 @@ var continues = []test{
 func (b *fixture) continueOf(r store.Run, number int32) *store.RepairRequest {
 	next := r.Epoch.Next(nonce)
 	renewal := b.completed(r.UUID, next, "renewal")
-	renewal.Kind = store.KindRenewal
+	renewal.Kind = store.KindKeyRenewal
 	return &store.RepairRequest{
-		Request: uuid.New(), Verb: "continue", Now: b.afterStart(time.Minute),
+		RequestID: uuid.New(), Verb: "continue", Now: b.afterStart(time.Minute),
 		Runs: []store.RunRepair{{
-			Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}, Number: number, ContinuesAsNew: true,
-			Input: fmt.Appendf(nil, `"input %d"`, number+1), NewSteps: []store.Step{renewal}, TerminalSteps: 1,
+			Run: r.UUID, StateBefore: store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}, SupersededNumber: number, ContinuesAsNew: true,
+			Input: fmt.Appendf(nil, `"input %d"`, number+1), NewSteps: []store.Step{renewal}, TerminalStepCount: 1,
 			Epoch: next, Status: store.Running, Owner: r.Owner, WakeAt: b.afterStart(time.Minute + 30*time.Second),
 		}},
 	}
@@ -53,7 +53,7 @@ func continueGoesOn(b *fixture) {
 	if len(all) != 1 || all[0].Run.Status != store.Superseded || string(all[0].Run.Input) != string(r.Input) || all[0].Verb != "continue" || !all[0].Run.EndedAt.IsZero() {
 		b.Fatalf("the generations are %+v", all)
 	}
-	b.wantNames("the first", b.history(all[0].Archive), "first")
+	b.wantNames("the first", b.history(all[0].ArchiveID), "first")
 	b.wantEvents(r.Name + " continued")
 	wantOutcome(b, "the same step", b.commitStep(b.completed(r.UUID, got.Epoch, "first"), false).Outcome, store.Written)
 	b.wantRepaired(b.continueOf(got, 2))
@@ -103,7 +103,7 @@ func continueSignals(b *fixture) {
 	receive("2", "next of 3")
 	again := &store.SignalWrite{Run: r.UUID, ID: uuid.New(), Name: "order", Key: "0", Payload: []byte("0"), CreatedAt: b.now}
 	b.commit(&store.Batch{Signals: []*store.SignalWrite{again}})
-	wantOutcome(b, "a key of the first generation", again.Outcome, store.Adopted)
+	wantOutcome(b, "a key of the first generation", again.Outcome, store.AlreadyRecorded)
 	// A repair of the newest generation releases its signals only.
 	w := b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: r.Epoch, Status: store.Failed, Error: []byte(`{}`), EndedAt: b.afterStart(time.Minute)})
 	wantOutcome(b, "the failure", w.Outcome, store.Written)
@@ -211,7 +211,7 @@ func raceContinueWrites(b *fixture, other store.Store) {
 				b.through(other).commitUntilUnlocked(&store.Batch{Receives: []*store.ReceiveWrite{taken}}, &taken.Outcome)
 			})
 		wantOutcome(b, "the signal", sent.Outcome, store.Written)
-		received := taken.Recorded != nil && taken.Recorded.Status == store.StepCompleted && taken.Outcome == store.Written
+		received := taken.RecordedStep != nil && taken.RecordedStep.Status == store.StepCompleted && taken.Outcome == store.Written
 		unreceived, err := b.store.CountUnreceivedSignals(b.ctx, []uuid.UUID{r.UUID})
 		if err != nil || received != (len(unreceived) == 0) {
 			b.Fatalf("round %d: received: %t, unreceived: %+v, %v", round, received, unreceived, err)

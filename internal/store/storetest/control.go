@@ -48,8 +48,8 @@ func controlStep(b *fixture) {
 		second := recorded
 		second.Attempt = 2
 		w := b.commitStep(second, false)
-		wantOutcome(b, "a second writer", w.Outcome, store.Adopted)
-		wantRecorded(b, "a second writer", w.Recorded, recorded)
+		wantOutcome(b, "a second writer", w.Outcome, store.AlreadyRecorded)
+		wantRecorded(b, "a second writer", w.RecordedStep, recorded)
 		wantOutcome(b, "another epoch", b.commitStep(b.completed(r.UUID, epochAt(2), "late"), false).Outcome, store.Fenced)
 		batch := &store.Batch{}
 		bystander := b.commitRunningRun("")
@@ -87,7 +87,7 @@ func controlFinish(b *fixture) {
 	want := before
 	want.Status, want.Owner, want.WakeAt, want.Error, want.EndedAt = store.Cancelled, uuid.NullUUID{}, time.Time{}, end.Error, end.EndedAt
 	got := b.row(r.UUID)
-	want.Reason = got.Reason
+	want.PauseOrHoldReason = got.PauseOrHoldReason
 	wantRun(b, "the run, cancelled", got, want)
 	child := b.commitRunningChild(b.commitRunningRun(""), "charge")
 	parent := child.Parent.UUID
@@ -265,13 +265,13 @@ func (b *fixture) commitPausedAfterCrash(verb store.ControlVerb) store.Run {
 
 func controlCrash(b *fixture) {
 	r := b.commitPausedAfterCrash(0)
-	if r.Control != store.PausedItself || r.Reason == "" || r.Crashes != 1 || r.PausedBy != "" {
+	if r.Control != store.PausedItself || r.PauseOrHoldReason == "" || r.Crashes != 1 || r.PausedBy != "" {
 		b.Errorf("paused for its crashes with %d, %q, by %q, %d crashes, want %d, a reason, nobody, 1",
-			r.Control, r.Reason, r.PausedBy, r.Crashes, store.PausedItself)
+			r.Control, r.PauseOrHoldReason, r.PausedBy, r.Crashes, store.PausedItself)
 	}
 	o := b.controlExistingRuns(store.VerbResume, r.UUID)
 	want := r
-	want.Status, want.Control, want.Crashes, want.Reason, want.WakeAt, want.PausedAt = store.Pending, 0, 0, "", o.Now, time.Time{}
+	want.Status, want.Control, want.Crashes, want.PauseOrHoldReason, want.WakeAt, want.PausedAt = store.Pending, 0, 0, "", o.Now, time.Time{}
 	wantRun(b, "resumed", b.row(r.UUID), want)
 	q := b.query(o.Now)
 	q.MaxCrashes = 1
@@ -302,14 +302,14 @@ func controlSetAside(b *fixture) {
 	b.commit(&store.Batch{Starts: []*store.StartWrite{marked}})
 	b.claimOne(b.query(b.now), marked.Run.UUID)
 	for id, control := range map[uuid.UUID]store.ControlBits{plain.UUID: 0, marked.Run.UUID: store.HasStartBy} {
-		w := store.OwnershipEnd{UUID: id, Epoch: b.row(id).Epoch, Status: store.Paused, Reason: "broken"}
+		w := store.OwnershipEnd{UUID: id, Epoch: b.row(id).Epoch, Status: store.Paused, HoldReason: "broken"}
 		wantOutcome(b, "set aside", b.commitOwnershipEnd(w).Outcome, store.Written)
 		if got := b.row(id); got.Control != control|store.PausedItself || got.PausedAt.IsZero() {
 			b.Errorf("set aside: control %d, paused at %v, want %d", got.Control, got.PausedAt, control|store.PausedItself)
 		}
 		b.controlExistingRuns(store.VerbResume, id)
-		if got := b.row(id); got.Status != store.Pending || got.Control != control || got.Reason != "" {
-			b.Errorf("resumed: %s with %d, reason %q, want pending with %d", got.Status, got.Control, got.Reason, control)
+		if got := b.row(id); got.Status != store.Pending || got.Control != control || got.PauseOrHoldReason != "" {
+			b.Errorf("resumed: %s with %d, reason %q, want pending with %d", got.Status, got.Control, got.PauseOrHoldReason, control)
 		}
 		b.claimOne(b.query(b.afterStart(time.Minute)), id)
 	}
@@ -321,7 +321,7 @@ func controlRenew(b *fixture) {
 		b.controlExistingRuns(verb, r.UUID)
 		want := b.row(r.UUID)
 		h := b.heartbeat(store.Lease{Run: r.UUID, Epoch: epochAt(1)})
-		wantUUIDs(b, "lost", b.renew(h).Lost, nil)
+		wantUUIDs(b, "lost", b.renew(h).LostRuns, nil)
 		want.WakeAt = h.LeaseUntil
 		wantRun(b, "the run renewed", b.row(r.UUID), want)
 	}

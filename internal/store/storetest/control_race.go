@@ -40,7 +40,7 @@ func pairNews(b *fixture, s store.Store) {
 		case <-b.ctx.Done():
 			b.Fatalf("no hint of %s", what)
 		}
-		for got := b.ownedRunChanges(b.worker, r.UUID); len(got.Requests)+len(got.Woken) == 0; got = b.ownedRunChanges(b.worker, r.UUID) {
+		for got := b.ownedRunChanges(b.worker, r.UUID); len(got.ControlRequests)+len(got.Woken) == 0; got = b.ownedRunChanges(b.worker, r.UUID) {
 			select { // the hint may be for an earlier change
 			case <-a.ownedRunChangeHints:
 			case <-b.ctx.Done():
@@ -115,11 +115,11 @@ func raceCancelFinish(b *fixture, s store.Store) {
 		got, result := b.row(r.UUID), o.Results[0]
 		switch end.Outcome {
 		case store.Written:
-			if got.Status != store.Completed || got.Control&store.CancelRequested != 0 || result.Status != store.Completed || result.Requested+result.Changed != 0 {
+			if got.Status != store.Completed || got.Control&store.CancelRequested != 0 || result.Status != store.Completed || result.RequestedCount+result.ChangedCount != 0 {
 				b.Errorf("round %d: it completed: the row is %s with %d, the cancel returned %+v", round, got.Status, got.Control, result)
 			}
 		case store.Fenced:
-			if got.Status != store.Running || got.Control != store.CancelRequested || result.Requested != 1 || end.RunState.Control != store.CancelRequested {
+			if got.Status != store.Running || got.Control != store.CancelRequested || result.RequestedCount != 1 || end.RunState.Control != store.CancelRequested {
 				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel returned %+v, the end %+v", round, got.Status, got.Control, result, end.RunState)
 			}
 			stop := store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}
@@ -153,12 +153,12 @@ func raceCancelClaim(b *fixture, s store.Store) {
 		})
 		got := b.row(r.UUID)
 		if len(claimed) == 0 {
-			if got.Status != store.Cancelled || o.Results[0].Changed != 1 {
+			if got.Status != store.Cancelled || o.Results[0].ChangedCount != 1 {
 				b.Errorf("round %d: nobody claimed it, and it is %s; the cancel returned %+v", round, got.Status, o.Results[0])
 			}
 			continue
 		}
-		if got.Status != store.Running || got.Control != store.CancelRequested || o.Results[0].Requested != 1 {
+		if got.Status != store.Running || got.Control != store.CancelRequested || o.Results[0].RequestedCount != 1 {
 			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel returned %+v", round, got.Status, got.Control, o.Results[0])
 		}
 		news := b.ownedRunChanges(q.Worker, r.UUID)

@@ -31,9 +31,9 @@ func crashBound(b *fixture) {
 	}
 	got := b.claimOne(q, r.UUID)
 	run := got.Run
-	if run.Status != store.Paused || run.Crashes != 3 || run.Reason != store.CrashedTooOftenReason(3) || run.Owner.Valid || !run.WakeAt.IsZero() || run.Epoch != epochAt(3) {
+	if run.Status != store.Paused || run.Crashes != 3 || run.PauseOrHoldReason != store.CrashedTooOftenReason(3) || run.Owner.Valid || !run.WakeAt.IsZero() || run.Epoch != epochAt(3) {
 		b.Errorf("the claim after the third crash: got %s, %d crashes, reason %q, owner %s, wake %s, epoch %s;"+
-			" want paused, 3, %q, NULL, no time, 3", run.Status, run.Crashes, run.Reason, show(run.Owner), show(run.WakeAt), run.Epoch, store.CrashedTooOftenReason(3))
+			" want paused, 3, %q, NULL, no time, 3", run.Status, run.Crashes, run.PauseOrHoldReason, show(run.Owner), show(run.WakeAt), run.Epoch, store.CrashedTooOftenReason(3))
 	}
 	wantSteps(b, "a paused run's history", got.History)
 	wantRun(b, "its row", b.row(r.UUID), run)
@@ -51,7 +51,7 @@ func crashProgress(b *fixture) {
 	for i, name := range []string{"a", "b", "c", "d"} {
 		got := b.claimOne(q, r.UUID)
 		if got.Run.Status != store.Running {
-			b.Fatalf("claim %d: got %s (%q), want running: each of its owners recorded a step", i, got.Run.Status, got.Run.Reason)
+			b.Fatalf("claim %d: got %s (%q), want running: each of its owners recorded a step", i, got.Run.Status, got.Run.PauseOrHoldReason)
 		}
 		b.commitStep(b.completed(r.UUID, got.Run.Epoch, name), false)
 		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)

@@ -20,7 +20,7 @@ var deadlines = []test{
 
 func (b *fixture) setDeadline(run uuid.UUID, at time.Time) *store.DeadlineChangeRequest {
 	b.Helper()
-	d := &store.DeadlineChangeRequest{Run: run, At: at, Now: b.now}
+	d := &store.DeadlineChangeRequest{Run: run, NewDeadline: at, Now: b.now}
 	if err := b.store.SetDeadline(b.ctx, d); err != nil {
 		b.Fatalf("SetDeadline: %v", err)
 	}
@@ -83,7 +83,7 @@ func deadlineTimeout(b *fixture) {
 		wantTimeout(run, d)
 	}
 	for _, d := range []time.Duration{time.Minute, 0} {
-		change := &store.DeadlineChangeRequest{Run: parent.UUID, At: b.afterStart(d), Timeout: d, Now: b.now}
+		change := &store.DeadlineChangeRequest{Run: parent.UUID, NewDeadline: b.afterStart(d), Timeout: d, Now: b.now}
 		if err := b.store.SetDeadline(b.ctx, change); err != nil || change.Outcome != store.Written {
 			b.Fatalf("SetDeadline: %+v, %v", change, err)
 		}
@@ -159,11 +159,11 @@ func deadlineNews(b *fixture) {
 	b.setDeadline(r.UUID, at)
 	got, err := b.store.OwnedRunChanges(b.ctx, b.worker, []store.Lease{lease})
 	lease.RunDeadline = at
-	if err != nil || !slices.EqualFunc(got.Deadlines, []store.Lease{lease}, sameLease) {
-		b.Errorf("told %+v, %v, want %+v", got.Deadlines, err, lease)
+	if err != nil || !slices.EqualFunc(got.ChangedDeadlines, []store.Lease{lease}, sameLease) {
+		b.Errorf("told %+v, %v, want %+v", got.ChangedDeadlines, err, lease)
 	}
-	if got, err := b.store.OwnedRunChanges(b.ctx, b.worker, []store.Lease{lease}); err != nil || len(got.Deadlines) != 0 {
-		b.Errorf("who knows it is told %+v, %v", got.Deadlines, err)
+	if got, err := b.store.OwnedRunChanges(b.ctx, b.worker, []store.Lease{lease}); err != nil || len(got.ChangedDeadlines) != 0 {
+		b.Errorf("who knows it is told %+v, %v", got.ChangedDeadlines, err)
 	}
 	b.setDeadline(r.UUID, b.afterStart(time.Minute))
 	park := b.park(r, b.afterStart(time.Hour)) // the owner does not know the new deadline

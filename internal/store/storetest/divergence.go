@@ -27,7 +27,7 @@ var drifts = []test{
 func (b *fixture) holdForDrift(run uuid.UUID, epoch store.Epoch, version string) *store.OwnershipEnd {
 	b.Helper()
 	return b.commitOwnershipEnd(store.OwnershipEnd{
-		UUID: run, Epoch: epoch, Status: store.Pending, Now: b.afterStart(time.Minute), HoldsRun: true, Reason: "it is renamed", MaxCrashes: 3,
+		UUID: run, Epoch: epoch, Status: store.Pending, Now: b.afterStart(time.Minute), HoldsRun: true, HoldReason: "it is renamed", MaxCrashes: 3,
 		Divergence: &store.Divergence{Version: version, At: b.afterStart(time.Minute), Call: "a/b", Detail: "renamed by " + version},
 	})
 }
@@ -74,7 +74,7 @@ func driftHolds(b *fixture) {
 	w := b.holdForDrift(r.UUID, r.Epoch, "v2")
 	wantOutcome(b, "the hold", w.Outcome, store.Written)
 	row := b.row(r.UUID)
-	if row.Status != store.Paused || row.Control != store.HeldForDrift || row.Reason != "it is renamed" || row.Owner.Valid || !row.WakeAt.IsZero() ||
+	if row.Status != store.Paused || row.Control != store.HeldForDrift || row.PauseOrHoldReason != "it is renamed" || row.Owner.Valid || !row.WakeAt.IsZero() ||
 		row.Crashes != 0 || !row.PausedAt.Equal(b.afterStart(time.Minute)) || w.RunState != stateOf(row) {
 		b.Errorf("got %+v, state %+v", row, w.RunState)
 	}
@@ -151,7 +151,7 @@ func driftResumed(b *fixture) {
 		b.Errorf("paused: %+v", row)
 	}
 	b.controlExistingRuns(store.VerbResume, r.UUID)
-	if row := b.row(r.UUID); row.Status != store.Pending || row.Control != 0 || row.WakeAt.IsZero() || row.Reason != "" {
+	if row := b.row(r.UUID); row.Status != store.Pending || row.Control != 0 || row.WakeAt.IsZero() || row.PauseOrHoldReason != "" {
 		b.Errorf("resumed: %+v", row)
 	}
 }
@@ -179,7 +179,7 @@ func driftClaimed(b *fixture) {
 	}
 	q := b.query(b.afterStart(2 * time.Minute))
 	row := b.claimHeldBy(q, r.UUID)
-	if row == nil || row.Status != store.Running || row.Epoch.Count != r.Epoch.Count+1 || row.Epoch.Nonce != q.Nonce || row.Owner.UUID != q.Worker || row.Reason != "" ||
+	if row == nil || row.Status != store.Running || row.Epoch.Count != r.Epoch.Count+1 || row.Epoch.Nonce != q.Nonce || row.Owner.UUID != q.Worker || row.PauseOrHoldReason != "" ||
 		row.Control != 0 || !row.WakeAt.Equal(q.LeaseUntil) || !row.PausedAt.IsZero() {
 		b.Errorf("got %+v", row)
 	}

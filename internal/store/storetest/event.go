@@ -115,7 +115,7 @@ func eventTypes(b *fixture) {
 	b.claimOne(q, lost.UUID)
 	b.claimOne(b.query(q.LeaseUntil), lost.UUID)
 	aside := b.commitRunningRun("aside")
-	b.commitOwnershipEnd(store.OwnershipEnd{UUID: aside.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"})
+	b.commitOwnershipEnd(store.OwnershipEnd{UUID: aside.UUID, Epoch: epochAt(1), Status: store.Paused, HoldReason: "broken"})
 	b.wantEvents("end completed completed", "end failed failed", "end cancelled cancelled", "end expired expired", "park paused", "claim lease lost", "aside paused")
 }
 

@@ -62,10 +62,10 @@ func foldKept(b *fixture) {
 		b.Errorf("an unknown key has %+v", row)
 	}
 	rows := []store.StartKeyRow{
-		{StartKey: foldKey, CheckAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), AfterRun: owner(uuid.New()), WaitingRun: owner(uuid.New())},
+		{StartKey: foldKey, CheckAt: b.now, State: []byte(`{"a":[1]}`), WaitingInput: []byte(`"x"`), CheckAfterRun: owner(uuid.New()), WaitingRun: owner(uuid.New())},
 		{StartKey: store.StartKey{Workflow: "flow", Key: "k", Kind: store.StartKeyDebounce}, CheckAt: b.afterStart(time.Hour), State: []byte(`{}`)},
 		{StartKey: store.StartKey{Workflow: "other", Key: "k", Kind: store.StartKeySingleton}, CheckAt: b.afterStart(-time.Hour), State: []byte(`{}`)},
-		{StartKey: store.StartKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.StartKeyThrottle}, CheckAt: b.afterStart(1), State: []byte(`{}`), Input: []byte(`0`)},
+		{StartKey: store.StartKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.StartKeyThrottle}, CheckAt: b.afterStart(1), State: []byte(`{}`), WaitingInput: []byte(`0`)},
 	}
 	rows[3].CheckAt = b.afterStart(time.Microsecond)
 	for _, row := range rows {
@@ -78,11 +78,11 @@ func foldKept(b *fixture) {
 		}
 	}
 	waits := rows[0]
-	waits.Input = nil
+	waits.WaitingInput = nil
 	if got, err := b.store.StartKeyOfWaitingRun(b.ctx, waits.WaitingRun.UUID); err != nil || got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", waits) {
 		b.Errorf("what a run waits for is %+v, %v, want %+v", got, err, waits)
 	}
-	if got, err := b.store.StartKeyOfWaitingRun(b.ctx, waits.AfterRun.UUID); err != nil || got != nil {
+	if got, err := b.store.StartKeyOfWaitingRun(b.ctx, waits.CheckAfterRun.UUID); err != nil || got != nil {
 		b.Errorf("a run that does not wait has %+v, %v", got, err)
 	}
 	b.fold(foldKey, func(store.StartKeySnapshot) *store.StartKeyWrite { return &store.StartKeyWrite{Delete: true} })
@@ -118,8 +118,8 @@ func foldDue(b *fixture) {
 	b.commitOwnershipEnd(b.newCompletion(ended.UUID, epochAt(1)))
 	for name, row := range map[string]store.StartKeyRow{
 		"past": {CheckAt: b.afterStart(-time.Hour)}, "now": {CheckAt: b.now}, "later": {CheckAt: b.afterStart(time.Minute)}, "much later": {CheckAt: b.afterStart(time.Hour)},
-		"waits": {CheckAt: b.afterStart(time.Hour), AfterRun: owner(live.UUID)}, "waits no longer": {CheckAt: b.afterStart(time.Hour), AfterRun: owner(ended.UUID)},
-		"run is gone": {CheckAt: b.afterStart(time.Hour), AfterRun: owner(uuid.New())},
+		"waits": {CheckAt: b.afterStart(time.Hour), CheckAfterRun: owner(live.UUID)}, "waits no longer": {CheckAt: b.afterStart(time.Hour), CheckAfterRun: owner(ended.UUID)},
+		"run is gone": {CheckAt: b.afterStart(time.Hour), CheckAfterRun: owner(uuid.New())},
 	} {
 		row.StartKey = store.StartKey{Workflow: "flow", Key: name, Kind: store.StartKeyThrottle}
 		b.setFold(row)
@@ -144,7 +144,7 @@ func foldRace(b *fixture) {
 						w.Row.State = slices.Insert(slices.Clone(s.Row.State), len(`{"n":"`), 'x')
 						return w
 					}
-					w.Start = &store.StartWrite{Run: b.newPendingRun(fmt.Sprint("run ", i), b.now)}
+					w.RunToCreate = &store.StartWrite{Run: b.newPendingRun(fmt.Sprint("run ", i), b.now)}
 					return w
 				}})
 				if !errors.Is(err, store.ErrLocked) && !errors.Is(err, store.ErrUnavailable) {
@@ -174,7 +174,7 @@ func foldAtomic(b *fixture) {
 	defer cancel()
 	err := b.store.ChangeStartKey(ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(store.StartKeySnapshot) *store.StartKeyWrite {
 		cancel() // as a process that dies
-		return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: b.newPendingRun("a", b.now)}}
+		return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, RunToCreate: &store.StartWrite{Run: b.newPendingRun("a", b.now)}}
 	}})
 	if err == nil {
 		b.Error("a change whose context has ended returned no error")
@@ -222,7 +222,7 @@ func (b *fixture) unreleased(name string) store.Run {
 	r := b.newPendingRun(name, time.Time{})
 	r.Unreleased = true
 	b.fold(foldKey, func(store.StartKeySnapshot) *store.StartKeyWrite {
-		return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, Start: &store.StartWrite{Run: r, Tags: []store.Tag{{Key: "a.b", Value: "c"}}}}
+		return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, RunToCreate: &store.StartWrite{Run: r, Tags: []store.Tag{{Key: "a.b", Value: "c"}}}}
 	})
 	return r
 }
@@ -242,7 +242,7 @@ func releaseTimeout(b *fixture) {
 		r := b.unreleased(fmt.Sprint("set to ", set))
 		d := &store.DeadlineChangeRequest{Run: r.UUID, Now: b.now, Timeout: set}
 		if set > 0 {
-			d.At = b.afterStart(set)
+			d.NewDeadline = b.afterStart(set)
 		}
 		if err := b.store.SetDeadline(b.ctx, d); err != nil || d.Outcome != store.Written {
 			b.Fatal(d.Outcome, err)
@@ -250,8 +250,8 @@ func releaseTimeout(b *fixture) {
 		if err := b.releaseFold(r, time.Time{}, nil); err != nil {
 			b.Fatal(err)
 		}
-		if got := b.row(r.UUID); !got.Deadline.Equal(d.At) {
-			b.Errorf("set to %v: the deadline is %v, want %v", set, got.Deadline, d.At)
+		if got := b.row(r.UUID); !got.Deadline.Equal(d.NewDeadline) {
+			b.Errorf("set to %v: the deadline is %v, want %v", set, got.Deadline, d.NewDeadline)
 		}
 		if got := b.outline(r.UUID, b.now).Timeout; got != set {
 			b.Errorf("set to %v: the timeout is %v", set, got)

@@ -19,9 +19,9 @@ var forks = []test{
 }
 
 // forkOf returns the fork of a run under a name, with the given completed steps.
-func (b *fixture) forkOf(source store.Run, name string, steps ...string) *store.Fork {
+func (b *fixture) forkOf(source store.Run, name string, steps ...string) *store.ForkRequest {
 	b.Helper()
-	f := &store.Fork{Start: &store.StartWrite{Run: b.newPendingRun(name, b.now)}, Source: source.UUID, Actor: "ada", Reason: "to look"}
+	f := &store.ForkRequest{Start: &store.StartWrite{Run: b.newPendingRun(name, b.now)}, Source: source.UUID, Actor: "ada", Reason: "to look"}
 	f.Start.Run.Epoch = epochAt(1)
 	slices.Sort(steps)
 	for i, step := range steps {
@@ -33,7 +33,7 @@ func (b *fixture) forkOf(source store.Run, name string, steps ...string) *store.
 }
 
 // forked makes the fork, and tries it again while others hold rows.
-func (b *fixture) forked(f *store.Fork) store.WriteOutcome {
+func (b *fixture) forked(f *store.ForkRequest) store.WriteOutcome {
 	b.Helper()
 	for {
 		err := b.store.ForkRun(b.ctx, f)
@@ -93,7 +93,7 @@ func forkRepeated(b *fixture) {
 func forkNameTaken(b *fixture) {
 	source := b.failedRun("first")
 	f := b.forkOf(source, source.Name, "first", "second")
-	wantOutcome(b, "the fork", b.forked(f), store.Adopted)
+	wantOutcome(b, "the fork", b.forked(f), store.AlreadyRecorded)
 	if f.Start.Existing == nil || f.Start.Existing.UUID != source.UUID {
 		b.Errorf("the existing run is %+v", f.Start.Existing)
 	}
@@ -129,7 +129,7 @@ func forkTwice(b *fixture) {
 		one, two := b.forkOf(source, name, "first"), b.forkOf(source, name)
 		concurrently(func() { b.forked(one) }, func() { b.forked(two) })
 		made := map[uuid.UUID]int{}
-		for _, f := range []*store.Fork{one, two} {
+		for _, f := range []*store.ForkRequest{one, two} {
 			if f.Start.Outcome == store.Written {
 				made[f.Start.Run.UUID] = len(f.Steps)
 			}

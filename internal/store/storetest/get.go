@@ -48,7 +48,7 @@ func getUnnamed(b *fixture) {
 	}
 	wantRun(b, "by its UUID text", b.row(r.UUID), r)
 	again := b.commitStart(b.newRunningRun(r.Name))
-	wantOutcome(b, "a start named after it", again.Outcome, store.Adopted)
+	wantOutcome(b, "a start named after it", again.Outcome, store.AlreadyRecorded)
 }
 
 func getPreferred(b *fixture) {

@@ -22,8 +22,8 @@ func (b *fixture) newOwnershipEnds(run uuid.UUID, epoch store.Epoch) []store.Own
 	all := []store.OwnershipEnd{
 		{Status: store.Pending, WakeAt: b.now},
 		{Status: store.Waiting, WakeAt: b.afterStart(time.Hour)},
-		{Status: store.Paused, Reason: "by hand"},
-		{Status: store.Pending, HoldsRun: true, Reason: "rejected"},
+		{Status: store.Paused, HoldReason: "by hand"},
+		{Status: store.Pending, HoldsRun: true, HoldReason: "rejected"},
 		{Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.afterStart(time.Second)},
 		{Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.afterStart(time.Second)},
 		{Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.afterStart(time.Second)},
@@ -109,7 +109,7 @@ func guardEnded(b *fixture) {
 			b.Errorf("%s: claimed %s", what, claimed.Run.UUID)
 		}
 		pulse := b.renew(b.heartbeat(store.Lease{Run: r.UUID, Epoch: epochAt(1)}))
-		if len(pulse.Lost) != 1 {
+		if len(pulse.LostRuns) != 1 {
 			b.Errorf("%s: its lease was extended", what)
 		}
 		wantRun(b, what, b.row(r.UUID), row)

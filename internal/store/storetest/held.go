@@ -27,7 +27,7 @@ const rejected = "write the checkpoint of step \"a\": permission denied"
 // write.
 func (b *fixture) hold(run uuid.UUID, epoch store.Epoch, at time.Time, most int) *store.OwnershipEnd {
 	b.Helper()
-	return b.commitOwnershipEnd(store.OwnershipEnd{UUID: run, Epoch: epoch, Status: store.Pending, Now: at, HoldsRun: true, Reason: rejected, MaxCrashes: most})
+	return b.commitOwnershipEnd(store.OwnershipEnd{UUID: run, Epoch: epoch, Status: store.Pending, Now: at, HoldsRun: true, HoldReason: rejected, MaxCrashes: most})
 }
 
 func holdBound(b *fixture) {
@@ -43,8 +43,8 @@ func holdBound(b *fixture) {
 		w := b.hold(r.UUID, got.Run.Epoch, q.Now, most)
 		wantOutcome(b, "the hold", w.Outcome, store.Written)
 		row := b.row(r.UUID)
-		if row.Status != store.Pending || int(row.Crashes) != i+1 || row.Owner.Valid || row.Reason != rejected || w.RunState.Status != store.Pending {
-			b.Fatalf("after hold %d: got %s, %d crashes, owner %s, reason %q, state %+v", i+1, row.Status, row.Crashes, show(row.Owner), row.Reason, w.RunState)
+		if row.Status != store.Pending || int(row.Crashes) != i+1 || row.Owner.Valid || row.PauseOrHoldReason != rejected || w.RunState.Status != store.Pending {
+			b.Fatalf("after hold %d: got %s, %d crashes, owner %s, reason %q, state %+v", i+1, row.Status, row.Crashes, show(row.Owner), row.PauseOrHoldReason, w.RunState)
 		}
 		if want := q.Now.Add(away * time.Second); !row.WakeAt.Equal(want) {
 			b.Fatalf("after hold %d: it comes back %v later, want %v s", i+1, row.WakeAt.Sub(q.Now), int(away))
@@ -59,7 +59,7 @@ func holdBound(b *fixture) {
 	w := b.hold(r.UUID, got.Run.Epoch, q.Now, most)
 	row := b.row(r.UUID)
 	if row.Status != store.Paused || row.Crashes != most || !row.WakeAt.IsZero() || row.Control != store.PausedItself || !row.PausedAt.Equal(q.Now) ||
-		row.Reason != store.HeldTooOftenReason(rejected, most) || w.RunState.Status != store.Paused {
+		row.PauseOrHoldReason != store.HeldTooOftenReason(rejected, most) || w.RunState.Status != store.Paused {
 		b.Errorf("after the last hold: %+v, state %+v", row, w.RunState)
 	}
 }
@@ -109,37 +109,37 @@ func holdReason(b *fixture) {
 		return b.claimOne(q, r.UUID).Run
 	}
 	got := again()
-	if row := b.row(r.UUID); got.Reason != rejected || row.Reason != rejected {
-		b.Errorf("claimed again, its reason is %q, and %q in the row", got.Reason, row.Reason)
+	if row := b.row(r.UUID); got.PauseOrHoldReason != rejected || row.PauseOrHoldReason != rejected {
+		b.Errorf("claimed again, its reason is %q, and %q in the row", got.PauseOrHoldReason, row.PauseOrHoldReason)
 	}
 	b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Epoch, Status: store.Pending, Now: q.Now, WakeAt: q.Now})
-	if row := b.row(r.UUID); row.Reason != rejected {
-		b.Errorf("given back, its reason is %q", row.Reason)
+	if row := b.row(r.UUID); row.PauseOrHoldReason != rejected {
+		b.Errorf("given back, its reason is %q", row.PauseOrHoldReason)
 	}
 	got = again()
 	b.commitStep(b.completed(r.UUID, got.Epoch, "a"), false)
-	if got = again(); got.Reason != "" { // the lease was lost after a new checkpoint
-		b.Errorf("after a new checkpoint its reason is %q", got.Reason)
+	if got = again(); got.PauseOrHoldReason != "" { // the lease was lost after a new checkpoint
+		b.Errorf("after a new checkpoint its reason is %q", got.PauseOrHoldReason)
 	}
 	b.hold(r.UUID, got.Epoch, q.Now, 0)
 	got = again()
 	b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: got.Epoch, Status: store.Waiting, Now: q.Now})
-	if row := b.row(r.UUID); row.Reason != "" {
-		b.Errorf("parked, its reason is %q", row.Reason)
+	if row := b.row(r.UUID); row.PauseOrHoldReason != "" {
+		b.Errorf("parked, its reason is %q", row.PauseOrHoldReason)
 	}
 }
 
 func holdPaused(b *fixture) {
 	r := b.commitRunningRun("")
 	b.controlExistingRuns(store.VerbPause, r.UUID)
-	before := b.row(r.UUID).Reason
+	before := b.row(r.UUID).PauseOrHoldReason
 	w := b.hold(r.UUID, epochAt(1), b.now, 1)
 	want := before
 	if want == "" {
 		want = rejected
 	}
-	if row := b.row(r.UUID); row.Status != store.Paused || row.Crashes != 0 || !row.WakeAt.IsZero() || row.Reason != want || w.RunState.Status != store.Paused {
-		b.Errorf("got %s, %d crashes, wake %s, reason %q, state %+v", row.Status, row.Crashes, show(row.WakeAt), row.Reason, w.RunState)
+	if row := b.row(r.UUID); row.Status != store.Paused || row.Crashes != 0 || !row.WakeAt.IsZero() || row.PauseOrHoldReason != want || w.RunState.Status != store.Paused {
+		b.Errorf("got %s, %d crashes, wake %s, reason %q, state %+v", row.Status, row.Crashes, show(row.WakeAt), row.PauseOrHoldReason, w.RunState)
 	}
 }
 
@@ -160,11 +160,11 @@ func holdUncounted(b *fixture) {
 		got := b.claimOne(q, r.UUID)
 		b.controlExistingRuns(store.VerbCancel, r.UUID)
 		w := b.commitOwnershipEnd(store.OwnershipEnd{
-			UUID: r.UUID, Epoch: got.Run.Epoch, Status: store.Pending, Now: q.Now, HoldsRun: true, Reason: "the key is missing", MaxCrashes: 1, Uncounted: true,
+			UUID: r.UUID, Epoch: got.Run.Epoch, Status: store.Pending, Now: q.Now, HoldsRun: true, HoldReason: "the key is missing", MaxCrashes: 1, NotCountedAsCrash: true,
 		})
 		wantOutcome(b, "the release", w.Outcome, store.Written)
 		row, at := b.row(r.UUID), q.Now.Add(store.UncountedHoldDelay)
-		if row.Status != store.Pending || row.Crashes != 0 || !row.WakeAt.Equal(at) || row.Reason != "the key is missing" || row.Owner.Valid {
+		if row.Status != store.Pending || row.Crashes != 0 || !row.WakeAt.Equal(at) || row.PauseOrHoldReason != "the key is missing" || row.Owner.Valid {
 			b.Fatalf("the released run is %+v, want it due at %v without a crash", row, at)
 		}
 		q.Now = at
@@ -186,7 +186,7 @@ func holdFenced(b *fixture) {
 func holdWithStep(b *fixture) {
 	r := b.commitRunningRun("")
 	step := &store.StepWrite{Step: b.completed(r.UUID, epochAt(1), "a")}
-	hold := &store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Now: b.now, HoldsRun: true, Reason: rejected}
+	hold := &store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Now: b.now, HoldsRun: true, HoldReason: rejected}
 	b.commit(&store.Batch{Steps: []*store.StepWrite{step}, OwnershipEnds: []*store.OwnershipEnd{hold}})
 	wantOutcome(b, "the step", step.Outcome, store.Written)
 	wantOutcome(b, "the hold", hold.Outcome, store.Written)

@@ -82,7 +82,7 @@ func historyOutline(b *fixture) {
 	r := b.commitRunningRun("")
 	batch := &store.Batch{}
 	var want []store.Step
-	for i, kind := range []store.StepKind{store.KindGraph, store.KindStep, store.KindChoice, store.KindRenewal, store.KindMap, store.KindChild} {
+	for i, kind := range []store.StepKind{store.KindGraph, store.KindStep, store.KindChoice, store.KindKeyRenewal, store.KindMap, store.KindChild} {
 		s := b.completed(r.UUID, r.Epoch, fmt.Sprint("s", 9-i))
 		s.Kind, s.Seq, s.Output = kind, int32(2*i), []byte("1")
 		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
@@ -114,7 +114,7 @@ func historyCheckpoints(b *fixture) {
 		{[]string{"s001"}, -1, []int{1}},
 		{nil, 20, nil},
 	} {
-		got, err := b.store.Checkpoints(b.ctx, r.UUID, c.names, c.most)
+		got, err := b.store.CheckpointsByName(b.ctx, r.UUID, c.names, c.most)
 		if err != nil || len(got) != len(c.want) {
 			b.Fatalf("%q: %d checkpoints, %v", c.names, len(got), err)
 		}

@@ -19,7 +19,7 @@ var leases = []test{
 
 func (b *fixture) heartbeat(leases ...store.Lease) store.Heartbeat {
 	return store.Heartbeat{
-		Worker: store.Worker{ID: b.worker, Name: "host-1", Version: "v1", Capacity: 100, Active: int32(len(leases)), StartedAt: b.now},
+		Worker: store.Worker{ID: b.worker, Name: "host-1", Version: "v1", Capacity: 100, ActiveRuns: int32(len(leases)), StartedAt: b.now},
 		Leases: leases, LeaseUntil: b.afterStart(9 * time.Hour),
 	}
 }
@@ -43,14 +43,14 @@ func leaseRenew(b *fixture) {
 		h.Leases = append(h.Leases, store.Lease{Run: id, Epoch: epochAt(1)})
 	}
 	pulse := b.renew(h)
-	wantUUIDs(b, "lost", pulse.Lost, lost)
+	wantUUIDs(b, "lost", pulse.LostRuns, lost)
 	held.WakeAt = h.LeaseUntil
 	wantRun(b, "the run held", b.row(held.UUID), held)
 	for _, r := range before {
 		wantRun(b, "the run lost, "+r.Name, b.row(r.UUID), r)
 	}
-	if got := b.renew(b.heartbeat(store.Lease{Run: held.UUID, Epoch: epochAt(2)})); !slices.Equal(got.Lost, []uuid.UUID{held.UUID}) {
-		b.Errorf("a lease of an epoch that is not there yet: lost %v, want it lost", got.Lost)
+	if got := b.renew(b.heartbeat(store.Lease{Run: held.UUID, Epoch: epochAt(2)})); !slices.Equal(got.LostRuns, []uuid.UUID{held.UUID}) {
+		b.Errorf("a lease of an epoch that is not there yet: lost %v, want it lost", got.LostRuns)
 	}
 }
 
@@ -70,7 +70,7 @@ func leaseMany(b *fixture) {
 		h.Leases = append(h.Leases, lease)
 	}
 	slices.Reverse(h.Leases)
-	wantUUIDs(b, "lost", b.renew(h).Lost, lost)
+	wantUUIDs(b, "lost", b.renew(h).LostRuns, lost)
 	for i, w := range batch.Starts {
 		if i%3 > 0 {
 			w.Run.WakeAt = h.LeaseUntil
@@ -85,12 +85,12 @@ func leaseWorkers(b *fixture) {
 	}
 	var want []store.Worker
 	for i, name := range []string{"third", "first", "it's the second; \U0001F680"} {
-		w := store.Worker{ID: uuid.New(), Name: name, Version: "v1", Capacity: 7, Active: int32(i), StartedAt: b.afterStart(-time.Duration([]int{1, 3, 2}[i]) * time.Hour), Schema: int16(i), ClockAhead: time.Duration(i-1) * 90 * time.Second}
+		w := store.Worker{ID: uuid.New(), Name: name, Version: "v1", Capacity: 7, ActiveRuns: int32(i), StartedAt: b.afterStart(-time.Duration([]int{1, 3, 2}[i]) * time.Hour), Schema: int16(i), ClockAhead: time.Duration(i-1) * 90 * time.Second}
 		w.HeartbeatAt = b.renew(store.Heartbeat{Worker: w, LeaseUntil: b.afterStart(time.Hour)}).Now
 		w.DeadAt = b.afterStart(time.Hour)
 		want = append(want, w)
 	}
-	want[0].Active, want[0].Capacity, want[0].Schema, want[0].DeadAt, want[0].ClockAhead = 5, 8, store.SchemaVersion, b.afterStart(2*time.Hour), 7*time.Microsecond
+	want[0].ActiveRuns, want[0].Capacity, want[0].Schema, want[0].DeadAt, want[0].ClockAhead = 5, 8, store.SchemaVersion, b.afterStart(2*time.Hour), 7*time.Microsecond
 	want[0].HeartbeatAt = b.renew(store.Heartbeat{Worker: want[0], LeaseUntil: b.afterStart(2 * time.Hour)}).Now
 	want = []store.Worker{want[1], want[2], want[0]}
 	got := b.workers()

@@ -31,7 +31,7 @@ func limitBounds(b *fixture) {
 		if err != nil || len(all) != 1 {
 			b.Fatalf("Limits: %v, %v", all, err)
 		}
-		if l := all[0]; l.Name != "l" || l.Concurrent != concurrent || l.DeclaredVersion != version || (l.Set != nil) != set {
+		if l := all[0]; l.Name != "l" || l.Concurrent != concurrent || l.DeclaredVersion != version || (l.OperatorSettings != nil) != set {
 			b.Errorf("%s: %+v, want %d at once, declared by %q, set by an operator: %v", what, l, concurrent, version, set)
 		}
 	}
@@ -63,8 +63,8 @@ func limitBounds(b *fixture) {
 	declare("v4", 0, bound(4))
 	want("an operator's", 7, "v4", true)
 	all, err := b.store.Limits(b.ctx, b.now)
-	if l := all[0]; err != nil || l.LimitSettings != rate || *l.Set != rate || l.SetBy != "ann" || l.SetReason != "slow provider" ||
-		!l.SetAt.Equal(b.now) || l.Declared == nil || l.Declared.Concurrent != 4 {
+	if l := all[0]; err != nil || l.LimitSettings != rate || *l.OperatorSettings != rate || l.SetBy != "ann" || l.SetReason != "slow provider" ||
+		!l.SetAt.Equal(b.now) || l.DeclaredSettings == nil || l.DeclaredSettings.Concurrent != 4 {
 		b.Errorf("%+v, %v", l, err)
 	}
 	runs := b.runsNamed(3)
@@ -87,7 +87,7 @@ func limitBounds(b *fixture) {
 	}
 	want("after a reset", 5, "v5", false)
 	all, err = b.store.Limits(b.ctx, b.now)
-	if l := all[0]; err != nil || l.LimitSettings != *l.Declared || l.SetBy != "" || !l.SetAt.IsZero() {
+	if l := all[0]; err != nil || l.LimitSettings != *l.DeclaredSettings || l.SetBy != "" || !l.SetAt.IsZero() {
 		b.Errorf("after a reset: %+v, %v", l, err)
 	}
 	b.wantChange("reset", all[0].LastChange, store.OperatorChange{Verb: store.OperatorReset, At: b.afterStart(time.Minute), By: "bob", Reason: "over"})

@@ -70,7 +70,7 @@ func (b *fixture) wantList(what string, f store.Filter, all []store.Run, chosen 
 func listEmpty(b *fixture) {
 	for _, f := range []store.Filter{
 		{},
-		{Workflow: "flow", Queue: "queue", Statuses: []store.Status{store.Running}, NamePrefix: "order", Roots: true},
+		{Workflow: "flow", Queue: "queue", Statuses: []store.Status{store.Running}, NamePrefix: "order", OnlyRoots: true},
 		{Tag: store.Tag{Key: "team"}},
 		{Tag: store.Tag{Key: "team", Value: "red"}, CreatedAfter: b.now, CreatedBefore: b.afterStart(time.Hour)},
 	} {
@@ -161,10 +161,10 @@ func listFilters(b *fixture) {
 			store.Filter{CreatedAfter: b.afterStart(10 * time.Second), CreatedBefore: b.afterStart(12 * time.Second)},
 			func(r store.Run) bool { return r.CreatedAt.Equal(b.afterStart(11 * time.Second)) },
 		},
-		"roots": {store.Filter{Roots: true}, func(r store.Run) bool { return !r.Parent.Valid }},
+		"roots": {store.Filter{OnlyRoots: true}, func(r store.Run) bool { return !r.Parent.Valid }},
 		"everything": {
 			store.Filter{
-				Workflow: "flow", Queue: "queue", Statuses: []store.Status{store.Running}, NamePrefix: "order", Roots: true,
+				Workflow: "flow", Queue: "queue", Statuses: []store.Status{store.Running}, NamePrefix: "order", OnlyRoots: true,
 				CreatedAfter: b.now, CreatedBefore: b.afterStart(time.Hour),
 			},
 			func(r store.Run) bool {
@@ -201,7 +201,7 @@ func listTags(b *fixture) {
 	for _, key := range []string{"team.owner", "team", "tea", "Team"} {
 		b.wantList("key "+key, store.Filter{Tag: store.Tag{Key: key}}, all, func(r store.Run) bool { return has[r.UUID][key] != "" })
 	}
-	b.wantList("a tag and more", store.Filter{Tag: store.Tag{Key: "team"}, Workflow: "flow", Roots: true, NamePrefix: "order"}, all, func(r store.Run) bool {
+	b.wantList("a tag and more", store.Filter{Tag: store.Tag{Key: "team"}, Workflow: "flow", OnlyRoots: true, NamePrefix: "order"}, all, func(r store.Run) bool {
 		return has[r.UUID]["team"] != "" && r.Workflow == "flow" && !r.Parent.Valid && strings.HasPrefix(r.Name, "order")
 	})
 }
@@ -232,7 +232,7 @@ func (b *fixture) conditions(all []store.Run, red map[uuid.UUID]bool) []conditio
 		{func(f *store.Filter) { f.NamePrefix = "order" }, func(r store.Run) bool { return strings.HasPrefix(r.Name, "order") }},
 		{func(f *store.Filter) { f.CreatedAfter = b.afterStart(9 * time.Second) }, func(r store.Run) bool { return r.CreatedAt.After(b.afterStart(9 * time.Second)) }},
 		{func(f *store.Filter) { f.CreatedBefore = b.afterStart(30 * time.Second) }, func(r store.Run) bool { return r.CreatedAt.Before(b.afterStart(30 * time.Second)) }},
-		{func(f *store.Filter) { f.Roots = true }, func(r store.Run) bool { return !r.Parent.Valid }},
+		{func(f *store.Filter) { f.OnlyRoots = true }, func(r store.Run) bool { return !r.Parent.Valid }},
 		{func(f *store.Filter) { f.Tag.Key = "team" }, tagged},
 		{func(f *store.Filter) { f.Tag = store.Tag{Key: "team", Value: "red"} }, tagged},
 		{func(f *store.Filter) { f.Version = "v1" }, func(r store.Run) bool { return r.Version == "v1" }},

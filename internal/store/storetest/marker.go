@@ -57,8 +57,8 @@ func markerLate(b *fixture) {
 	for _, exists := range []bool{false, true} {
 		what := fmt.Sprintf("a marker (exists %v)", exists)
 		late := b.commitStep(b.startedMarker(r.UUID, epochAt(1), 1, "ended"), exists)
-		wantOutcome(b, what+" after the end", late.Outcome, store.Adopted)
-		wantRecorded(b, what+" after the end", late.Recorded, end)
+		wantOutcome(b, what+" after the end", late.Outcome, store.AlreadyRecorded)
+		wantRecorded(b, what+" after the end", late.RecordedStep, end)
 		for attempt := range int32(2) {
 			late := b.commitStep(b.startedMarker(r.UUID, epochAt(1), attempt+1, "retried"), exists)
 			wantOutcome(b, fmt.Sprintf("%s of attempt %d after the backoff of 2", what, attempt+1), late.Outcome, store.Written)

@@ -51,8 +51,8 @@ func nameSteps(b *fixture) {
 		second := w.Step
 		second.Attempt = 2
 		got := b.commitStep(second, false)
-		wantOutcome(b, "second writer of "+quoteName(second.Name), got.Outcome, store.Adopted)
-		wantRecorded(b, "second writer of "+quoteName(second.Name), got.Recorded, w.Step)
+		wantOutcome(b, "second writer of "+quoteName(second.Name), got.Outcome, store.AlreadyRecorded)
+		wantRecorded(b, "second writer of "+quoteName(second.Name), got.RecordedStep, w.Step)
 	}
 }
 
@@ -76,7 +76,7 @@ func nameRoots(b *fixture) {
 		}
 		wantRun(b, "Get "+quoteName(w.Run.Name), *rows[i], w.Run)
 		again := b.commitStart(b.newRunningRun(w.Run.Name))
-		wantOutcome(b, "second start of "+quoteName(w.Run.Name), again.Outcome, store.Adopted)
+		wantOutcome(b, "second start of "+quoteName(w.Run.Name), again.Outcome, store.AlreadyRecorded)
 		if again.Existing == nil || again.Existing.UUID != w.Run.UUID {
 			b.Errorf("second start of %s: got %v attached, want %s", quoteName(w.Run.Name), again.Existing, w.Run.UUID)
 		}

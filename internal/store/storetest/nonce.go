@@ -120,7 +120,7 @@ func nonceEnd(b *fixture) {
 			"a finish":  b.newCompletion(r.UUID, epoch),
 			"a park":    {UUID: r.UUID, Epoch: epoch, Status: store.Waiting, WakeAt: b.afterStart(time.Hour)},
 			"giving it": {UUID: r.UUID, Epoch: epoch, Status: store.Pending, WakeAt: b.now},
-			"a pause":   {UUID: r.UUID, Epoch: epoch, Status: store.Paused, Reason: "broken"},
+			"a pause":   {UUID: r.UUID, Epoch: epoch, Status: store.Paused, HoldReason: "broken"},
 		} {
 			what += " at epoch " + epoch.String()
 			w := b.commitOwnershipEnd(w)
@@ -152,12 +152,12 @@ func nonceLease(b *fixture) {
 	r := b.commitRunClaimedTwice()
 	before := b.row(r.UUID)
 	for _, epoch := range epochsWithOtherNonces(2) {
-		if got := b.renew(b.heartbeat(store.Lease{Run: r.UUID, Epoch: epoch})); !slices.Equal(got.Lost, []uuid.UUID{r.UUID}) {
-			b.Errorf("a lease of epoch %s: lost %v, want it lost", epoch, got.Lost)
+		if got := b.renew(b.heartbeat(store.Lease{Run: r.UUID, Epoch: epoch})); !slices.Equal(got.LostRuns, []uuid.UUID{r.UUID}) {
+			b.Errorf("a lease of epoch %s: lost %v, want it lost", epoch, got.LostRuns)
 		}
 	}
 	wantRun(b, "the run", b.row(r.UUID), before)
-	if got := b.renew(b.heartbeat(store.Lease{Run: r.UUID, Epoch: r.Epoch})); len(got.Lost) != 0 {
+	if got := b.renew(b.heartbeat(store.Lease{Run: r.UUID, Epoch: r.Epoch})); len(got.LostRuns) != 0 {
 		b.Errorf("the lease of the run's epoch is lost")
 	}
 }

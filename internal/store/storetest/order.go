@@ -42,13 +42,13 @@ func orderPause(b *fixture) {
 	} {
 		before := b.row(begin().UUID)
 		o := b.newControlRequest(store.VerbPause, before.UUID)
-		want := store.ControlResult{Found: true, Status: before.Status, Changed: 1}
+		want := store.ControlResult{Found: true, Status: before.Status, ChangedCount: 1}
 		if before.Status == store.Running {
-			want.Changed, want.Requested = 0, 1
+			want.ChangedCount, want.RequestedCount = 0, 1
 		}
 		b.wantAnswers("pause of "+name, b.controlRuns(o), want)
 		paused := before
-		paused.Control, paused.Reason, paused.PausedBy, paused.PausedAt = store.PausedItself, o.Reason, o.Actor, o.Now
+		paused.Control, paused.PauseOrHoldReason, paused.PausedBy, paused.PausedAt = store.PausedItself, o.Reason, o.Actor, o.Now
 		if before.Status != store.Running {
 			paused.Status, paused.WakeAt = store.Paused, time.Time{}
 		}
@@ -57,7 +57,7 @@ func orderPause(b *fixture) {
 			b.Errorf("%s, paused: claimed %v", name, describeClaims(got.Runs))
 		}
 		o = b.newControlRequest(store.VerbResume, before.UUID)
-		want = store.ControlResult{Found: true, Status: paused.Status, Control: store.PausedItself, Changed: 1}
+		want = store.ControlResult{Found: true, Status: paused.Status, ControlBefore: store.PausedItself, ChangedCount: 1}
 		b.wantAnswers("resume of "+name, b.controlRuns(o), want)
 		resumed := before
 		if before.Status != store.Running {
@@ -76,9 +76,9 @@ func orderCancel(b *fixture) {
 	for _, id := range []uuid.UUID{pending.UUID, later.UUID, paused.UUID} {
 		want := b.row(id)
 		o := b.newControlRequest(store.VerbCancel, id)
-		b.wantAnswers("cancel of "+want.Name, b.controlRuns(o), store.ControlResult{Found: true, Status: want.Status, Control: want.Control, Changed: 1})
+		b.wantAnswers("cancel of "+want.Name, b.controlRuns(o), store.ControlResult{Found: true, Status: want.Status, ControlBefore: want.Control, ChangedCount: 1})
 		want.Status, want.Control, want.Error, want.WakeAt, want.EndedAt = store.Cancelled, store.CancelRequested, o.Error, time.Time{}, o.Now
-		want.Reason, want.PausedBy, want.PausedAt = "", "", time.Time{}
+		want.PauseOrHoldReason, want.PausedBy, want.PausedAt = "", "", time.Time{}
 		want.CancelReason, want.CancelledBy, want.CancelledAt = o.Reason, o.Actor, o.Now
 		wantRun(b, want.Name+", cancelled", b.row(id), want)
 	}
@@ -112,13 +112,13 @@ func orderExecuted(b *fixture) {
 		control := leave(r)
 		was := b.row(r.UUID)
 		o := b.newControlRequest(store.VerbCancel, r.UUID)
-		b.wantAnswers(name, b.controlRuns(o), store.ControlResult{Found: true, Status: was.Status, Control: control, Requested: 1})
+		b.wantAnswers(name, b.controlRuns(o), store.ControlResult{Found: true, Status: was.Status, ControlBefore: control, RequestedCount: 1})
 		b.wantBits(name, r.UUID, store.Pending, store.CancelRequested)
 		b.claimOne(b.query(o.Now), r.UUID)
 	}
 	running := b.commitRunningRun("")
 	o := b.controlExistingRuns(store.VerbCancel, running.UUID)
-	b.wantAnswers("a running one", o.Results, store.ControlResult{Found: true, Status: store.Running, Requested: 1})
+	b.wantAnswers("a running one", o.Results, store.ControlResult{Found: true, Status: store.Running, RequestedCount: 1})
 	running.Control, running.CancelReason, running.CancelledBy, running.CancelledAt = store.CancelRequested, o.Reason, o.Actor, o.Now
 	wantRun(b, "a running one", b.row(running.UUID), running)
 }
@@ -145,8 +145,8 @@ func orderDryRun(b *fixture) {
 			wantRun(b, "after a dry run", b.row(r.UUID), r)
 		}
 		b.wantAnswers("the dry run", planned, b.controlRuns(wet)...)
-		if planned[0].Changed+planned[0].Requested == 0 || !slices.Equal(dry.Changed, wet.Changed) || !slices.Equal(dry.Requested, wet.Requested) {
-			b.Errorf("the dry run: %+v, %v and %v; the request: %v and %v", planned, dry.Changed, dry.Requested, wet.Changed, wet.Requested)
+		if planned[0].ChangedCount+planned[0].RequestedCount == 0 || !slices.Equal(dry.ChangedRuns, wet.ChangedRuns) || !slices.Equal(dry.RequestedRuns, wet.RequestedRuns) {
+			b.Errorf("the dry run: %+v, %v and %v; the request: %v and %v", planned, dry.ChangedRuns, dry.RequestedRuns, wet.ChangedRuns, wet.RequestedRuns)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func orderTree(b *fixture) {
 		leaves = append(leaves, b.commitPendingChild(r, "leaf"))
 	}
 	bystander := b.commitRunningRun("bystander")
-	b.wantAnswers("the pause", b.controlRuns(b.newControlRequest(store.VerbPause, tree[0].UUID)), store.ControlResult{Found: true, Status: store.Running, Changed: 5, Requested: 6})
+	b.wantAnswers("the pause", b.controlRuns(b.newControlRequest(store.VerbPause, tree[0].UUID)), store.ControlResult{Found: true, Status: store.Running, ChangedCount: 5, RequestedCount: 6})
 	for i, r := range tree {
 		bits := store.PausedByAncestor
 		if i == 0 {
@@ -176,7 +176,7 @@ func orderTree(b *fixture) {
 	for _, r := range leaves {
 		b.wantBits("resumed", r.UUID, store.Pending, 0)
 	}
-	b.wantAnswers("the cancel", b.controlRuns(b.newControlRequest(store.VerbCancel, tree[1].UUID)), store.ControlResult{Found: true, Status: store.Running, Changed: 4, Requested: 5})
+	b.wantAnswers("the cancel", b.controlRuns(b.newControlRequest(store.VerbCancel, tree[1].UUID)), store.ControlResult{Found: true, Status: store.Running, ChangedCount: 4, RequestedCount: 5})
 	for _, r := range tree[1:] {
 		b.wantBits("cancelled", r.UUID, store.Running, store.CancelRequested)
 	}
@@ -297,7 +297,7 @@ func orderReplay(b *fixture) {
 		}
 		o.Now = b.afterStart(time.Hour)
 		b.controlRuns(o)
-		if o.Results[0].Changed != 0 || !o.Results[0].Found {
+		if o.Results[0].ChangedCount != 0 || !o.Results[0].Found {
 			b.Errorf("verb %d, replayed: returned %+v, want found, and nothing changed", verb, o.Results[0])
 		}
 		for _, r := range before {
@@ -353,7 +353,7 @@ func orderLarge(b *fixture) {
 		batch.Starts = append(batch.Starts, &store.StartWrite{Run: b.child(root, fmt.Sprint("item-", i)), ParentEpoch: epochAt(1)})
 	}
 	b.commit(batch)
-	b.wantAnswers("the cancel", b.controlRuns(b.newControlRequest(store.VerbCancel, root.UUID)), store.ControlResult{Found: true, Status: store.Running, Changed: 400, Requested: 1})
+	b.wantAnswers("the cancel", b.controlRuns(b.newControlRequest(store.VerbCancel, root.UUID)), store.ControlResult{Found: true, Status: store.Running, ChangedCount: 400, RequestedCount: 1})
 	if got := b.claim(b.query(b.afterStart(time.Minute))); len(got.Runs) != 0 {
 		b.Errorf("claimed %d of the cancelled children", len(got.Runs))
 	}
@@ -365,7 +365,7 @@ func orderMany(b *fixture) {
 		all = append(all, b.commitPendingRun("", b.now).UUID)
 	}
 	for i, a := range b.controlRuns(b.newControlRequest(store.VerbPause, all...)) {
-		if a != (store.ControlResult{Found: true, Status: store.Pending, Changed: 1}) {
+		if a != (store.ControlResult{Found: true, Status: store.Pending, ChangedCount: 1}) {
 			b.Errorf("run %d: returned %+v", i, a)
 		}
 	}

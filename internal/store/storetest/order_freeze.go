@@ -17,7 +17,7 @@ func (b *fixture) sleeping() (r store.Run, want []store.Step) {
 	wait, back := b.receive(r, "wait", "paid"), b.backoff(r.UUID, epochAt(1), 1, "retry")
 	back.NextAt = b.afterStart(time.Hour)
 	retry := b.completed(r.UUID, epochAt(1), "\x1frenewal")
-	retry.Kind, retry.NextAt = store.KindRenewal, b.afterStart(time.Hour)
+	retry.Kind, retry.NextAt = store.KindKeyRenewal, b.afterStart(time.Hour)
 	want = []store.Step{retry, sleep, b.completed(r.UUID, epochAt(1), "done"), back, wait.Step}
 	b.commitReceive(wait)
 	for _, s := range want[:4] {

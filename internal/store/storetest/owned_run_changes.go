@@ -36,10 +36,10 @@ func (b *fixture) ownedRunChanges(worker uuid.UUID, held ...uuid.UUID) store.Own
 func (b *fixture) wantOwnedRunChanges(what string, got store.OwnedRunChanges, asked []store.PendingControl, woken ...uuid.UUID) {
 	b.Helper()
 	order := func(l, r store.PendingControl) int { return slices.Compare(l.Run[:], r.Run[:]) }
-	slices.SortFunc(got.Requests, order)
+	slices.SortFunc(got.ControlRequests, order)
 	slices.SortFunc(asked, order)
-	if !slices.Equal(got.Requests, asked) {
-		b.Errorf("%s: asked %+v, want %+v", what, got.Requests, asked)
+	if !slices.Equal(got.ControlRequests, asked) {
+		b.Errorf("%s: asked %+v, want %+v", what, got.ControlRequests, asked)
 	}
 	wantUUIDs(b, what+": woken", got.Woken, woken)
 }

@@ -76,8 +76,8 @@ func pairReads(b *fixture, s store.Store) {
 	second := done
 	second.Attempt = 2
 	w := b.commitStep(second, false)
-	wantOutcome(b, "a second writer", w.Outcome, store.Adopted)
-	wantRecorded(b, "a second writer", w.Recorded, done)
+	wantOutcome(b, "a second writer", w.Outcome, store.AlreadyRecorded)
+	wantRecorded(b, "a second writer", w.RecordedStep, done)
 }
 
 func pairTakeover(b *fixture, s store.Store) {

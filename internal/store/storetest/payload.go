@@ -45,7 +45,7 @@ func payloadSteps(b *fixture) {
 		}
 		second := done
 		second.Attempt, second.Output = 2, []byte("other")
-		wantRecorded(b, name, b.commitStep(second, false).Recorded, done)
+		wantRecorded(b, name, b.commitStep(second, false).RecordedStep, done)
 		for _, s := range b.history(r.UUID) {
 			switch s.Name {
 			case done.Name:

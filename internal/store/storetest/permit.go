@@ -51,7 +51,7 @@ func (b *fixture) permits(batch *store.PermitBatch) {
 	if batch.Version == "" {
 		batch.Version, batch.WorkerStarted = "v1", b.now
 	}
-	batch.CloseAfterRewind = time.Minute
+	batch.CloseDurationAfterRewind = time.Minute
 	if err := b.store.GrantAndReturnPermits(b.ctx, batch); err != nil {
 		b.Fatalf("Permits: %v", err)
 	}
@@ -74,7 +74,7 @@ func (b *fixture) returnPermits(at time.Time, asks ...*store.PermitRequest) {
 	b.Helper()
 	batch := &store.PermitBatch{Now: at}
 	for _, a := range asks {
-		batch.Returns = append(batch.Returns, a.NewReturn())
+		batch.Returns = append(batch.Returns, a.NewPermitReturn())
 	}
 	b.permits(batch)
 }
@@ -119,7 +119,7 @@ func permitConcurrent(b *fixture) {
 		b.Errorf("%d more hold one while both are held", n)
 	}
 	for i, a := range asks[2:] {
-		if p := b.permitOf(a.Run); p.Status != store.PermitWaiting || p.Before != i {
+		if p := b.permitOf(a.Run); p.Status != store.PermitWaiting || p.StepsAhead != i {
 			b.Errorf("ask %d: %+v, want it to wait behind %d", i+2, p, i)
 		}
 	}
@@ -276,7 +276,7 @@ func permitMissed(b *fixture) {
 	b.requestPermits(b.afterStart(2), next)
 	b.returnPermits(b.afterStart(3), holder)
 	b.permits(&store.PermitBatch{Now: b.afterStart(time.Minute), LimitKeys: []store.LimitKey{{Limit: "l"}}})
-	if p := b.permitOf(slow.Run); p.Status != store.PermitWaiting || p.Before != 0 {
+	if p := b.permitOf(slow.Run); p.Status != store.PermitWaiting || p.StepsAhead != 0 {
 		b.Errorf("who missed its offer: %+v, want it to keep its place", p)
 	}
 	if p := b.permitOf(next.Run); p.Status != store.PermitOffered {

@@ -20,7 +20,7 @@ func permitWithdrawn(b *fixture) {
 	}
 	b.controlExistingRuns(store.VerbPause, waits.Run)
 	b.permits(&store.PermitBatch{Now: b.afterStart(time.Second), LimitKeys: []store.LimitKey{{Limit: "l"}}})
-	if p, next := b.permitOf(waits.Run), b.permitOf(last.Run); p.Status != store.PermitWaiting || p.Before != 0 || next.Status != store.PermitOffered {
+	if p, next := b.permitOf(waits.Run), b.permitOf(last.Run); p.Status != store.PermitWaiting || p.StepsAhead != 0 || next.Status != store.PermitOffered {
 		b.Errorf("a step whose run is to be paused: %+v, the next: %+v; want the offer to go to the next, and the place to stay", p, next)
 	}
 	b.controlExistingRuns(store.VerbResume, waits.Run)
@@ -113,7 +113,7 @@ func permitRetaken(b *fixture) {
 	at := b.now.Add(200 * time.Millisecond)
 	again := b.newPermitRequest(runs[0], one)
 	again.ArrivedAt = first.ArrivedAt
-	b.permits(&store.PermitBatch{Now: at, Returns: []store.PermitReturn{first.NewReturn()}, Requests: []*store.PermitRequest{again}})
+	b.permits(&store.PermitBatch{Now: at, Returns: []store.PermitReturn{first.NewPermitReturn()}, Requests: []*store.PermitRequest{again}})
 	b.wantPermitOutcome("the first step, while the rate is used up", again, store.Locked)
 	if !again.ArrivedAt.Equal(first.ArrivedAt) {
 		b.Errorf("its place is that of %v, want %v", again.ArrivedAt, first.ArrivedAt)

@@ -80,7 +80,7 @@ func queueSettings(b *fixture) {
 		if row == nil || q == nil {
 			b.Fatalf("%s: there is no queue", what)
 		}
-		if row.Settings != q.Settings || q.Settings.MaxExecuting != executing || q.DeclaredVersion != version || (q.Set != nil) != set || row.Deleted {
+		if row.Settings != q.Settings || q.Settings.MaxExecuting != executing || q.DeclaredVersion != version || (q.OperatorSettings != nil) != set || row.Deleted {
 			b.Errorf("%s: %+v, %+v, want %d at once, declared by %q, set by an operator: %v", what, *row, *q, executing, version, set)
 		}
 	}
@@ -103,8 +103,8 @@ func queueSettings(b *fixture) {
 	declare("v3", 4)
 	want("an operator's", 7, "v3", true)
 	q := b.queueInfo("mail")
-	if q.Settings != chosen || *q.Set != chosen || q.SetBy != "ann" || q.SetReason != "slow provider" || !q.SetAt.Equal(b.now) ||
-		q.Declared == nil || q.Declared.MaxExecuting != 4 || !q.DeclaredAt.Equal(b.now) {
+	if q.Settings != chosen || *q.OperatorSettings != chosen || q.SetBy != "ann" || q.SetReason != "slow provider" || !q.SetAt.Equal(b.now) ||
+		q.DeclaredSettings == nil || q.DeclaredSettings.MaxExecuting != 4 || !q.DeclaredAt.Equal(b.now) {
 		b.Errorf("%+v", q)
 	}
 	b.wantChange("set", q.LastChange, store.OperatorChange{Verb: store.OperatorSet, At: b.now, By: "ann", Reason: "slow provider"})
@@ -205,7 +205,7 @@ func queueStart(b *fixture) {
 	for _, w := range []*store.StartWrite{again, &repeat} {
 		b.commit(&store.Batch{Starts: []*store.StartWrite{w}})
 	}
-	wantOutcome(b, "the same name", again.Outcome, store.Adopted)
+	wantOutcome(b, "the same name", again.Outcome, store.AlreadyRecorded)
 	wantOutcome(b, "the same start repeated", repeat.Outcome, store.Written)
 	if p := b.placeOf(again.Run.UUID); p != nil {
 		b.Errorf("the start that was not created has the place %+v", p)

@@ -74,8 +74,8 @@ func raceStep(b *fixture) {
 		}
 		for _, w := range writes {
 			if w.Outcome != store.Written {
-				wantOutcome(b, name, w.Outcome, store.Adopted)
-				wantRecorded(b, name, w.Recorded, *winner)
+				wantOutcome(b, name, w.Outcome, store.AlreadyRecorded)
+				wantRecorded(b, name, w.RecordedStep, *winner)
 			}
 		}
 		wantFields(b, "history", b.history(r.UUID)[round], *winner)
@@ -175,7 +175,7 @@ func raceStart(b *fixture) {
 			wantOutcome(b, fmt.Sprint("start ", i, ", the winner"), w.Outcome, store.Written)
 			continue
 		}
-		wantOutcome(b, fmt.Sprint("start ", i), w.Outcome, store.Adopted)
+		wantOutcome(b, fmt.Sprint("start ", i), w.Outcome, store.AlreadyRecorded)
 		if w.Existing == nil {
 			b.Errorf("start %d: no row is attached", i)
 			continue

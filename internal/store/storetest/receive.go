@@ -54,22 +54,22 @@ func (b *fixture) commitReceive(w *store.ReceiveWrite) *store.ReceiveWrite {
 func (b *fixture) wantSignalReceived(what string, w *store.ReceiveWrite, payload []byte) {
 	b.Helper()
 	wantOutcome(b, what, w.Outcome, store.Written)
-	if w.Recorded == nil {
+	if w.RecordedStep == nil {
 		b.Errorf("%s: no row is attached", what)
 		return
 	}
-	want := *w.Recorded
+	want := *w.RecordedStep
 	want.Run, want.Name, want.Kind, want.Status, want.Attempt = w.Step.Run, w.Step.Name, w.Step.Kind, store.StepCompleted, w.Step.Attempt
 	want.Epoch, want.Output, want.Error = w.Step.Epoch, payload, nil
-	wantFields(b, what+": the row attached", *w.Recorded, want)
-	b.wantRow(what, *w.Recorded)
+	wantFields(b, what+": the row attached", *w.RecordedStep, want)
+	b.wantRow(what, *w.RecordedStep)
 }
 
 // wantWaiting checks that the receive found no signal.
 func (b *fixture) wantWaiting(what string, w *store.ReceiveWrite) {
 	b.Helper()
 	wantOutcome(b, what, w.Outcome, store.Written)
-	wantRecorded(b, what, w.Recorded, w.Step)
+	wantRecorded(b, what, w.RecordedStep, w.Step)
 	b.wantRow(what, w.Step)
 }
 
@@ -94,7 +94,7 @@ func receiveWaits(b *fixture) {
 	later.Step.StartedAt, later.Step.NextAt = b.afterStart(time.Minute), b.afterStart(9*time.Hour)
 	b.commitReceive(later)
 	wantOutcome(b, "a later look", later.Outcome, store.Written)
-	wantRecorded(b, "a later look", later.Recorded, first.Step)
+	wantRecorded(b, "a later look", later.RecordedStep, first.Step)
 	wantSteps(b, "history", b.history(r.UUID), first.Step)
 	forever := b.receive(r, "forever", "paid")
 	forever.Step.NextAt = time.Time{}
@@ -109,7 +109,7 @@ func receiveTakes(b *fixture) {
 	later := b.receive(r, "wait", "paid")
 	later.Step.StartedAt, later.Step.NextAt, later.Step.EndedAt = b.afterStart(time.Minute), b.afterStart(9*time.Hour), b.afterStart(time.Minute)
 	b.wantSignalReceived("the one that waited", b.commitReceive(later), one.Payload)
-	if got := later.Recorded; got != nil && (!got.StartedAt.Equal(b.now) || !got.EndedAt.Equal(b.afterStart(time.Minute))) {
+	if got := later.RecordedStep; got != nil && (!got.StartedAt.Equal(b.now) || !got.EndedAt.Equal(b.afterStart(time.Minute))) {
 		b.Errorf("it began to wait at %s and ended at %s, want %s and %s", show(got.StartedAt), show(got.EndedAt), show(b.now), show(b.afterStart(time.Minute)))
 	}
 	b.wantSignalReceived("one that never waited", b.commitReceive(b.receive(r, "next", "paid")), two.Payload)
@@ -138,7 +138,7 @@ func receiveTakenOver(b *fixture) {
 	second.Step.StartedAt, second.Step.NextAt = b.afterStart(2*time.Hour), b.afterStart(9*time.Hour)
 	b.commitReceive(second)
 	wantOutcome(b, "the next owner's look", second.Outcome, store.Written)
-	if got := second.Recorded; got == nil || got.Status != store.StepStarted || !got.NextAt.Equal(first.Step.NextAt) || !got.StartedAt.Equal(first.Step.StartedAt) {
+	if got := second.RecordedStep; got == nil || got.Status != store.StepStarted || !got.NextAt.Equal(first.Step.NextAt) || !got.StartedAt.Equal(first.Step.StartedAt) {
 		b.Errorf("the next owner's look: got %+v, want it started with the times of the first", got)
 	}
 	w := b.commitNewSignal(r.UUID, "paid", 0)
@@ -170,8 +170,8 @@ func receiveTimeout(b *fixture) {
 	b.commitNewSignal(r.UUID, "paid", 0)
 	for _, w := range []*store.ReceiveWrite{failed, completed, at} {
 		late := b.commitReceive(b.receive(r, w.Step.Name, "paid"))
-		wantOutcome(b, "a look after it has "+w.Step.Name, late.Outcome, store.Adopted)
-		wantRecorded(b, "a look after it has "+w.Step.Name, late.Recorded, w.Step)
+		wantOutcome(b, "a look after it has "+w.Step.Name, late.Outcome, store.AlreadyRecorded)
+		wantRecorded(b, "a look after it has "+w.Step.Name, late.RecordedStep, w.Step)
 	}
 }
 
@@ -189,7 +189,7 @@ func receiveEnded(b *fixture) {
 	first := b.commitNewSignal(r.UUID, "paid", 0)
 	taken := b.commitReceive(b.receive(r, "taken", "paid"))
 	b.wantSignalReceived("the first", taken, first.Payload)
-	row := *taken.Recorded
+	row := *taken.RecordedStep
 	late := b.commitReceive(b.timeout(r, "late", "paid"))
 	second := b.commitNewSignal(r.UUID, "paid", 1)
 	for _, change := range []func(*store.ReceiveWrite){
@@ -201,10 +201,10 @@ func receiveEnded(b *fixture) {
 		one, two := b.receive(r, "taken", "paid"), b.receive(r, "late", "paid")
 		change(one)
 		change(two)
-		wantOutcome(b, "over a taken one", b.commitReceive(one).Outcome, store.Adopted)
-		wantRecorded(b, "over a taken one", one.Recorded, row)
-		wantOutcome(b, "over a late one", b.commitReceive(two).Outcome, store.Adopted)
-		wantRecorded(b, "over a late one", two.Recorded, late.Step)
+		wantOutcome(b, "over a taken one", b.commitReceive(one).Outcome, store.AlreadyRecorded)
+		wantRecorded(b, "over a taken one", one.RecordedStep, row)
+		wantOutcome(b, "over a late one", b.commitReceive(two).Outcome, store.AlreadyRecorded)
+		wantRecorded(b, "over a late one", two.RecordedStep, late.Step)
 	}
 	b.wantSignalReceived("what none of them took", b.commitReceive(b.receive(r, "next", "paid")), second.Payload)
 }
@@ -216,17 +216,17 @@ func receiveReplay(b *fixture) {
 	first, second := b.commitNewSignal(r.UUID, "paid", 0), b.commitNewSignal(r.UUID, "paid", 1)
 	w := b.commitReceive(b.receive(r, "wait", "paid"))
 	b.wantSignalReceived("the first", w, first.Payload)
-	row := *w.Recorded
+	row := *w.RecordedStep
 	late := b.commitReceive(b.timeout(r, "late", "never"))
 	for range 2 {
 		for _, w := range []*store.ReceiveWrite{w, late} {
-			w.Outcome, w.Recorded = store.Fenced, &store.Step{}
-			if b.commitReceive(w); w.Outcome != store.Written && w.Outcome != store.Adopted {
+			w.Outcome, w.RecordedStep = store.Fenced, &store.Step{}
+			if b.commitReceive(w); w.Outcome != store.Written && w.Outcome != store.AlreadyRecorded {
 				b.Errorf("%s, replayed: got %s, want written or adopted", w.Step.Name, outcomeWords[w.Outcome])
 			}
 		}
-		wantRecorded(b, "replayed", w.Recorded, row)
-		wantRecorded(b, "late, replayed", late.Recorded, late.Step)
+		wantRecorded(b, "replayed", w.RecordedStep, row)
+		wantRecorded(b, "late, replayed", late.RecordedStep, late.Step)
 	}
 	b.wantSignalReceived("what the replay did not take", b.commitReceive(b.receive(r, "next", "paid")), second.Payload)
 }
@@ -275,17 +275,17 @@ func receiveSeveral(b *fixture) {
 	b.commit(batch)
 	for _, w := range []*store.ReceiveWrite{batch.Receives[0], batch.Receives[3]} {
 		wantOutcome(b, w.Step.Name, w.Outcome, store.Written)
-		if w.Recorded == nil || !want[string(w.Recorded.Output)] {
-			b.Errorf("%s: got %+v, want one of the two oldest, not taken by the other", w.Step.Name, w.Recorded)
+		if w.RecordedStep == nil || !want[string(w.RecordedStep.Output)] {
+			b.Errorf("%s: got %+v, want one of the two oldest, not taken by the other", w.Step.Name, w.RecordedStep)
 			continue
 		}
-		delete(want, string(w.Recorded.Output))
+		delete(want, string(w.RecordedStep.Output))
 	}
 	b.wantWaiting("another run's", batch.Receives[1])
 	b.wantSignalReceived("another name's", batch.Receives[2], sold.Payload)
 	two := []*store.ReceiveWrite{b.receive(r, "d", "paid"), b.receive(r, "e", "paid")}
 	b.commit(&store.Batch{Receives: two})
-	if two[0].Recorded.Status != store.StepCompleted {
+	if two[0].RecordedStep.Status != store.StepCompleted {
 		two[0], two[1] = two[1], two[0]
 	}
 	b.wantSignalReceived("one of two for one signal", two[0], third.Payload)
@@ -325,10 +325,10 @@ func raceTimeout(b *fixture, s store.Store) {
 		})
 		wantOutcome(b, "the signal", w.Outcome, store.Written)
 		after := b.commitReceive(b.receive(r, "next", "paid"))
-		if end.Recorded != nil && end.Recorded.Status == store.StepCompleted {
+		if end.RecordedStep != nil && end.RecordedStep.Status == store.StepCompleted {
 			b.wantSignalReceived("the end of the wait", end, w.Payload)
 			wantOutcome(b, "the next", after.Outcome, store.Written)
-			if after.Recorded == nil || after.Recorded.Status != store.StepStarted {
+			if after.RecordedStep == nil || after.RecordedStep.Status != store.StepStarted {
 				b.Fatalf("round %d: the signal was taken twice", i)
 			}
 			continue

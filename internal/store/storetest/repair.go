@@ -65,7 +65,7 @@ func (b *fixture) failedRun(steps ...string) store.Run {
 // failRun ends a run of the first epoch as failed.
 func (b *fixture) failRun(r store.Run) {
 	b.Helper()
-	w := b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Parent: r.Parent, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`{"message":"no","step":"fails"}`), EndedAt: b.afterStart(time.Minute)})
+	w := b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, ParentToWake: r.Parent, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`{"message":"no","step":"fails"}`), EndedAt: b.afterStart(time.Minute)})
 	wantOutcome(b, "the failure", w.Outcome, store.Written)
 }
 
@@ -78,10 +78,10 @@ func (b *fixture) repairOf(r store.Run, number int32, keep ...string) *store.Rep
 	b.Helper()
 	slices.Sort(keep)
 	return &store.RepairRequest{
-		Request: uuid.New(), Verb: "retry", Actor: "ada", Reason: "the bank is back", Now: b.afterStart(time.Hour),
+		RequestID: uuid.New(), Verb: "retry", Actor: "ada", Reason: "the bank is back", Now: b.afterStart(time.Hour),
 		Runs: []store.RunRepair{{
-			Run: r.UUID, Before: stateOf(r), Number: number, Checkpoints: len(b.history(r.UUID)), From: "fails", KeptSteps: keep, Detail: []byte(`{"kept":1}`),
-			Epoch: r.Epoch.Next(nonce), Status: store.Pending, WakeAt: b.afterStart(time.Hour), TerminalSteps: len(keep),
+			Run: r.UUID, StateBefore: stateOf(r), SupersededNumber: number, CheckpointCount: len(b.history(r.UUID)), From: "fails", KeptSteps: keep, Detail: []byte(`{"kept":1}`),
+			Epoch: r.Epoch.Next(nonce), Status: store.Pending, WakeAt: b.afterStart(time.Hour), TerminalStepCount: len(keep),
 		}},
 	}
 }
@@ -121,7 +121,7 @@ func (b *fixture) fence(f *store.FenceRequest) store.WriteOutcome {
 
 func (b *fixture) generations(run uuid.UUID) []store.Generation {
 	b.Helper()
-	all, err := b.store.SupersededGenerations(b.ctx, run, store.GenerationsQuery{With: store.AllPayloads})
+	all, err := b.store.SupersededGenerations(b.ctx, run, store.GenerationsQuery{Payloads: store.AllPayloads})
 	if err != nil {
 		b.Fatalf("Generations: %v", err)
 	}
@@ -183,7 +183,7 @@ func repairUnmarks(b *fixture) {
 		}
 		b.failRun(r)
 		p := b.repairOf(b.row(r.UUID), 1, "a", "b", "c")
-		p.Runs[0].FirstChange = first
+		p.Runs[0].FirstChangedSeq = first
 		b.wantRepaired(p)
 		var got []int32
 		for _, s := range b.history(r.UUID) {
@@ -208,24 +208,24 @@ func repairArchives(b *fixture) {
 		b.Fatalf("%d generations, want 1: %+v", len(all), all)
 	}
 	g := all[0]
-	if g.Number != 1 || g.Request != p.Request || g.Verb != "retry" || g.Actor != "ada" || g.Reason != "the bank is back" || g.From != "fails" ||
-		!g.At.Equal(p.Now) || string(g.Detail) != `{"kept":1}` || g.Archive != p.Runs[0].ArchiveID() {
+	if g.Number != 1 || g.Request != p.RequestID || g.Verb != "retry" || g.Actor != "ada" || g.Reason != "the bank is back" || g.From != "fails" ||
+		!g.At.Equal(p.Now) || string(g.Detail) != `{"kept":1}` || g.ArchiveID != p.Runs[0].ArchiveID() {
 		b.Errorf("the generation is %+v", g)
 	}
 	if g.Run.Status != store.Failed || string(g.Run.Error) != string(r.Error) || string(g.Run.Input) != string(r.Input) || !g.Run.EndedAt.Equal(r.EndedAt) ||
 		!g.Run.CreatedAt.Equal(r.CreatedAt) || g.Run.Epoch != r.Epoch || g.Run.Workflow != r.Workflow || g.Run.Queue != r.Queue {
 		b.Errorf("its run is %+v, want %+v", g.Run, r)
 	}
-	after := b.history(g.Archive)
+	after := b.history(g.ArchiveID)
 	for i := range before {
-		before[i].Run = g.Archive
+		before[i].Run = g.ArchiveID
 	}
 	wantSteps(b, "its history", after, before...)
 	if few, err := b.store.SupersededGenerations(b.ctx, r.UUID, store.GenerationsQuery{}); err != nil || len(few) != 1 || few[0].Run.Error != nil || few[0].Run.Input != nil {
 		b.Errorf("without payloads: %+v, %v", few, err)
 	}
 	for before, want := range map[int32]int{1: 0, 2: 1} {
-		if some, err := b.store.SupersededGenerations(b.ctx, r.UUID, store.GenerationsQuery{Before: before, Limit: 1}); err != nil || len(some) != want {
+		if some, err := b.store.SupersededGenerations(b.ctx, r.UUID, store.GenerationsQuery{BeforeNumber: before, Limit: 1}); err != nil || len(some) != want {
 			b.Errorf("before generation %d: %+v, %v", before, some, err)
 		}
 	}
@@ -258,8 +258,8 @@ func repairTwice(b *fixture) {
 	if len(all) != 2 || all[0].Run.Status != store.Failed || all[1].Run.Status != store.Completed || string(all[1].Run.Output) != `"all"` || all[1].Number != 2 {
 		b.Fatalf("the generations are %+v", all)
 	}
-	b.wantNames("the first", b.history(all[0].Archive), "fails", "first")
-	b.wantNames("the second", b.history(all[1].Archive), "first", "second")
+	b.wantNames("the first", b.history(all[0].ArchiveID), "fails", "first")
+	b.wantNames("the second", b.history(all[1].ArchiveID), "first", "second")
 	b.wantNames("the third", b.history(r.UUID), "second")
 }
 
@@ -290,14 +290,14 @@ func repairEvent(b *fixture) {
 func repairOutdated(b *fixture) {
 	r := b.failedRun("first")
 	for what, change := range map[string]func(*store.RepairRequest){
-		"another status":             func(p *store.RepairRequest) { p.Runs[0].Before.Status = store.Completed },
-		"another epoch":              func(p *store.RepairRequest) { p.Runs[0].Before.Epoch.Nonce++ },
-		"a count later":              func(p *store.RepairRequest) { p.Runs[0].Before.Epoch.Count++ },
-		"other control bits":         func(p *store.RepairRequest) { p.Runs[0].Before.Control = store.PausedItself },
-		"a checkpoint less":          func(p *store.RepairRequest) { p.Runs[0].Checkpoints-- },
+		"another status":             func(p *store.RepairRequest) { p.Runs[0].StateBefore.Status = store.Completed },
+		"another epoch":              func(p *store.RepairRequest) { p.Runs[0].StateBefore.Epoch.Nonce++ },
+		"a count later":              func(p *store.RepairRequest) { p.Runs[0].StateBefore.Epoch.Count++ },
+		"other control bits":         func(p *store.RepairRequest) { p.Runs[0].StateBefore.Control = store.PausedItself },
+		"a checkpoint less":          func(p *store.RepairRequest) { p.Runs[0].CheckpointCount-- },
 		"a checkpoint that is not":   func(p *store.RepairRequest) { p.Runs[0].KeptSteps = append(p.Runs[0].KeptSteps, "unknown") },
 		"a child that is not":        func(p *store.RepairRequest) { p.Runs[0].DetachedChildren = []uuid.UUID{store.NewChildUUID(r.UUID)} },
-		"a guard with another state": func(p *store.RepairRequest) { p.Guards = []store.RunGuard{{Run: r.UUID}} },
+		"a guard with another state": func(p *store.RepairRequest) { p.Guards = []store.ExpectedRunState{{Run: r.UUID}} },
 	} {
 		p := b.repairOf(r, 1, "first")
 		change(p)

@@ -13,7 +13,7 @@ func (b *fixture) liveRepairOf(r store.Run, number int32, keep ...string) *store
 	b.Helper()
 	p := b.repairOf(r, number, keep...)
 	p.Runs[0].Status, p.Runs[0].Control, p.Runs[0].WakeAt = store.Paused, r.Control, time.Time{}
-	p.Resume = &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: p.Now}
+	p.ResumeRequest = &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: p.Now}
 	return p
 }
 
@@ -26,15 +26,15 @@ func repairResumes(b *fixture) {
 	for _, id := range []uuid.UUID{r.UUID, kid.UUID, behind.UUID} {
 		b.commitOwnershipEnd(store.OwnershipEnd{UUID: id, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 	}
-	f := &store.FenceRequest{Run: r.UUID, Before: stateOf(b.row(r.UUID))}
+	f := &store.FenceRequest{Run: r.UUID, StateBefore: stateOf(b.row(r.UUID))}
 	wantOutcome(b, "the fence", b.fence(f), store.Written)
 	row := b.row(r.UUID)
 	p := b.liveRepairOf(row, 1, "first")
 	p.Runs[0].DetachedChildren = []uuid.UUID{behind.UUID}
-	p.Resume.Runs = append(p.Resume.Runs, behind.UUID)
+	p.ResumeRequest.Runs = append(p.ResumeRequest.Runs, behind.UUID)
 	b.wantRepaired(p)
 	for what, id := range map[string]uuid.UUID{"the run": r.UUID, "its child": kid.UUID, "the child that stays behind": behind.UUID} {
-		if got := b.row(id); got.Status != store.Pending || got.Control != 0 || !got.WakeAt.Equal(p.Now) || got.Reason != "" || got.PausedBy != "" {
+		if got := b.row(id); got.Status != store.Pending || got.Control != 0 || !got.WakeAt.Equal(p.Now) || got.PauseOrHoldReason != "" || got.PausedBy != "" {
 			b.Errorf("%s is %+v", what, got)
 		}
 	}
@@ -77,9 +77,9 @@ func repairStaysPaused(b *fixture) {
 	b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 	before := b.row(r.UUID)
 	p := b.liveRepairOf(before, 1)
-	p.Resume = nil
+	p.ResumeRequest = nil
 	b.wantRepaired(p)
-	if got := b.row(r.UUID); got.Status != store.Paused || got.Control != before.Control || got.Reason != before.Reason || got.PausedBy != before.PausedBy || !got.PausedAt.Equal(before.PausedAt) {
+	if got := b.row(r.UUID); got.Status != store.Paused || got.Control != before.Control || got.PauseOrHoldReason != before.PauseOrHoldReason || got.PausedBy != before.PausedBy || !got.PausedAt.Equal(before.PausedAt) {
 		b.Errorf("the run is %+v, and was %+v", got, before)
 	}
 	b.controlExistingRuns(store.VerbResume, r.UUID)

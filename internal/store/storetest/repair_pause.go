@@ -39,12 +39,12 @@ func repairPauseOrPause(b *fixture) {
 
 		b.forRepair(store.VerbPause, r.UUID)
 		o := b.newControlRequest(store.VerbPause, r.UUID)
-		if got := b.controlRuns(o)[0]; got.Changed+got.Requested != 1 {
+		if got := b.controlRuns(o)[0]; got.ChangedCount+got.RequestedCount != 1 {
 			b.Errorf("%s: a pause during the repair returned %+v", name, got)
 		}
 		b.wantBits(name+", by a person too", r.UUID, paused, store.PausedItself)
-		if got := b.row(r.UUID); got.Reason != o.Reason || got.PausedBy != o.Actor {
-			b.Errorf("%s: paused by %q: %q", name, got.PausedBy, got.Reason)
+		if got := b.row(r.UUID); got.PauseOrHoldReason != o.Reason || got.PausedBy != o.Actor {
+			b.Errorf("%s: paused by %q: %q", name, got.PausedBy, got.PauseOrHoldReason)
 		}
 		b.forRepair(store.VerbPause, r.UUID)
 		b.forRepair(store.VerbResume, r.UUID)
@@ -57,7 +57,7 @@ func repairPauseOrPause(b *fixture) {
 	}
 	begun := b.commitRunningRun("")
 	start := b.row(begun.UUID)
-	f := &store.FenceRequest{Run: begun.UUID, Before: stateOf(start)}
+	f := &store.FenceRequest{Run: begun.UUID, StateBefore: stateOf(start)}
 	wantOutcome(b, "the fence", b.fence(f), store.Written)
 	b.wantBits("after a fence", begun.UUID, store.Paused, pausedForRepair)
 	b.forRepair(store.VerbResume, begun.UUID)
@@ -65,7 +65,7 @@ func repairPauseOrPause(b *fixture) {
 
 	byHand := b.commitPendingRun("", b.afterStart(20*time.Minute))
 	b.controlExistingRuns(store.VerbPause, byHand.UUID)
-	f = &store.FenceRequest{Run: byHand.UUID, Before: stateOf(b.row(byHand.UUID))}
+	f = &store.FenceRequest{Run: byHand.UUID, StateBefore: stateOf(b.row(byHand.UUID))}
 	wantOutcome(b, "the fence of a paused run", b.fence(f), store.Written)
 	b.forRepair(store.VerbResume, byHand.UUID)
 	b.wantBits("fenced and paused by hand", byHand.UUID, store.Paused, store.PausedItself)
@@ -78,7 +78,7 @@ func repairPauseAndHold(b *fixture) {
 		"repaired": func(r store.Run) {
 			row := b.row(r.UUID)
 			p := b.liveRepairOf(row, 1)
-			p.Resume.ForRepair = true
+			p.ResumeRequest.ForRepair = true
 			b.wantRepaired(p)
 		},
 	} {
@@ -106,8 +106,8 @@ func repairPauseExpires(b *fixture) {
 		b.Helper()
 		got, err := b.store.ExpiredRepairPauses(b.ctx, now, 10)
 		do(err)
-		slices.SortFunc(got, store.CompareUUIDs)
-		slices.SortFunc(want, store.CompareUUIDs)
+		slices.SortFunc(got, store.CompareUUIDsByShard)
+		slices.SortFunc(want, store.CompareUUIDsByShard)
 		if !slices.Equal(got, want) {
 			b.Errorf("expired are %v, want %v", got, want)
 		}

@@ -80,7 +80,7 @@ func repairWithoutPlace(b *fixture) {
 	q.wantRepaired(p)
 	q.wantBegun("while another root is in progress", at.Add(2*time.Minute))
 	q.wantState("repaired", r[0], store.PlaceInLine, store.AdmissionInLine)
-	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{Open: 1, Waiting: 1}) {
+	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{InProgress: 1, Waiting: 1}) {
 		q.Errorf("the queue counts %+v", use)
 	}
 	at = at.Add(5 * time.Minute)

@@ -26,7 +26,7 @@ func repairFence(b *fixture) {
 			b.controlExistingRuns(store.VerbPause, r.UUID)
 			b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 		}
-		f := &store.FenceRequest{Run: r.UUID, Before: stateOf(b.row(r.UUID)), Reason: "a repair", Actor: "ada"}
+		f := &store.FenceRequest{Run: r.UUID, StateBefore: stateOf(b.row(r.UUID)), Reason: "a repair", Actor: "ada"}
 		for range 2 {
 			wantOutcome(b, "the fence of a run that is "+status.String(), b.fence(f), store.Written)
 			got := b.row(r.UUID)
@@ -48,29 +48,29 @@ func repairFenceOfAHeldRun(b *fixture) {
 	r := b.commitRunningRun("")
 	b.holdForDrift(r.UUID, epochAt(1), "v2")
 	held := b.row(r.UUID)
-	f := &store.FenceRequest{Run: r.UUID, Before: stateOf(held), Reason: "a repair", Actor: "ada"}
+	f := &store.FenceRequest{Run: r.UUID, StateBefore: stateOf(held), Reason: "a repair", Actor: "ada"}
 	wantOutcome(b, "the fence of a held run", b.fence(f), store.Written)
 	got := b.row(r.UUID)
-	if got.Status != store.Paused || got.Epoch != f.EpochAfterFence() || got.Control != held.Control || got.Control != f.ControlAfterFence() || got.Reason != held.Reason || got.PausedBy != held.PausedBy {
+	if got.Status != store.Paused || got.Epoch != f.EpochAfterFence() || got.Control != held.Control || got.Control != f.ControlAfterFence() || got.PauseOrHoldReason != held.PauseOrHoldReason || got.PausedBy != held.PausedBy {
 		b.Errorf("it was %+v, and is %+v", held, got)
 	}
 }
 
 func repairFenceOutdated(b *fixture) {
 	r := b.commitRunningRun("")
-	f := &store.FenceRequest{Run: r.UUID, Before: store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)}}
+	f := &store.FenceRequest{Run: r.UUID, StateBefore: store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)}}
 	wantOutcome(b, "another epoch", b.fence(f), store.Fenced)
 	wantState(b, "another epoch", f.RunState, stateOf(r))
 	wantOutcome(b, "the owner's step", b.commitStep(b.completed(r.UUID, epochAt(1), "in time"), false).Outcome, store.Written)
 	b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(1)))
-	f = &store.FenceRequest{Run: r.UUID, Before: stateOf(r)}
+	f = &store.FenceRequest{Run: r.UUID, StateBefore: stateOf(r)}
 	wantOutcome(b, "a run that has ended since", b.fence(f), store.Fenced)
-	f = &store.FenceRequest{Run: r.UUID, Before: stateOf(b.row(r.UUID))}
+	f = &store.FenceRequest{Run: r.UUID, StateBefore: stateOf(b.row(r.UUID))}
 	wantOutcome(b, "a run that has ended", b.fence(f), store.Written)
 	if got := b.row(r.UUID); got.Status != store.Completed || got.Epoch != epochAt(1) {
 		b.Errorf("the fence changed a run that has ended: %+v", got)
 	}
-	f = &store.FenceRequest{Run: uuid.New(), Before: stateOf(r)}
+	f = &store.FenceRequest{Run: uuid.New(), StateBefore: stateOf(r)}
 	wantOutcome(b, "a run that is not", b.fence(f), store.Fenced)
 }
 
@@ -91,7 +91,7 @@ func repairChildren(b *fixture) {
 	b.failRun(parent)
 	p := b.repairOf(b.row(parent.UUID), 1)
 	p.Runs[0].DetachedChildren = []uuid.UUID{dropped.UUID, live.UUID, detached.UUID}
-	p.Cancel = &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{live.UUID}, Now: b.afterStart(time.Hour), Reason: "superseded"}
+	p.CancelRequest = &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{live.UUID}, Now: b.afterStart(time.Hour), Reason: "superseded"}
 	b.wantRepaired(p)
 	archive := p.Runs[0].ArchiveID()
 	for _, c := range []struct {
@@ -106,7 +106,7 @@ func repairChildren(b *fixture) {
 	// What goes on without its parent's row.
 	wantOutcome(b, "a step of the detached child", b.commitStep(b.completed(detached.UUID, epochAt(1), "on"), false).Outcome, store.Written)
 	end := b.newCompletion(detached.UUID, epochAt(1))
-	end.Parent = uuid.NullUUID{UUID: archive, Valid: true}
+	end.ParentToWake = uuid.NullUUID{UUID: archive, Valid: true}
 	wantOutcome(b, "its end", b.commitOwnershipEnd(end).Outcome, store.Written)
 	b.controlExistingRuns(store.VerbTerminate, live.UUID)
 	if got := b.row(live.UUID); got.Status != store.Cancelled {
@@ -144,8 +144,8 @@ func repairTree(b *fixture) {
 	p.Runs = append(p.Runs, b.repairOf(b.row(child.UUID), 1, "first").Runs[0])
 	stale := *p
 	stale.Runs = append([]store.RunRepair(nil), p.Runs...)
-	stale.Runs[1].Before.Epoch.Count++
-	stale.Request = uuid.New()
+	stale.Runs[1].StateBefore.Epoch.Count++
+	stale.RequestID = uuid.New()
 	wantOutcome(b, "with another child", b.repair(&stale), store.Fenced)
 	if got := b.row(parent.UUID); got.Status != store.Failed {
 		b.Errorf("half of a repair was made: the parent is %v", got.Status)
@@ -159,7 +159,7 @@ func repairTree(b *fixture) {
 		b.Errorf("the child has the parent %v", row.Parent)
 	}
 	end := b.newCompletion(child.UUID, epochAt(3))
-	end.Parent = uuid.NullUUID{UUID: parent.UUID, Valid: true}
+	end.ParentToWake = uuid.NullUUID{UUID: parent.UUID, Valid: true}
 	wantOutcome(b, "the child's end", b.commitOwnershipEnd(end).Outcome, store.Written)
 }
 
@@ -182,7 +182,7 @@ func repairSignals(b *fixture) {
 		wantOutcome(b, name, send(name, name).Outcome, store.Written)
 	}
 	for _, name := range []string{"kept", "dropped"} {
-		if w := receive(name, epochAt(1)); w.Recorded == nil || w.Recorded.Status != store.StepCompleted {
+		if w := receive(name, epochAt(1)); w.RecordedStep == nil || w.RecordedStep.Status != store.StepCompleted {
 			b.Fatalf("receive %q: %+v", name, w)
 		}
 	}
@@ -194,13 +194,13 @@ func repairSignals(b *fixture) {
 	if err != nil || len(unreceived) != 2 || unreceived[0].Name != "dropped" || unreceived[1].Name != "waiting" {
 		b.Fatalf("unreceived: %+v, %v", unreceived, err)
 	}
-	if w := send("kept", "kept"); w.Outcome != store.Adopted {
+	if w := send("kept", "kept"); w.Outcome != store.AlreadyRecorded {
 		b.Errorf("a repeated signal has the outcome %d", w.Outcome)
 	}
 	c := b.claimOne(b.query(b.afterStart(time.Hour)), r.UUID)
 	for _, name := range []string{"dropped", "waiting"} {
-		if w := receive(name, c.Run.Epoch); w.Recorded == nil || string(w.Recorded.Output) != `"`+name+`"` {
-			b.Errorf("receive %q in the next generation: %+v", name, w.Recorded)
+		if w := receive(name, c.Run.Epoch); w.RecordedStep == nil || string(w.RecordedStep.Output) != `"`+name+`"` {
+			b.Errorf("receive %q in the next generation: %+v", name, w.RecordedStep)
 		}
 	}
 	o, err := b.store.RunProgress(b.ctx, r.UUID, b.now)
@@ -270,7 +270,7 @@ func raceRepairCancel(b *fixture, other store.Store) {
 func raceRepairSignals(b *fixture, other store.Store) {
 	for round := range repairRounds {
 		r := b.commitRunningRun("")
-		f := &store.FenceRequest{Run: r.UUID, Before: stateOf(r)}
+		f := &store.FenceRequest{Run: r.UUID, StateBefore: stateOf(r)}
 		var sent atomic.Int32
 		concurrently(func() {
 			wantOutcome(b, "the fence", b.fence(f), store.Written)
@@ -299,7 +299,7 @@ func raceRepairSignals(b *fixture, other store.Store) {
 func raceFenceFinish(b *fixture, other store.Store) {
 	for round := range repairRounds {
 		r := b.commitRunningRun("")
-		f := &store.FenceRequest{Run: r.UUID, Before: stateOf(r)}
+		f := &store.FenceRequest{Run: r.UUID, StateBefore: stateOf(r)}
 		end := b.newCompletion(r.UUID, epochAt(1))
 		concurrently(func() { b.fence(f) }, func() { end = *b.through(other).commitOwnershipEnd(end) })
 		if got := b.row(r.UUID); (f.Outcome == store.Written) != (got.Status == store.Paused) || (end.Outcome == store.Written) != (got.Status == store.Completed) {
@@ -312,7 +312,7 @@ func raceFenceFinish(b *fixture, other store.Store) {
 func raceFenceStep(b *fixture, other store.Store) {
 	for round := range repairRounds {
 		r := b.commitRunningRun("")
-		f := &store.FenceRequest{Run: r.UUID, Before: stateOf(r)}
+		f := &store.FenceRequest{Run: r.UUID, StateBefore: stateOf(r)}
 		var read []store.Step
 		var w *store.StepWrite
 		concurrently(func() {

@@ -174,10 +174,10 @@ func requeueAdmittedMoves(b *fixture) {
 	q.runs = r[1:]
 	q.wantBegun("the next of its key", q.afterStart(time.Second), r[1])
 	q.checkKeys(boundedQueue)
-	if err := q.store.AdmitRuns(q.ctx, &store.AdmissionRequest{Queue: "elsewhere", Now: q.afterStart(time.Second), CloseAfterRewind: time.Minute}); err != nil {
+	if err := q.store.AdmitRuns(q.ctx, &store.AdmissionRequest{Queue: "elsewhere", Now: q.afterStart(time.Second), CloseDurationAfterRewind: time.Minute}); err != nil {
 		q.Fatal(err)
 	}
-	if u := q.queueInfo("elsewhere").QueueUse; u != (store.QueueUse{Executing: 1, Open: 1}) {
+	if u := q.queueInfo("elsewhere").QueueUse; u != (store.QueueUse{Executing: 1, InProgress: 1}) {
 		q.Errorf("the new queue counts %+v", u)
 	}
 	q.finishRuns(r[1])
@@ -246,7 +246,7 @@ func requeuePaused(b *fixture) {
 	q.admitAll(q.afterStart(time.Second))
 	q.controlExistingRuns(store.VerbPause, r[0]) // it counts as open
 	q.admitAll(q.afterStart(time.Second))
-	if u := q.queueInfo(boundedQueue).QueueUse; u != (store.QueueUse{Open: 1, Waiting: 1}) {
+	if u := q.queueInfo(boundedQueue).QueueUse; u != (store.QueueUse{InProgress: 1, Waiting: 1}) {
 		q.Fatalf("the queue counts %+v", u)
 	}
 	q.prioritized(r[0], 1)
@@ -294,7 +294,7 @@ func requeueChild(b *fixture) {
 			q.Errorf("the place of a child is %+v", p)
 		}
 	}
-	if err := q.store.AdmitRuns(q.ctx, &store.AdmissionRequest{Queue: "elsewhere", Now: q.afterStart(time.Minute), CloseAfterRewind: time.Minute}); err != nil {
+	if err := q.store.AdmitRuns(q.ctx, &store.AdmissionRequest{Queue: "elsewhere", Now: q.afterStart(time.Minute), CloseDurationAfterRewind: time.Minute}); err != nil {
 		q.Fatal(err)
 	}
 	if u := q.queueInfo("elsewhere").QueueUse; u != (store.QueueUse{Executing: 2}) {

@@ -20,7 +20,7 @@ func requeueUnreleased(b *fixture) {
 	b.controlExistingRuns(store.VerbResume, r.UUID)
 	begins := func(at time.Time) (got []uuid.UUID) {
 		for more := true; more; {
-			a := &store.AdmissionRequest{Queue: "elsewhere", Now: at, CloseAfterRewind: time.Minute}
+			a := &store.AdmissionRequest{Queue: "elsewhere", Now: at, CloseDurationAfterRewind: time.Minute}
 			if err := b.store.AdmitRuns(b.ctx, a); err != nil {
 				b.Fatal(err)
 			}
@@ -61,12 +61,12 @@ func (q *queueFixture) checkKeys(queue string) {
 	info := q.queueInfo(queue)
 	var sum store.QueueUse
 	for _, k := range info.Keys {
-		sum.Executing, sum.Open, sum.Waiting, sum.Behind = sum.Executing+k.Executing, sum.Open+k.Open, sum.Waiting+k.Waiting, sum.Behind+k.Behind
-		if k.Executing < 0 || k.Open < 0 || k.Waiting < 0 || k.Behind < 0 {
+		sum.Executing, sum.InProgress, sum.Waiting, sum.WaitingForKey = sum.Executing+k.Executing, sum.InProgress+k.InProgress, sum.Waiting+k.Waiting, sum.WaitingForKey+k.WaitingForKey
+		if k.Executing < 0 || k.InProgress < 0 || k.Waiting < 0 || k.WaitingForKey < 0 {
 			q.Errorf("key %q of queue %q counts %+v", k.Key, queue, k.QueueUse)
 		}
 	}
-	if len(info.Keys) > 0 && sum.Behind != info.Behind || sum.Executing > info.Executing || sum.Open > info.Open || sum.Waiting > info.Waiting {
+	if len(info.Keys) > 0 && sum.WaitingForKey != info.WaitingForKey || sum.Executing > info.Executing || sum.InProgress > info.InProgress || sum.Waiting > info.Waiting {
 		q.Errorf("the keys of queue %q count %+v, and the queue %+v", queue, sum, info.QueueUse)
 	}
 }
@@ -79,7 +79,7 @@ func requeueRace(b *fixture) {
 	}
 	at := q.afterStart(time.Second)
 	admit := func(queue string) bool {
-		a := &store.AdmissionRequest{Queue: queue, Now: at, CloseAfterRewind: time.Minute}
+		a := &store.AdmissionRequest{Queue: queue, Now: at, CloseDurationAfterRewind: time.Minute}
 		if err := q.store.AdmitRuns(q.ctx, a); err != nil && !errors.Is(err, store.ErrUnavailable) {
 			q.Errorf("Admit: %v", err)
 		}
@@ -144,14 +144,14 @@ func requeueRace(b *fixture) {
 				want.Waiting++
 			}
 			if p.Root && p.HasBegun {
-				want.Open++
+				want.InProgress++
 			}
 			wants[p.Queue] = want
 		}
 		for _, queue := range []string{boundedQueue, "elsewhere"} {
 			want := wants[queue]
 			got := q.queueInfo(queue).QueueUse
-			got.Behind = 0
+			got.WaitingForKey = 0
 			if got != want {
 				q.Fatalf("queue %q counts %+v, its places are %+v", queue, got, want)
 			}

@@ -83,7 +83,7 @@ func (b *fixture) wantGone(what string, run uuid.UUID) {
 func (b *fixture) completeRun(r store.Run) {
 	b.Helper()
 	end := b.newCompletion(r.UUID, epochAt(1))
-	end.Parent = r.Parent
+	end.ParentToWake = r.Parent
 	wantOutcome(b, "the end", b.commitOwnershipEnd(end).Outcome, store.Written)
 }
 
@@ -123,8 +123,8 @@ func deleteTakesAll(b *fixture) {
 	}
 	d := b.deletionOf(root)
 	wantOutcome(b, "the deletion", b.deleteTrees(d), store.Written)
-	if d.Trees[0].Deleted != 3 {
-		b.Errorf("%d runs were deleted", d.Trees[0].Deleted)
+	if d.Trees[0].DeletedRunCount != 3 {
+		b.Errorf("%d runs were deleted", d.Trees[0].DeletedRunCount)
 	}
 	for _, r := range []store.Run{root, kid, grandkid} {
 		b.wantGone(r.Name, r.UUID)
@@ -140,7 +140,7 @@ func deleteRepeated(b *fixture) {
 	b.completeRun(r)
 	d := b.deletionOf(r)
 	wantOutcome(b, "the deletion", b.deleteTrees(d), store.Written)
-	wantOutcome(b, "its repetition", b.deleteTrees(d), store.Adopted)
+	wantOutcome(b, "its repetition", b.deleteTrees(d), store.AlreadyRecorded)
 	if err := b.store.DeleteTrees(b.ctx, &store.DeleteTreesRequest{Now: b.now}); err != nil {
 		b.Errorf("a deletion of nothing: %v", err)
 	}
@@ -206,8 +206,8 @@ func deleteDetached(b *fixture) {
 	b.completeRun(root)
 	d := b.deletionOf(root)
 	wantOutcome(b, "the deletion", b.deleteTrees(d), store.Written)
-	if d.Trees[0].Deleted != 1 {
-		b.Errorf("%d runs were deleted", d.Trees[0].Deleted)
+	if d.Trees[0].DeletedRunCount != 1 {
+		b.Errorf("%d runs were deleted", d.Trees[0].DeletedRunCount)
 	}
 	b.wantGone("the root", root.UUID)
 	for _, r := range []store.Run{done, live, doneBelow, liveBelow} {
@@ -275,7 +275,7 @@ func deleteInQueue(b *fixture) {
 	q.finishRuns(first)
 	d := b.deletionOf(b.row(first))
 	wantOutcome(b, "a run with a place", b.deleteTrees(d), store.Fenced)
-	if !d.Trees[0].Blocker.InQueue {
+	if !d.Trees[0].Blocker.HoldsQueuePlace {
 		b.Errorf("refused because of %+v", d.Trees[0].Blocker)
 	}
 	q.wantBegun("when its place was taken back", q.afterStart(time.Second), second)
@@ -307,7 +307,7 @@ func deleteEvent(b *fixture) {
 	d := b.deletionOf(root)
 	d.WithEvents, d.Actor, d.Reason = true, "ada", "asked to"
 	wantOutcome(b, "the deletion", b.deleteTrees(d), store.Written)
-	wantOutcome(b, "its repetition", b.deleteTrees(d), store.Adopted)
+	wantOutcome(b, "its repetition", b.deleteTrees(d), store.AlreadyRecorded)
 	all := b.events("", 3)
 	for len(all) < 3 && b.ctx.Err() == nil { // open transactions of others delay events
 		all = b.events("", 3)

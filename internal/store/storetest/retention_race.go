@@ -27,7 +27,7 @@ func raceDeletions(b *fixture, other store.Store) {
 		b.completeRun(root)
 		one, two := b.deletionOf(root), b.deletionOf(root)
 		concurrently(func() { b.deleteTrees(one) }, func() { b.through(other).deleteTrees(two) })
-		if one.Trees[0].Deleted+two.Trees[0].Deleted != 2 {
+		if one.Trees[0].DeletedRunCount+two.Trees[0].DeletedRunCount != 2 {
 			b.Fatalf("round %d: %+v and %+v", round, one.Trees[0], two.Trees[0])
 		}
 	}
@@ -40,7 +40,7 @@ func raceDeleteDetached(b *fixture, other store.Store) {
 		b.completeRun(root)
 		d := b.deletionOf(root)
 		concurrently(func() { wantOutcome(b, "the deletion", b.deleteTrees(d), store.Written) }, func() { b.through(other).completeRun(kid) })
-		if gone := d.Trees[0].Deleted == 2; b.exists(kid.UUID) == gone {
+		if gone := d.Trees[0].DeletedRunCount == 2; b.exists(kid.UUID) == gone {
 			b.Fatalf("round %d: %+v", round, d.Trees[0])
 		}
 	}

@@ -49,8 +49,8 @@ func (b *fixture) wantEnded(what string, want ...store.Run) {
 		for _, r := range want {
 			ids = append(ids, r.UUID)
 		}
-		slices.SortFunc(got, store.CompareUUIDs)
-		slices.SortFunc(ids, store.CompareUUIDs)
+		slices.SortFunc(got, store.CompareUUIDsByShard)
+		slices.SortFunc(ids, store.CompareUUIDsByShard)
 		if !slices.Equal(got, ids) {
 			b.Errorf("%s, %d at a time: %v, want %v", what, limit, got, ids)
 		}
@@ -139,7 +139,7 @@ func sweepGenerations(b *fixture) {
 					b.Fatalf("OldGenerations: %v", err)
 				}
 				for _, g := range page.Generations {
-					if numbers = append(numbers, g.Number); g.Run != first.UUID || g.Archive != store.GenerationUUID(first.UUID, g.Number) || g.Workflow != first.Workflow {
+					if numbers = append(numbers, g.Number); g.Run != first.UUID || g.ArchiveID != store.GenerationUUID(first.UUID, g.Number) || g.Workflow != first.Workflow {
 						b.Errorf("a generation is %+v", g)
 					}
 				}

@@ -23,17 +23,17 @@ func runEnds(b *fixture) {
 	for _, w := range []store.OwnershipEnd{
 		{Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.afterStart(time.Second)},
 		{Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.afterStart(time.Second)},
-		{Status: store.Cancelled, Error: []byte(`"stop"`), Reason: "by hand", EndedAt: b.afterStart(time.Second)},
+		{Status: store.Cancelled, Error: []byte(`"stop"`), HoldReason: "by hand", EndedAt: b.afterStart(time.Second)},
 		{Status: store.Waiting, WakeAt: b.afterStart(time.Hour)},
 		{Status: store.Waiting},
 		{Status: store.Pending, WakeAt: b.now},
-		{Status: store.Paused, Reason: "it's 100 % broken"},
+		{Status: store.Paused, HoldReason: "it's 100 % broken"},
 	} {
 		r := b.commitRunningRun("")
 		w.UUID, w.Epoch = r.UUID, epochAt(1)
 		b.commitStep(b.completed(r.UUID, epochAt(1), "charge"), false)
 		wantOutcome(b, w.Status.String(), b.commitOwnershipEnd(w).Outcome, store.Written)
-		r.Status, r.Output, r.Error, r.Reason, r.WakeAt, r.EndedAt, r.Owner = w.Status, w.Output, w.Error, w.Reason, w.WakeAt, w.EndedAt, uuid.NullUUID{}
+		r.Status, r.Output, r.Error, r.PauseOrHoldReason, r.WakeAt, r.EndedAt, r.Owner = w.Status, w.Output, w.Error, w.HoldReason, w.WakeAt, w.EndedAt, uuid.NullUUID{}
 		got := b.row(r.UUID)
 		if w.Status == store.Paused {
 			r.Control, r.PausedAt = store.PausedItself, got.PausedAt
@@ -105,7 +105,7 @@ func runReplay(b *fixture) {
 		{Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.now},
 		{Status: store.Waiting, WakeAt: b.afterStart(time.Hour)},
 		{Status: store.Pending, WakeAt: b.afterStart(time.Hour)},
-		{Status: store.Paused, Reason: "by hand"},
+		{Status: store.Paused, HoldReason: "by hand"},
 	} {
 		r := b.commitRunningRun("")
 		w.UUID, w.Epoch, w.Now = r.UUID, epochAt(1), b.now

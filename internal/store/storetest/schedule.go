@@ -35,7 +35,7 @@ func (b *fixture) changeSchedule(u *store.ScheduleChangeRequest) *store.Schedule
 // setSchedule writes a row with fires.
 func (b *fixture) setSchedule(row store.Schedule, fires ...store.ScheduleFire) *store.ScheduleChangeRequest {
 	b.Helper()
-	return b.changeSchedule(&store.ScheduleChangeRequest{Name: row.Name, Plan: func(store.ScheduleState) *store.ScheduleWrite {
+	return b.changeSchedule(&store.ScheduleChangeRequest{Name: row.Name, Plan: func(store.ScheduleSnapshot) *store.ScheduleWrite {
 		return &store.ScheduleWrite{Row: row, Fires: fires, LastRunFire: len(fires) - 1}
 	}})
 }
@@ -43,7 +43,7 @@ func (b *fixture) setSchedule(row store.Schedule, fires ...store.ScheduleFire) *
 // fire returns a fire that starts a run with the given ID.
 func (b *fixture) fire(schedule, run string, at time.Time) store.ScheduleFire {
 	return store.ScheduleFire{
-		Schedule: schedule, At: at, FiredAt: b.now, Kind: store.FireScheduled, Outcome: store.FireStarted, Start: &store.StartWrite{Run: b.newPendingRun(run, b.now)},
+		Schedule: schedule, At: at, FiredAt: b.now, Kind: store.FireScheduled, Outcome: store.FireStarted, RunToStart: &store.StartWrite{Run: b.newPendingRun(run, b.now)},
 	}
 }
 
@@ -102,7 +102,7 @@ func scheduleKept(b *fixture) {
 	if list, err = b.store.Schedules(b.ctx, "a", 10); err != nil || len(list) != 1 {
 		b.Errorf("after a: %+v, %v", list, err)
 	}
-	u := b.changeSchedule(&store.ScheduleChangeRequest{Name: "none", SkipLocked: true, Plan: func(store.ScheduleState) *store.ScheduleWrite { panic("there is nothing to plan") }})
+	u := b.changeSchedule(&store.ScheduleChangeRequest{Name: "none", SkipLocked: true, Plan: func(store.ScheduleSnapshot) *store.ScheduleWrite { panic("there is nothing to plan") }})
 	if u.Found || u.AppliedWrite != nil {
 		b.Errorf("a due schedule that is gone: %+v", u)
 	}
@@ -143,7 +143,7 @@ func scheduleRace(b *fixture) {
 	errs := make(chan error, 8)
 	for range cap(errs) {
 		all.Go(func() {
-			errs <- b.store.ChangeSchedule(b.ctx, &store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+			errs <- b.store.ChangeSchedule(b.ctx, &store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleSnapshot) *store.ScheduleWrite {
 				if s.Row.NextAt.After(b.now) {
 					return nil
 				}
@@ -171,14 +171,14 @@ func scheduleRace(b *fixture) {
 func scheduleTaken(b *fixture) {
 	taken := b.commitRunningRun("s@1")
 	first, last := b.fire("s", "s@1", b.afterStart(-time.Second)), b.fire("s", "s@2", b.now)
-	first.Start.Tags = []store.Tag{{Key: "a.b", Value: "c"}}
-	last.Start.Tags = first.Start.Tags
+	first.RunToStart.Tags = []store.Tag{{Key: "a.b", Value: "c"}}
+	last.RunToStart.Tags = first.RunToStart.Tags
 	u := b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`)}, first, last)
-	if f := u.AppliedWrite.Fires; f[0].Outcome != store.FireFailed || f[0].Run.UUID != taken.UUID || f[1].Outcome != store.FireStarted || f[1].Run.UUID != last.Start.Run.UUID {
+	if f := u.AppliedWrite.Fires; f[0].Outcome != store.FireFailed || f[0].Run.UUID != taken.UUID || f[1].Outcome != store.FireStarted || f[1].Run.UUID != last.RunToStart.Run.UUID {
 		b.Errorf("%+v", f)
 	}
-	if row := b.schedule("s"); row.LastRun.UUID != last.Start.Run.UUID {
-		b.Errorf("the last run is %v, want %v", row.LastRun, last.Start.Run.UUID)
+	if row := b.schedule("s"); row.LastRun.UUID != last.RunToStart.Run.UUID {
+		b.Errorf("the last run is %v, want %v", row.LastRun, last.RunToStart.Run.UUID)
 	}
 	if got, want := b.describeFires("s"), []string{"0s scheduled started pending", "-1s scheduled failed running"}; !slices.Equal(got, want) {
 		b.Errorf("the fires are %q, want %q", got, want)
@@ -195,7 +195,7 @@ func scheduleAtomic(b *fixture) {
 	b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`), NextAt: b.now})
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
-	err := b.store.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+	err := b.store.ChangeSchedule(ctx, &store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleSnapshot) *store.ScheduleWrite {
 		cancel() // as a process that dies
 		row := *s.Row
 		row.NextAt = b.afterStart(time.Hour)
@@ -212,7 +212,7 @@ func scheduleAtomic(b *fixture) {
 func scheduleFolded(b *fixture) {
 	hour := b.now.Truncate(time.Hour).Add(-24 * time.Hour)
 	at := func(i int) time.Time { return hour.Add(time.Duration(i) * time.Second) }
-	const n = store.CompactFiresAt + 350
+	const n = store.CompactFiresAtCount + 350
 	for i := 0; i < n; i += 50 {
 		var fires []store.ScheduleFire
 		for j := i; j < i+50; j++ {
@@ -228,12 +228,12 @@ func scheduleFolded(b *fixture) {
 			fires = append(fires, f)
 		}
 		b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`)}, fires...)
-		if row := b.schedule("s"); row.FireCount >= store.CompactFiresAt {
+		if row := b.schedule("s"); row.FireCount >= store.CompactFiresAtCount {
 			b.Fatalf("%d fires are kept", row.FireCount)
 		}
 	}
 	all, err := b.store.LatestScheduleFires(b.ctx, "s", time.Time{}, 2*n)
-	if err != nil || len(all) < store.KeptFires || len(all) > store.CompactFiresAt {
+	if err != nil || len(all) < store.KeptFires || len(all) > store.CompactFiresAtCount {
 		b.Errorf("%d of %d fires are kept, %v", len(all), n, err)
 	}
 	if page, err := b.store.LatestScheduleFires(b.ctx, "s", all[1].At, 2); err != nil || !reflect.DeepEqual(page, all[2:4]) {
@@ -241,7 +241,7 @@ func scheduleFolded(b *fixture) {
 	}
 	var fired map[time.Time]bool
 	times := []time.Time{at(0), at(1), at(2), at(3), at(200), at(n - 1), at(n), at(0).Add(-time.Second), at(7200)}
-	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", TimesToDecide: func(*store.Schedule) []time.Time { return times }, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", TimesToDecide: func(*store.Schedule) []time.Time { return times }, Plan: func(s store.ScheduleSnapshot) *store.ScheduleWrite {
 		fired = s.FiredTimes
 		return nil
 	}})
@@ -256,7 +256,7 @@ func scheduleFolded(b *fixture) {
 func scheduleDeleted(b *fixture) {
 	b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`), NextAt: b.now}, b.fire("s", "s@1", b.now))
 	b.setSchedule(store.Schedule{Name: "other", State: []byte(`{}`)}, b.fire("other", "other@1", b.now))
-	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleSnapshot) *store.ScheduleWrite {
 		return &store.ScheduleWrite{Row: *s.Row, Delete: true, LastRunFire: -1}
 	}})
 	if due, _ := b.dueSchedules(b.now); len(due) != 0 || b.schedule("s") != nil || len(b.describeFires("s")) != 0 || len(b.describeFires("other")) != 1 {

@@ -122,7 +122,7 @@ func signalKey(b *fixture) {
 			second.Key = first.Key
 			change(&second)
 			w := b.commitSignal(second)
-			wantOutcome(b, what+", "+when, w.Outcome, store.Adopted)
+			wantOutcome(b, what+", "+when, w.Outcome, store.AlreadyRecorded)
 			wantExisting(b, what+", "+when, w.Existing, first)
 		}
 	}
@@ -144,7 +144,7 @@ func signalKey(b *fixture) {
 		winner, loser = loser, winner
 	}
 	wantOutcome(b, "one of two in a batch", winner.Outcome, store.Written)
-	wantOutcome(b, "the other of two in a batch", loser.Outcome, store.Adopted)
+	wantOutcome(b, "the other of two in a batch", loser.Outcome, store.AlreadyRecorded)
 	want := *winner
 	want.Outcome = loser.Outcome
 	wantExisting(b, "the other of two in a batch", loser.Existing, want)
@@ -262,7 +262,7 @@ func signalLeaves(b *fixture) {
 	b.controlExistingRuns(store.VerbResume, paused.UUID)
 	b.claimOne(b.query(b.afterStart(time.Minute)), paused.UUID)
 	paused.Epoch = epochAt(2)
-	if rec := b.commitReceive(b.receive(paused, "wait", "paid")); rec.Recorded == nil || rec.Recorded.Status != store.StepCompleted {
+	if rec := b.commitReceive(b.receive(paused, "wait", "paid")); rec.RecordedStep == nil || rec.RecordedStep.Status != store.StepCompleted {
 		b.Error("what was sent to a paused run is not received when it was resumed")
 	}
 }
@@ -295,7 +295,7 @@ func signalNames(b *fixture) {
 		if w.Key != "" {
 			second := b.message(r.UUID, "", 0)
 			second.Key = w.Key
-			wantOutcome(b, "the key "+quoteName(w.Key)+" again", b.commitSignal(second).Outcome, store.Adopted)
+			wantOutcome(b, "the key "+quoteName(w.Key)+" again", b.commitSignal(second).Outcome, store.AlreadyRecorded)
 		}
 		b.wantSignalReceived("signal "+quoteName(w.Name), b.commitReceive(b.receive(r, w.Name, w.Name)), w.Payload)
 	}
@@ -333,7 +333,7 @@ func signalMany(b *fixture) {
 	for j := range 15 {
 		name := fmt.Sprint("wait-", j)
 		rec := b.commitReceive(b.receive(runs[0], name, "paid"))
-		if rec.Recorded == nil || rec.Recorded.Status != store.StepCompleted {
+		if rec.RecordedStep == nil || rec.RecordedStep.Status != store.StepCompleted {
 			b.Errorf("receive %d of the first run took nothing", j)
 		}
 	}
@@ -353,7 +353,7 @@ func signalBadValue(b *fixture) {
 				b.Errorf("%q as %s: got %v, want ErrBadData or success", bad, place, err)
 			}
 			rec := b.commitReceive(b.receive(r, uuid.NewString(), "good"))
-			if taken := rec.Recorded.Status == store.StepCompleted; taken != (err == nil) {
+			if taken := rec.RecordedStep.Status == store.StepCompleted; taken != (err == nil) {
 				b.Errorf("%q as %s: Commit returned %v, and the good signal is there: %v", bad, place, err, taken)
 			}
 		}

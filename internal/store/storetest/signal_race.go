@@ -42,8 +42,8 @@ func pairSenders(b *fixture, s store.Store) {
 			switch {
 			case rec.Outcome != store.Written:
 				return fmt.Errorf("receive %d: %s", len(got), outcomeWords[rec.Outcome])
-			case rec.Recorded.Status == store.StepCompleted:
-				got = append(got, string(rec.Recorded.Output))
+			case rec.RecordedStep.Status == store.StepCompleted:
+				got = append(got, string(rec.RecordedStep.Output))
 			case all:
 				return nil
 			}
@@ -73,13 +73,13 @@ func raceWake(b *fixture, s store.Store) {
 			if i == 1 {
 				return other.deliver(&store.Batch{Signals: []*store.SignalWrite{&w}})
 			}
-			if err := b.deliver(&store.Batch{Receives: []*store.ReceiveWrite{rec}}); err != nil || rec.Recorded.Status == store.StepCompleted {
+			if err := b.deliver(&store.Batch{Receives: []*store.ReceiveWrite{rec}}); err != nil || rec.RecordedStep.Status == store.StepCompleted {
 				return err
 			}
 			return b.deliver(&store.Batch{OwnershipEnds: []*store.OwnershipEnd{&park}})
 		})
 		wantOutcome(b, "the signal", w.Outcome, store.Written)
-		if r.Epoch = epochAt(1); rec.Recorded.Status != store.StepCompleted {
+		if r.Epoch = epochAt(1); rec.RecordedStep.Status != store.StepCompleted {
 			b.claimOne(b.query(b.afterStart(time.Minute)), r.UUID)
 			r.Epoch = epochAt(2)
 			b.wantSignalReceived("when woken", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)

@@ -45,7 +45,7 @@ func signalKeyEnded(b *fixture) {
 	again := b.message(r.UUID, "paid", 2)
 	again.Key = "once"
 	got := b.commitSignal(again)
-	wantOutcome(b, "signal again", got.Outcome, store.Adopted)
+	wantOutcome(b, "signal again", got.Outcome, store.AlreadyRecorded)
 	wantExisting(b, "signal again", got.Existing, first)
 	other := b.message(r.UUID, "paid", 3)
 	other.Key = "another"

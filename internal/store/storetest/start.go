@@ -48,7 +48,7 @@ func startWithStep(b *fixture) {
 	}
 	second := b.newRunningRun("order-42")
 	start, step = write(second)
-	wantOutcome(b, "second start of the name", start.Outcome, store.Adopted)
+	wantOutcome(b, "second start of the name", start.Outcome, store.AlreadyRecorded)
 	wantOutcome(b, "its first step", step.Outcome, store.Fenced)
 	if got := b.history(second.UUID); len(got) != 0 {
 		b.Errorf("a run that was not created has the history %v", got)
@@ -71,7 +71,7 @@ func startAdopts(b *fixture) {
 		second := b.newRunningRun("order-42")
 		second.Input, second.Workflow = []byte(`"other"`), "other"
 		w := b.commitStart(second)
-		wantOutcome(b, "second start of a "+state+" run", w.Outcome, store.Adopted)
+		wantOutcome(b, "second start of a "+state+" run", w.Outcome, store.AlreadyRecorded)
 		if w.Existing == nil {
 			b.Fatalf("second start of a %s run: no row is attached", state)
 		}
@@ -93,7 +93,7 @@ func startTwice(b *fixture) {
 		one, two = two, one
 	}
 	wantOutcome(b, "one of the two", one.Outcome, store.Written)
-	wantOutcome(b, "the other of the two", two.Outcome, store.Adopted)
+	wantOutcome(b, "the other of the two", two.Outcome, store.AlreadyRecorded)
 	if two.Existing == nil {
 		b.Fatal("no row is attached to the adopted start")
 	}
@@ -134,7 +134,7 @@ func startParents(b *fixture) {
 	wantRun(b, "his charge", b.row(his.UUID), his)
 	wantRun(b, "her charge", b.row(hers.UUID), hers)
 	again := b.commitChild(child(father), epochAt(1))
-	wantOutcome(b, "his second charge", again.Outcome, store.Adopted)
+	wantOutcome(b, "his second charge", again.Outcome, store.AlreadyRecorded)
 	if again.Existing == nil {
 		b.Fatal("his second charge: no row is attached")
 	}
@@ -168,7 +168,7 @@ func startMany(b *fixture) {
 			wantRun(b, w.Run.Name, b.row(w.Run.UUID), w.Run)
 			continue
 		}
-		wantOutcome(b, "the one that was there", w.Outcome, store.Adopted)
+		wantOutcome(b, "the one that was there", w.Outcome, store.AlreadyRecorded)
 		if w.Existing == nil || w.Existing.UUID != first.UUID {
 			b.Errorf("the one that was there: got %v attached, want %s", w.Existing, first.UUID)
 		}

@@ -54,12 +54,12 @@ func stepReplay(b *fixture) {
 	batch := &store.Batch{Steps: []*store.StepWrite{{Step: marker}, {Step: done}, {Step: failed}}}
 	for _, when := range []string{"first", "replayed", "replayed after the end"} {
 		for _, w := range batch.Steps {
-			w.Outcome, w.Recorded, w.RunState = store.Fenced, &store.Step{}, store.RunState{Found: true} // results of an earlier try
+			w.Outcome, w.RecordedStep, w.RunState = store.Fenced, &store.Step{}, store.RunState{Found: true} // results of an earlier try
 		}
 		b.commit(batch)
 		for _, w := range batch.Steps {
 			wantOutcome(b, w.Step.Name+", "+when, w.Outcome, store.Written)
-			if w.Recorded != nil {
+			if w.RecordedStep != nil {
 				b.Errorf("%s, %s: a row is attached to a written step", w.Step.Name, when)
 			}
 		}
@@ -79,8 +79,8 @@ func stepAdopts(b *fixture) {
 		second.Attempt, second.Output = 2, []byte(`"second"`)
 		w := b.commitStep(second, exists)
 		what := fmt.Sprintf("the second writer (exists %v)", exists)
-		wantOutcome(b, what, w.Outcome, store.Adopted)
-		wantRecorded(b, what, w.Recorded, first)
+		wantOutcome(b, what, w.Outcome, store.AlreadyRecorded)
+		wantRecorded(b, what, w.RecordedStep, first)
 	}
 	wantSteps(b, "history", b.history(r.UUID), first)
 }
@@ -100,8 +100,8 @@ func stepExactly(b *fixture) {
 		other := first
 		change(&other)
 		w := b.commitStep(other, false)
-		wantOutcome(b, name+" of the same attempt", w.Outcome, store.Adopted)
-		wantRecorded(b, name+" of the same attempt", w.Recorded, first)
+		wantOutcome(b, name+" of the same attempt", w.Outcome, store.AlreadyRecorded)
+		wantRecorded(b, name+" of the same attempt", w.RecordedStep, first)
 	}
 	wantSteps(b, "history", b.history(r.UUID), first)
 }
@@ -119,8 +119,8 @@ func stepTerminal(b *fixture) {
 		} {
 			what := fmt.Sprintf("%s over %s", second.Status, status)
 			w := b.commitStep(second, true)
-			wantOutcome(b, what, w.Outcome, store.Adopted)
-			wantRecorded(b, what, w.Recorded, first)
+			wantOutcome(b, what, w.Outcome, store.AlreadyRecorded)
+			wantRecorded(b, what, w.RecordedStep, first)
 		}
 		wantSteps(b, "history", b.history(r.UUID), first)
 		b.commitOwnershipEnd(b.newCompletion(r.UUID, epochAt(2))) // so that the next round claims its own run

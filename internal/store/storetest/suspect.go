@@ -16,7 +16,7 @@ var suspects = []test{
 	{"an expired lease counts too", suspectExpired},
 }
 
-// suspects commits n runs that have lost SuspectAfter-1 leases. At the time of the returned query,
+// suspects commits n runs that have lost SuspectAfterCrashes-1 leases. At the time of the returned query,
 // an hour after their last claim, they lose another lease.
 func (b *fixture) suspects(n int) (all []uuid.UUID, q store.ClaimQuery) {
 	b.Helper()
@@ -24,7 +24,7 @@ func (b *fixture) suspects(n int) (all []uuid.UUID, q store.ClaimQuery) {
 		all = append(all, b.commitPendingRun("", b.now).UUID)
 	}
 	q = b.query(b.now)
-	for range store.SuspectAfter {
+	for range store.SuspectAfterCrashes {
 		if got := b.claim(q).Runs; len(got) != n {
 			b.Fatalf("claimed %d runs, want %d, none of which is a suspect yet", len(got), n)
 		}
@@ -55,7 +55,7 @@ func suspectOne(b *fixture) {
 		suspects := 0
 		for _, c := range got {
 			taken = append(taken, c.Run.UUID)
-			if c.Run.Crashes >= store.SuspectAfter {
+			if c.Run.Crashes >= store.SuspectAfterCrashes {
 				suspects++
 			}
 		}
@@ -86,7 +86,7 @@ func suspectCleared(b *fixture) {
 func suspectPaused(b *fixture) {
 	all, q := b.suspects(1)
 	clean := b.commitPendingRun("clean", q.Now)
-	q.MaxCrashes, q.Limit = store.SuspectAfter, 1
+	q.MaxCrashes, q.Limit = store.SuspectAfterCrashes, 1
 	got := make(map[uuid.UUID]store.Status)
 	for range 2 {
 		for _, c := range b.claim(q).Runs {

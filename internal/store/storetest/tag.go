@@ -65,7 +65,7 @@ func tagStart(b *fixture) {
 	}
 	second := &store.StartWrite{Run: b.newRunningRun("order-42"), Tags: blue}
 	b.commit(&store.Batch{Starts: []*store.StartWrite{second}})
-	wantOutcome(b, "a second start", second.Outcome, store.Adopted)
+	wantOutcome(b, "a second start", second.Outcome, store.AlreadyRecorded)
 	b.wantTags("a second start", first.Run.UUID, red...)
 	parent := b.commitRunningRun("parent")
 	child := &store.StartWrite{Run: b.child(parent, "charge"), ParentEpoch: epochAt(1), Tags: blue}

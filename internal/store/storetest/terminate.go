@@ -32,7 +32,7 @@ func terminateTree(b *fixture) {
 	first, ended := b.row(asked.UUID), b.row(done.UUID)
 	o := b.newControlRequest(store.VerbTerminate, root.UUID)
 	o.Reason, o.Actor = "no code", "ann"
-	b.wantAnswers("the termination", b.controlRuns(o), store.ControlResult{Found: true, Status: store.Running, Changed: 6})
+	b.wantAnswers("the termination", b.controlRuns(o), store.ControlResult{Found: true, Status: store.Running, ChangedCount: 6})
 	for _, r := range []store.Run{root, waiting, paused, asked, gone, beneath} {
 		got := b.row(r.UUID)
 		if got.Status != store.Cancelled || got.Owner.Valid || !got.WakeAt.IsZero() || !got.EndedAt.Equal(o.Now) || string(got.Error) != string(o.Error) {
@@ -77,7 +77,7 @@ func terminateNews(b *fixture) {
 	held := []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}, {Run: other.UUID, Epoch: epochAt(1)}, {Run: foreign.UUID, Epoch: epochAt(2)}}
 	for range 2 { // the notification is repeated as long as the worker asks about the lease
 		got, err := b.store.OwnedRunChanges(b.ctx, b.worker, held)
-		if err != nil || !slices.EqualFunc(got.EndedLeases, held[:1], sameLease) || len(got.Requests) != 0 {
+		if err != nil || !slices.EqualFunc(got.EndedLeases, held[:1], sameLease) || len(got.ControlRequests) != 0 {
 			b.Errorf("told %+v, %v, want %+v ended", got, err, held[0])
 		}
 	}
@@ -96,7 +96,7 @@ func terminateChangesOfOne(b *fixture) {
 			b.Errorf("told %+v, want %s ended", got, r.UUID)
 		}
 		pulse, err := b.store.RenewLeases(b.ctx, store.Heartbeat{Worker: store.Worker{ID: b.worker, StartedAt: b.now}, Leases: []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}}, LeaseUntil: b.afterStart(time.Minute)})
-		if err != nil || !slices.Equal(pulse.Lost, []uuid.UUID{r.UUID}) {
+		if err != nil || !slices.Equal(pulse.LostRuns, []uuid.UUID{r.UUID}) {
 			b.Errorf("renewed: %+v, %v, want %s lost", pulse, err, r.UUID)
 		}
 	}
@@ -114,14 +114,14 @@ func terminateWakes(b *fixture) {
 func terminateOnce(b *fixture) {
 	r := b.commitRunningRun("r")
 	first := b.newControlRequest(store.VerbTerminate, r.UUID)
-	b.wantAnswers("once", b.controlRuns(first), store.ControlResult{Found: true, Status: store.Running, Changed: 1})
-	if !slices.Equal(first.Changed, []uuid.UUID{r.UUID}) || len(first.Requested) != 0 {
-		b.Errorf("once: done %v, requested %v", first.Changed, first.Requested)
+	b.wantAnswers("once", b.controlRuns(first), store.ControlResult{Found: true, Status: store.Running, ChangedCount: 1})
+	if !slices.Equal(first.ChangedRuns, []uuid.UUID{r.UUID}) || len(first.RequestedRuns) != 0 {
+		b.Errorf("once: done %v, requested %v", first.ChangedRuns, first.RequestedRuns)
 	}
 	want := b.row(r.UUID)
 	again := b.newControlRequest(store.VerbTerminate, r.UUID)
 	again.Reason, again.Error = "another", []byte(`"other"`)
-	b.wantAnswers("again", b.controlRuns(again), store.ControlResult{Found: true, Status: store.Cancelled, Control: store.CancelRequested})
+	b.wantAnswers("again", b.controlRuns(again), store.ControlResult{Found: true, Status: store.Cancelled, ControlBefore: store.CancelRequested})
 	wantRun(b, "again", b.row(r.UUID), want)
 	b.wantEvents("r lease lost", "r cancelled")
 }

@@ -75,7 +75,7 @@ func traceFailures(b *fixture) {
 	late := done
 	late.Failures = nil
 	if w := b.commitStep(late, false); w.Outcome != store.Written { // Written: the store takes it for a repeated call
-		wantRecorded(b, "a later write", w.Recorded, done)
+		wantRecorded(b, "a later write", w.RecordedStep, done)
 	}
 	b.wantRow("after a later write", done)
 }

@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -67,6 +68,109 @@ func TestEndUnderCodeThatDoesNotFit(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Patched returns false to a run that must end and has passed the place, so that the code of today registers the compensation again.
+func TestPatchedInARunThatMustEnd(t *testing.T) {
+	for _, end := range []string{"cancel", "timeout", "failure"} {
+		t.Run(end, func(t *testing.T) {
+			onStores(t, func(t *testing.T, s durable.Store) {
+				var undone atomic.Int32
+				broken := atomic.Bool{}
+				broken.Store(true)
+				version := func(patched bool) *durable.Workflow[int, int] {
+					return durable.Define("order", func(c *durable.Ctx, in int) (int, error) {
+						if patched {
+							takes, err := c.Patched("fraud check")
+							if err != nil {
+								return 0, err
+							}
+							if takes {
+								if err := c.Do("fraud check", func(context.Context) error { return nil }); err != nil {
+									return 0, err
+								}
+							}
+						}
+						if err := c.Do("charge", func(context.Context) error { return nil }); err != nil {
+							return 0, err
+						}
+						undo := func(context.Context) error {
+							if broken.Load() && end == "failure" {
+								return errors.New("the bank is closed")
+							}
+							undone.Add(1)
+							return nil
+						}
+						if err := c.Compensate("refund", undo, durable.Retry(durable.RetryPolicy{Attempts: 1000, Initial: 10 * time.Millisecond})); err != nil {
+							return 0, err
+						}
+						if end == "failure" {
+							return 0, errors.New("out of stock")
+						}
+						_, err := c.Receive[int]("gate")
+						return in, err
+					})
+				}
+				ctx := within(t)
+				e := engineOn(t, s)
+				stop := atVersion(t, s, "v1", version(false))
+				var opts []durable.StartOption
+				if end == "timeout" {
+					opts = append(opts, durable.Timeout(time.Second))
+				}
+				if _, err := version(false).Start(ctx, e, 1, append(opts, durable.ID("order"))...); err != nil {
+					t.Fatal(err)
+				}
+				waitFor(t, func() bool { info, err := e.Get(ctx, "order"); return err == nil && len(info.OpenCalls) == 1 })
+				stop()
+				broken.Store(false)
+				if end == "cancel" {
+					if _, err := e.Cancel(ctx, "order"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				atVersion(t, s, "v2", version(true))
+				waitFor(t, func() bool {
+					info, err := e.Get(ctx, "order")
+					return err == nil && (ended(info.Status) || info.Diverged)
+				})
+				if info, err := e.Get(ctx, "order"); err != nil || info.Diverged || undone.Load() != 1 {
+					t.Errorf("undone %d times, %v: %+v", undone.Load(), err, info)
+				}
+			})
+		})
+	}
+}
+
+// Preflight finds a removed call of a run that waits at a later one.
+func TestPreflightFindsACallThatWasRemovedBeforeAWait(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		version := func(calls bool) *durable.Workflow[int, int] {
+			return durable.Define("order", func(c *durable.Ctx, in int) (int, error) {
+				if calls {
+					if err := c.Do("charge", func(context.Context) error { return nil }); err != nil {
+						return 0, err
+					}
+				}
+				_, err := c.Receive[int]("gate")
+				return in, err
+			})
+		}
+		ctx := within(t)
+		first := version(true)
+		e := engineOn(t, s, first)
+		running(t, e)
+		if _, err := first.Start(ctx, e, 1, durable.ID("order")); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { info, err := e.Get(ctx, "order"); return err == nil && len(info.OpenCalls) == 1 })
+		for calls, diverged := range map[bool]int{true: 0, false: 1} {
+			report, err := engineOn(t, s, version(calls)).Preflight(ctx, durable.Filter{Workflow: "order"})
+			if err != nil || report.Diverged != diverged {
+				t.Errorf("with the call %v: %+v, %v", calls, report, err)
+			}
+		}
+	})
 }
 
 // ended reports whether a run with the status has ended.

@@ -47,6 +47,7 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 	s.r.mu.Lock()
 	passed := s.hasPassedPatchPointLocked()
 	known := s.r.history[full]
+	mustEnd := s.mustEndLocked()
 	s.r.mu.Unlock()
 	if p := s.r.preflightFindings; p != nil {
 		takes := !passed
@@ -57,6 +58,9 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 			p.noteNeededNameChange(naming.Display(s.namePrefix)+full[len(s.namePrefix)+len(patchScope):], store.KindPatch)
 		}
 		return takes, nil
+	}
+	if passed && known == nil && mustEnd {
+		return false, nil // recorded calls follow, and may register compensations
 	}
 	recorded, err := s.beginCall(full, store.KindPatch, site)
 	if err != nil {

@@ -94,6 +94,11 @@ func (s *Scope) checkOpenLocked() error {
 	return err
 }
 
+// mustEndLocked reports whether the run or the branch must end, although its function could continue. r.mu is held.
+func (s *Scope) mustEndLocked() bool {
+	return s.r.suspension == nil && (!s.branch.earliestEndOfBranchOrAncestor().IsZero() || s.r.forcedEnd != nil && !s.compensating)
+}
+
 // endReasonLocked returns the same as checkOpenLocked, but has no effects. r.mu is held.
 func (s *Scope) endReasonLocked() error {
 	switch r := s.r; {

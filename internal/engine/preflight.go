@@ -108,6 +108,12 @@ func (s *Scope) refuseInPreflight(full string, kind store.StepKind) error {
 	if s.r.preflightFindings == nil {
 		return nil
 	}
+	s.r.mu.Lock()
+	err := s.checkMissingCallsAtOpenCallLocked(full, kind, s.r.history[full])
+	s.r.mu.Unlock()
+	if err != nil {
+		return s.reportDivergence(full, err)
+	}
 	s.r.preflightFindings.noteNextCall(full, kind)
 	return ErrSuspended
 }

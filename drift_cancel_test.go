@@ -142,6 +142,64 @@ func TestPatchedInARunThatMustEnd(t *testing.T) {
 	}
 }
 
+// A cancelled run whose code no longer registers a compensation that has begun and not succeeded is held, and code that does ends it.
+func TestCancelledRunWithoutItsCompensationIsHeld(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var undone, calls atomic.Int32
+		var broken atomic.Bool
+		broken.Store(true)
+		version := func(compensates bool) *durable.Workflow[int, int] {
+			return durable.Define("order", func(c *durable.Ctx, in int) (int, error) {
+				if err := c.Do("charge", func(context.Context) error { return nil }); err != nil {
+					return 0, err
+				}
+				undo := func(context.Context) error {
+					calls.Add(1)
+					if broken.Load() {
+						return errors.New("the bank is closed")
+					}
+					undone.Add(1)
+					return nil
+				}
+				if compensates {
+					if err := c.Compensate("refund", undo, durable.Retry(durable.RetryPolicy{Attempts: 10000, Initial: 10 * time.Millisecond})); err != nil {
+						return 0, err
+					}
+				}
+				_, err := c.Receive[int]("gate")
+				return in, err
+			})
+		}
+		ctx := within(t)
+		e := engineOn(t, s)
+		stop := atVersion(t, s, "v1", version(true))
+		if _, err := version(true).Start(ctx, e, 1, durable.ID("order")); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { info, err := e.Get(ctx, "order"); return err == nil && len(info.OpenCalls) == 1 })
+		if _, err := e.Cancel(ctx, "order"); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { return calls.Load() > 1 })
+		stop()
+		broken.Store(false)
+		stop = atVersion(t, s, "v2", version(false))
+		waitFor(t, func() bool {
+			info, err := e.Get(ctx, "order")
+			return err == nil && (ended(info.Status) || info.Diverged)
+		})
+		if info, err := e.Get(ctx, "order"); err != nil || !info.Diverged {
+			t.Fatalf("%+v, %v", info, err)
+		}
+		stop()
+		atVersion(t, s, "v3", version(true))
+		waitFor(t, func() bool { info, err := e.Get(ctx, "order"); return err == nil && ended(info.Status) })
+		if info, err := e.Get(ctx, "order"); err != nil || info.Status != durable.StatusCancelled || undone.Load() != 1 {
+			t.Errorf("undone %d times, %v: %+v", undone.Load(), err, info)
+		}
+	})
+}
+
 // Preflight finds a removed call of a run that waits at a later one.
 func TestPreflightFindsACallThatWasRemovedBeforeAWait(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {

@@ -119,7 +119,7 @@ func TestSetTimeoutExtends(t *testing.T) {
 		})
 		e, other := engineOn(t, s, w), engineOn(t, s)
 		running(t, e)
-		run, err := w.Start(within(t), e, 0, durable.ID("run"), durable.Timeout(time.Second))
+		run, err := w.Start(within(t), e, 0, durable.ID("run"), durable.Timeout(4*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestSetTimeoutExtends(t *testing.T) {
 			t.Fatal(err)
 		}
 		info := read(e.Get(within(t), "run"))(t)
-		for first := info.CreatedAt.Add(1500 * time.Millisecond); dbNow(t, s).Before(first); {
+		for first := info.CreatedAt.Add(4500 * time.Millisecond); dbNow(t, s).Before(first); {
 		}
 		close(g.open)
 		if bounded, err := run.Result(within(t)); err != nil || bounded {

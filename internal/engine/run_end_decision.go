@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
@@ -15,11 +14,8 @@ import (
 // the run ends with the recorded failure. Otherwise a run could be compensated in part and then continue,
 // if corrected code is deployed meanwhile.
 //
-// A cancel needs no such record, because the run's row holds it and it is never revoked. A run without
-// compensations needs no record either.
-
-// statusesWithRecord holds the statuses for which a run records its end.
-var statusesWithRecord = []store.Status{store.Failed, store.Expired}
+// A cancelled run records its compensations too: the run's row holds the cancel, which is never revoked, but not what is to be undone. A run
+// without compensations needs no record.
 
 // recordEndDecision records how the run ends. It does nothing if that is recorded already, or if no record is needed.
 // It reports false if the run was suspended meanwhile.
@@ -27,7 +23,7 @@ func (r *run) recordEndDecision(status store.Status, failure *record.Failure) bo
 	if r.compensations.recordedEnd != nil {
 		return r.dropUnrecordedCompensations()
 	}
-	if len(r.compensations.notExecuted) == 0 || !slices.Contains(statusesWithRecord, status) {
+	if len(r.compensations.notExecuted) == 0 {
 		return true
 	}
 	made := record.Ending{Status: status.String()}
@@ -63,14 +59,14 @@ func (r *run) loadRecordedEnd() {
 	if row == nil || row.Kind != store.KindRunEnd {
 		return
 	}
-	d, status := record.DecodeEnding(row.Output), store.Failed
-	if d.Status == store.Expired.String() {
-		status = store.Expired
-	}
+	d := record.DecodeEnding(row.Output)
 	failure := record.DecodeFailure(row.Error)
-	cause := ErrTimeout
-	if status == store.Failed {
-		cause = fmt.Errorf("%w: the run has failed before, and is only undone now (%s)", ErrCancelled, failure.Message)
+	status, cause := store.Failed, fmt.Errorf("%w: the run has failed before, and is only undone now (%s)", ErrCancelled, failure.Message)
+	switch d.Status {
+	case store.Expired.String():
+		status, cause = store.Expired, ErrTimeout
+	case store.Cancelled.String():
+		status, cause = store.Cancelled, ErrCancelled
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,7 +33,8 @@ type Retention struct {
 	// an entry for a workflow, no duration of Runs applies to that workflow.
 	Workflows map[string]RetentionByStatus
 	// Generations is how long superseded generations of live and ended runs are kept; see [Engine.Generations]. The newest
-	// superseded generation of a run is kept as long as the run. If Generations is zero, all superseded generations are kept as
+	// superseded generation of a run is kept as long as the run. [Detached] children of a superseded generation are kept as root
+	// runs, as long as Runs and Workflows say. If Generations is zero, all superseded generations are kept as
 	// long as the run.
 	Generations time.Duration
 	// Events is how long events are kept. Set Events to a longer time than a reader of events may be offline: a reader whose

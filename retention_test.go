@@ -227,6 +227,83 @@ func TestRetentionOfGenerations(t *testing.T) {
 	})
 }
 
+// A detached child of an earlier generation is kept as long as its own workflow and status say, and not as long as the generation, or as
+// the run whose generation it was.
+func TestRetentionOfDetachedChildrenOfAContinuedRun(t *testing.T) {
+	onRawDatabases(t, func(t *testing.T, d *rawDatabase) {
+		ctx := within(t)
+		job := durable.Define("job", func(c *durable.Ctx, in string) (string, error) {
+			if strings.HasPrefix(in, "bad") {
+				return "", errors.New(in)
+			}
+			return in, nil
+		})
+		between := durable.Define("between", func(c *durable.Ctx, in string) (string, error) {
+			_, err := c.StartChild("job", job, in, durable.Detached())
+			return "", err
+		})
+		loop := durable.Define("loop", func(c *durable.Ctx, n int) (string, error) {
+			if n == 4 {
+				return c.Receive[string]("go")
+			}
+			if _, err := c.Child("between", between, fmt.Sprint("bad below ", n)); err != nil {
+				return "", err
+			}
+			for _, in := range []string{"good", "bad"} {
+				if _, err := c.StartChild(in, job, in, durable.Detached()); err != nil {
+					return "", err
+				}
+			}
+			return "", c.ContinueAsNew(n + 1)
+		})
+		e := engineOn(t, d.Store, loop, between, job)
+		stop := running(t, e)
+		orFail(loop.Start(ctx, e, 1, durable.ID("loop")))(t)
+		jobs := func(status durable.Status) []durable.RunInfo {
+			return orFail(e.List(ctx, durable.Filter{Workflow: "job", Status: []durable.Status{status}}, durable.Page{}))(t).Runs
+		}
+		awaitStatus(t, e, "loop", durable.StatusWaiting)
+		waitFor(t, func() bool { return len(jobs(durable.StatusCompleted)) == 3 && len(jobs(durable.StatusFailed)) == 6 })
+		stop()
+		ago := " - interval '2 days'"
+		if d.prefix == "durable_" {
+			ago = " - 172800000000"
+		}
+		for _, sql := range []string{"generation SET at = at" + ago, "run SET ended_at = ended_at" + ago + " WHERE ended_at IS NOT NULL"} {
+			if _, err := d.exec(ctx, "UPDATE "+d.prefix+sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sweeper, log := sweeping(t, d.Store, durable.Retention{Generations: day}, loop, between, job)
+		stop = running(t, sweeper)
+		log.await(t, "retention deleted what is no longer kept")
+		stop()
+		if n := len(orFail(e.Generations(ctx, "loop"))(t)); n != 2 {
+			t.Errorf("%d generations are left, want 2", n)
+		}
+		if good, bad := len(jobs(durable.StatusCompleted)), len(jobs(durable.StatusFailed)); good != 3 || bad != 6 {
+			t.Errorf("after the sweep of generations, %d jobs that completed and %d that failed are left, want all of 3 and 6", good, bad)
+		}
+		roots, now := 0, orFail(d.Now(ctx))(t)
+		for shard := range int16(store.Shards) { // as a sweep of runs reads them when they were created long ago
+			q := store.EndedTreesQuery{Shard: shard, CreatedBefore: now.Add(time.Hour), EndedBefore: now.Add(-day), Limit: 100}
+			for _, r := range orFail(d.EndedTrees(ctx, q))(t).Roots {
+				if roots++; r.Workflow != "job" {
+					t.Errorf("run %v of workflow %q counts as a root", r.UUID, r.Workflow)
+				}
+			}
+		}
+		if roots != 8 {
+			t.Errorf("%d jobs count as roots, want 8: all but the one below a child that is there", roots)
+		}
+		orFail(e.Terminate(ctx, "loop"))(t)
+		orFail(e.Delete(ctx, "loop"))(t)
+		if bad := len(jobs(durable.StatusFailed)); bad != 5 {
+			t.Errorf("after the deletion of the loop, %d jobs that failed are left, want 5: only the one below a child that is deleted goes", bad)
+		}
+	})
+}
+
 // Several workers share the work: every tree is deleted by one of them, and one that stops in the middle leaves whole trees.
 func TestRetentionOfSeveralWorkers(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {

@@ -36,7 +36,8 @@ type RetentionStore interface {
 	DeleteEvents(ctx context.Context, before time.Time) (int, error)
 }
 
-// EndedTreesQuery selects root runs that ended long ago. A run whose parent does not exist counts as a root.
+// EndedTreesQuery selects root runs that ended long ago. A run whose parent does not exist counts as a root, and so does a detached
+// child of a superseded generation.
 type EndedTreesQuery struct {
 	Shard         int16
 	After         uuid.UUID // the last run that was read before; zero: begin with the first one
@@ -152,6 +153,9 @@ type DeletionPlan struct {
 // The tree consists of the root and, recursively, of the children that are not detached, including children of superseded generations. The
 // tree is deleted as a whole or not at all. A detached child is deleted with its parent if the child's own tree can be deleted too.
 // Otherwise the detached child stays with all its descendants, and from then on counts as a root.
+//
+// A detached child of a superseded generation already counts as a root, and always stays. If the root is a generation, all detached
+// runs stay: EndedBefore is then the time for generations, and tells nothing about runs that outlive them.
 func (d *DeleteTreeRequest) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UUID) bool) (plan DeletionPlan) {
 	t := deletionTree{deletion: d, now: now, locked: locked, children: make(map[uuid.UUID][]int, len(nodes)), nodes: nodes}
 	root := -1
@@ -167,6 +171,7 @@ func (d *DeleteTreeRequest) Plan(nodes []TreeNode, now time.Time, locked func(uu
 		d.Outcome = AlreadyRecorded
 		return plan
 	}
+	t.rootIsGeneration = nodes[root].Generation > 0
 	if d.Outcome = t.collectTree(root, &plan); d.Outcome != Written {
 		return DeletionPlan{}
 	}
@@ -182,6 +187,8 @@ type deletionTree struct {
 	children map[uuid.UUID][]int
 	now      time.Time
 	locked   func(uuid.UUID) bool
+
+	rootIsGeneration bool // the root of the deletion is a superseded generation
 }
 
 // collectTree adds the tree at a node to the plan, and returns Written, or why it cannot be deleted. Then the plan has what it had before.
@@ -203,10 +210,11 @@ func (t *deletionTree) collectTree(root int, plan *DeletionPlan) WriteOutcome {
 			plan.Runs = append(plan.Runs, n.UUID)
 		}
 		for _, i := range t.children[n.UUID] {
-			if t.nodes[i].Detached {
-				detached = append(detached, i)
-			} else {
+			switch {
+			case !t.nodes[i].Detached:
 				queue = append(queue, i)
+			case n.Generation == 0 && !t.rootIsGeneration:
+				detached = append(detached, i)
 			}
 		}
 	}

@@ -12,6 +12,9 @@ import (
 func randomTree(random *rand.Rand, now time.Time) []TreeNode {
 	ended := func() time.Time { return now.Add(-time.Duration(random.IntN(100)) * time.Minute) }
 	nodes := []TreeNode{{UUID: NewUUID(3), Status: Completed, EndedAt: ended(), Epoch: Epoch{Count: 1}}}
+	if random.IntN(4) == 0 {
+		nodes[0].Generation, nodes[0].Status = 1, Superseded
+	}
 	for range random.IntN(14) {
 		above := nodes[random.IntN(len(nodes))]
 		n := TreeNode{UUID: NewUUID(3), Parent: uuid.NullUUID{UUID: above.UUID, Valid: true}, Status: Failed, EndedAt: ended(), Epoch: Epoch{Count: 2}}
@@ -47,7 +50,7 @@ func TestDeletionsOfRandomTrees(t *testing.T) {
 		ok := make([]bool, len(nodes))
 		for i := len(nodes) - 1; i >= 0; i-- {
 			n := nodes[i]
-			ok[i] = n.Generation > 0 || n.EndedAt.Before(d.EndedBefore) && (n.Status.IsTerminal() && !n.HoldsQueuePlace && !unlocked[n.UUID] &&
+			ok[i] = n.Generation > 0 && (i > 0 || n.EndedAt.Before(d.EndedBefore)) || n.Generation == 0 && n.EndedAt.Before(d.EndedBefore) && (n.Status.IsTerminal() && !n.HoldsQueuePlace && !unlocked[n.UUID] &&
 				n.EndedAt.Before(now.Add(-MinRetention)))
 			for j := i + 1; j < len(nodes); j++ {
 				if nodes[j].Parent.UUID == n.UUID && !nodes[j].Detached {
@@ -55,10 +58,11 @@ func TestDeletionsOfRandomTrees(t *testing.T) {
 				}
 			}
 		}
-		// gone: what is above it goes, and its own tree, up to the next detached run, may go.
+		// gone: what is above it goes, and its own tree, up to the next detached run, may go. A detached run does not go with a generation.
 		gone := make([]bool, len(nodes))
 		for i, n := range nodes {
-			gone[i] = ok[i] && (i == 0 || gone[at[n.Parent.UUID]])
+			above := at[n.Parent.UUID]
+			gone[i] = ok[i] && (i == 0 || gone[above] && (!n.Detached || nodes[above].Generation == 0 && nodes[0].Generation == 0))
 		}
 		plan := d.Plan(nodes, now, func(id uuid.UUID) bool { return !unlocked[id] })
 		got := make(map[uuid.UUID]bool)

@@ -13,7 +13,7 @@ var sweeps = []test{
 	{"roots that ended before a time are found, in parts, each once", sweepFindsRoots},
 	{"runs that were created too late are not read", sweepCreatedBy},
 	{"a child is a root when its parent is gone, and not before", sweepOrphans},
-	{"a run of a superseded generation is no root", sweepArchivedChildren},
+	{"of the children of a superseded generation, the detached ones are roots", sweepArchivedChildren},
 	{"old generations are found, except the newest of each run", sweepGenerations},
 	{"the oldest events are deleted, and those that are left stay readable", sweepEvents},
 	{"events are deleted up to the first young one", sweepYoungEvents},
@@ -107,13 +107,15 @@ func sweepOrphans(b *fixture) {
 
 func sweepArchivedChildren(b *fixture) {
 	root := b.commitRunningRun("")
-	kid := b.detachedOf(root, "kid")
-	b.completeRun(kid)
+	detached, attached := b.detachedOf(root, "detached"), b.childOf(root, "attached")
+	b.completeRun(detached)
+	b.completeRun(attached)
 	b.failRun(root)
+	b.wantEnded("the children of a run", root)
 	p := b.repairOf(b.row(root.UUID), 1)
-	p.Runs[0].DetachedChildren = []uuid.UUID{kid.UUID}
+	p.Runs[0].DetachedChildren = []uuid.UUID{detached.UUID, attached.UUID}
 	b.wantRepaired(p)
-	b.wantEnded("a child of a superseded generation")
+	b.wantEnded("the children of a superseded generation", detached)
 }
 
 func sweepGenerations(b *fixture) {

@@ -34,7 +34,8 @@ type RefusedDeletion struct {
 // not deleted and continue without their parent. The options of Delete are [Actor], [Reason] and [DryRun].
 //
 // Delete returns [ErrNotFound], and a [*StateError] if the run or a descendant that is not detached has not ended. Delete also
-// returns a StateError for a child whose parent exists, because the parent's history refers to the child. Delete returns
+// returns a StateError for a child whose parent exists, because the parent's history refers to the child. A [Detached] child of
+// an earlier generation counts as a root run: it is not deleted with its parent, and can be deleted by itself. Delete returns
 // [ErrPermission] if the database role may not delete rows. To delete old runs automatically, set Config.Retention.
 func (e *Engine) Delete(ctx context.Context, id string, opts ...ControlOption) (DeletedRuns, error) {
 	q, err := e.newDeleteRequest(ctx, opts)
@@ -65,7 +66,7 @@ func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption)
 	if err := checkFilterNotEmpty(&filter, VerbDelete); err != nil {
 		return all, err
 	}
-	if filter.OnlyRoots = true; len(filter.Statuses) == 0 {
+	if len(filter.Statuses) == 0 {
 		filter.Statuses = []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired}
 	}
 	var before uuid.UUID
@@ -75,6 +76,9 @@ func (e *Engine) DeleteAll(ctx context.Context, f Filter, opts ...ControlOption)
 			return all, err
 		}
 		before = rows[len(rows)-1].UUID
+		if rows, err = e.inner.SelectRoots(ctx, rows); err != nil {
+			return all, fmt.Errorf("%s runs by a filter: %w", VerbDelete, err)
+		}
 		results, err := e.inner.DeleteTrees(ctx, rows, q)
 		for i := range results {
 			r := &results[i]

@@ -103,7 +103,7 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 	if err := checkFilterNotEmpty(&filter, VerbRetry); err != nil {
 		return all, err
 	}
-	if filter.OnlyRoots = true; len(filter.Statuses) == 0 {
+	if len(filter.Statuses) == 0 {
 		filter.Statuses = []store.Status{store.Failed, store.Expired}
 	}
 	var before uuid.UUID
@@ -112,8 +112,11 @@ func (e *Engine) RetryAll(ctx context.Context, f Filter, opts ...ControlOption) 
 		if err != nil || len(rows) == 0 {
 			return all, err
 		}
+		before = rows[len(rows)-1].UUID
+		if rows, err = e.inner.SelectRoots(ctx, rows); err != nil {
+			return all, fmt.Errorf("%s runs by a filter: %w", VerbRetry, err)
+		}
 		for _, row := range rows {
-			before = row.UUID
 			all.Matched++
 			runs, err := e.inner.Repair(ctx, row.UUID.String(), q)
 			err = convertStateError(err)

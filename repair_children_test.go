@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -298,6 +299,68 @@ func TestARetryThatIsLateDoesNotTouchChildren(t *testing.T) {
 		wantResult(t, root, e, "r", "paid")
 		if n := len(orFail(e.Generations(ctx, "r"))(t)); n != 2 {
 			t.Errorf("the run has %d generations", n)
+		}
+	})
+}
+
+// A detached child whose parent was deleted, or has continued as new, is repaired and deleted as a root run.
+func TestADetachedChildWithoutItsParentIsARoot(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var bank fixable
+		job := durable.Define("job", func(c *durable.Ctx, _ int) (string, error) {
+			if _, err := c.Receive[string]("go"); err != nil {
+				return "", err
+			}
+			return "paid", c.Do("pay", func(context.Context) error { return bank.err() })
+		})
+		loop := durable.Define("loop", func(c *durable.Ctx, n int) (string, error) {
+			if n == 3 {
+				return c.Receive[string]("go")
+			}
+			child, err := c.StartChild(fmt.Sprint("job ", n), job, n, durable.Detached())
+			if err == nil {
+				err = child.Signal("go on", "go", "on")
+			}
+			if err != nil {
+				return "", err
+			}
+			return "", c.ContinueAsNew(n + 1)
+		})
+		once := durable.Define("once", func(c *durable.Ctx, _ int) (string, error) {
+			_, err := c.StartChild("job", job, 0, durable.Detached())
+			return "", err
+		})
+		e := engineOn(t, s, loop, once, job)
+		running(t, e)
+		orFail(loop.Start(ctx, e, 1, durable.ID("loop")))(t)
+		orFail(once.Start(ctx, e, 0, durable.ID("once")))(t)
+		awaitStatus(t, e, "once", durable.StatusCompleted)
+		orphan := orFail(e.Tree(ctx, "once"))(t).Children[0].RunID
+		awaitStatus(t, e, orphan, durable.StatusWaiting)
+		if all := orFail(e.DeleteAll(ctx, durable.Filter{Workflow: "job", RunID: []string{orphan}, Status: []durable.Status{durable.StatusWaiting}}, durable.DryRun()))(t); all.Matched != 0 {
+			t.Errorf("while its parent is there, a child counts as a root: %+v", all)
+		}
+		orFail(e.Delete(ctx, "once"))(t)
+		if err := e.Signal(ctx, orphan, "go", "on"); err != nil {
+			t.Fatal(err)
+		}
+		failed := durable.Filter{Workflow: "job", Status: []durable.Status{durable.StatusFailed}}
+		waitFor(t, func() bool { return len(orFail(e.List(ctx, failed, durable.Page{}))(t).Runs) == 3 })
+		bank.fixed.Store(true)
+		orFail(e.Retry(ctx, orphan))(t)
+		awaitStatus(t, e, orphan, durable.StatusCompleted)
+		if all := orFail(e.RetryAll(ctx, failed))(t); all.Matched != 2 || len(all.Repaired) != 2 {
+			t.Errorf("of the 2 jobs of a run that has continued as new, RetryAll repaired %+v", all)
+		}
+		completed := durable.Filter{Workflow: "job", Status: []durable.Status{durable.StatusCompleted}}
+		waitFor(t, func() bool { return len(orFail(e.List(ctx, completed, durable.Page{}))(t).Runs) == 3 })
+		orFail(e.Delete(ctx, orphan))(t)
+		if all := orFail(e.DeleteAll(ctx, completed))(t); all.Matched != 2 || all.Deleted != 2 {
+			t.Errorf("of the 2 jobs of a run that has continued as new, DeleteAll deleted %+v", all)
+		}
+		if info := orFail(e.Get(ctx, "loop"))(t); info.Status != durable.StatusWaiting {
+			t.Errorf("the loop is %v", info.Status)
 		}
 	})
 }

@@ -171,7 +171,35 @@ func (d *treeDeleter) recordRefusal(r *DeleteTreeResult, t *store.DeleteTreeRequ
 	return false
 }
 
-// checkParentGone returns a *StateError if the parent of the run exists: its history refers to the run.
+// SelectRoots returns those of the runs that are roots, or count as roots: detached children whose parent was deleted, or has moved them to
+// a superseded generation.
+func (e *Engine) SelectRoots(ctx context.Context, rows []*store.Run) (roots []*store.Run, err error) {
+	var parents []uuid.UUID
+	for _, row := range rows {
+		if row.Parent.Valid && row.Detached {
+			parents = append(parents, row.Parent.UUID)
+		}
+	}
+	exists := make(map[uuid.UUID]bool, len(parents))
+	if len(parents) > 0 {
+		statuses, err := e.store.Statuses(ctx, parents)
+		if err != nil {
+			return nil, fmt.Errorf("read the parents of detached runs: %w", err)
+		}
+		for i, status := range statuses {
+			exists[parents[i]] = status != 0
+		}
+	}
+	for _, row := range rows {
+		if !row.Parent.Valid || row.Detached && !exists[row.Parent.UUID] {
+			roots = append(roots, row)
+		}
+	}
+	return roots, nil
+}
+
+// checkParentGone returns a *StateError if the parent of the run exists: its history refers to the run. A detached child of a superseded
+// generation counts as a root.
 func (d *treeDeleter) checkParentGone(ctx context.Context, row *store.Run) error {
 	if !row.Parent.Valid {
 		return nil
@@ -185,6 +213,9 @@ func (d *treeDeleter) checkParentGone(ctx context.Context, row *store.Run) error
 	}
 	if !errors.Is(err, ErrNotFound) {
 		return err
+	}
+	if row.Detached {
+		return nil
 	}
 	nodes, err := d.e.store.TreeToDelete(ctx, row.Parent.UUID)
 	if err != nil {

@@ -131,10 +131,9 @@ func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	case row.Parent.Valid:
-		if err := p.requireAndGuardPausedParent(ctx, row); err != nil {
+		if q.HasPausedAncestor, err = p.requireAndGuardPausedParent(ctx, row); err != nil {
 			return false, err
 		}
-		q.HasPausedAncestor = true
 	}
 	if done, err := p.fenceAndAddRun(ctx, row, &q); err != nil || !done || p.request.DryRun {
 		return done, err
@@ -196,18 +195,20 @@ func (p *repairPlanner) checkStateAllowsRepair(row *store.Run) error {
 }
 
 // requireAndGuardPausedParent returns a *StateError unless the parent of the run is paused and still waits for it. Any other parent has
-// recorded the end of its child, or may record it at any moment.
-func (p *repairPlanner) requireAndGuardPausedParent(ctx context.Context, row *store.Run) error {
+// recorded the end of its child, or may record it at any moment. If the run counts as a root, requireAndGuardPausedParent reports false.
+func (p *repairPlanner) requireAndGuardPausedParent(ctx context.Context, row *store.Run) (hasPausedParent bool, err error) {
 	parent, err := p.e.getRun(ctx, row.Parent.UUID.String(), store.NoPayloads)
 	switch {
+	case errors.Is(err, ErrNotFound) && row.Detached:
+		return false, nil
 	case errors.Is(err, ErrNotFound):
-		return p.newStateError(row, "belongs to a superseded generation of its parent, or its parent was deleted")
+		return false, p.newStateError(row, "belongs to a superseded generation of its parent, or its parent was deleted")
 	case err != nil:
-		return err
+		return false, err
 	}
 	history, err := p.e.store.History(ctx, parent.UUID)
 	if err != nil {
-		return p.wrapError(row, err)
+		return false, p.wrapError(row, err)
 	}
 	open := false
 	for i := range history {
@@ -215,14 +216,14 @@ func (p *repairPlanner) requireAndGuardPausedParent(ctx context.Context, row *st
 	}
 	switch {
 	case !open:
-		return p.newStateError(row, fmt.Sprintf("its parent, run %q, has recorded that: repair the parent", parent.NameOrUUID()))
+		return false, p.newStateError(row, fmt.Sprintf("its parent, run %q, has recorded that: repair the parent", parent.NameOrUUID()))
 	case parent.Status.IsTerminal():
-		return p.newStateError(row, fmt.Sprintf("its parent, run %q, has ended: repair the parent", parent.NameOrUUID()))
+		return false, p.newStateError(row, fmt.Sprintf("its parent, run %q, has ended: repair the parent", parent.NameOrUUID()))
 	case parent.Status != store.Paused:
-		return p.newStateError(row, fmt.Sprintf("its parent, run %q, may record that at any moment: pause the parent first", parent.NameOrUUID()))
+		return false, p.newStateError(row, fmt.Sprintf("its parent, run %q, may record that at any moment: pause the parent first", parent.NameOrUUID()))
 	}
 	p.storeRequest.Guards = append(p.storeRequest.Guards, store.ExpectedRunState{Run: parent.UUID, StateBefore: runStateOf(parent)})
-	return nil
+	return true, nil
 }
 
 func runStateOf(row *store.Run) store.RunState {

@@ -138,3 +138,72 @@ func TestAPauseDuringARepairIsKept(t *testing.T) {
 		stop()
 	})
 }
+
+// A detached child whose call a repair drops no longer belongs to the tree of the run, so it goes on although the run is paused.
+func TestADetachedChildGoesOnAfterARepairOfItsPausedParent(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		job := durable.Define("job", func(c *durable.Ctx, _ string) (string, error) { return c.Receive[string]("go") })
+		w := durable.Define("w", func(c *durable.Ctx, _ string) (string, error) {
+			if _, err := c.StartChild("job", job, "", durable.Detached()); err != nil {
+				return "", err
+			}
+			return c.Receive[string]("end")
+		})
+		e := engineOn(t, s, w, job)
+		running(t, e)
+		orFail(w.Start(ctx, e, "", durable.ID("r")))(t)
+		awaitStatus(t, e, "r", durable.StatusWaiting)
+		child := orFail(e.Tree(ctx, "r"))(t).Children[0].RunID
+		awaitStatus(t, e, child, durable.StatusWaiting)
+		must(t)(e.Pause(ctx, "r"))
+		awaitStatus(t, e, child, durable.StatusPaused)
+		orFail(e.Rerun(ctx, "r", "job"))(t)
+		awaitStatus(t, e, child, durable.StatusWaiting)
+		if info := orFail(e.Get(ctx, "r"))(t); info.Status != durable.StatusPaused {
+			t.Errorf("the repaired run is %v", info.Status)
+		}
+	})
+}
+
+// A repair cancels the child whose call it drops, but not the detached children of this child, and does not leave them paused.
+func TestADetachedGrandchildGoesOnAfterARepair(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		job := durable.Define("job", func(c *durable.Ctx, _ string) (string, error) { return c.Receive[string]("go") })
+		child := durable.Define("child", func(c *durable.Ctx, _ string) (string, error) {
+			if _, err := c.StartChild("job", job, "", durable.Detached()); err != nil {
+				return "", err
+			}
+			return c.Receive[string]("end")
+		})
+		w := durable.Define("w", func(c *durable.Ctx, _ string) (string, error) { return c.Child("kid", child, "") })
+		for _, id := range []string{"live", "paused"} {
+			ctx := within(t)
+			e := engineOn(t, s, w, child, job)
+			stop := running(t, e)
+			orFail(w.Start(ctx, e, "", durable.ID(id)))(t)
+			var kid, grandchild string
+			waitFor(t, func() bool {
+				tree := orFail(e.Tree(ctx, id))(t)
+				if len(tree.Children) == 1 && len(tree.Children[0].Children) == 1 {
+					kid, grandchild = tree.Children[0].RunID, tree.Children[0].Children[0].RunID
+				}
+				return grandchild != ""
+			})
+			for _, waits := range []string{id, kid, grandchild} {
+				awaitStatus(t, e, waits, durable.StatusWaiting)
+			}
+			if id == "paused" {
+				must(t)(e.Pause(ctx, id))
+				awaitStatus(t, e, grandchild, durable.StatusPaused)
+			}
+			orFail(e.Rerun(ctx, id, "kid"))(t)
+			awaitStatus(t, e, kid, durable.StatusCancelled)
+			if err := e.Signal(ctx, grandchild, "go", "on"); err != nil {
+				t.Fatal(err)
+			}
+			awaitStatus(t, e, grandchild, durable.StatusCompleted)
+			stop()
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -138,23 +139,28 @@ func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 	if done, err := p.fenceAndAddRun(ctx, row, &q); err != nil || !done || p.request.DryRun {
 		return done, err
 	}
-	p.cancelSupersededChildren()
+	runs := p.childrenToResume
 	if row.Control&store.PausedForRepair != 0 {
-		p.storeRequest.ResumeRequest = &store.ControlRequest{Verb: store.VerbResume, Runs: append(p.childrenToResume, row.UUID), Now: p.storeRequest.Now, ForRepair: true}
+		runs = append(runs, row.UUID)
 	}
+	p.cancelSupersededChildrenAndResume(runs)
 	if err := p.e.commitInSeparateTx(ctx, userCaller, func() error { return p.e.store.ApplyRepair(ctx, &p.storeRequest) }); err != nil {
 		return false, p.wrapError(row, err)
 	}
 	return p.storeRequest.Outcome == store.Written, nil
 }
 
-// cancelSupersededChildren cancels the children that belong to the superseded generations only.
-func (p *repairPlanner) cancelSupersededChildren() {
+// cancelSupersededChildrenAndResume cancels the children that belong to the superseded generations only, except for detached runs beneath
+// them, and resumes the given runs. The spared detached runs are resumed too: no resume of a run above would reach them any more.
+func (p *repairPlanner) cancelSupersededChildrenAndResume(runs []uuid.UUID) {
 	if len(p.childrenToCancel) > 0 {
 		p.storeRequest.CancelRequest = &store.ControlRequest{
-			Verb: store.VerbCancel, Runs: p.childrenToCancel, Now: p.storeRequest.Now, Reason: droppedByRepairReason, Actor: p.request.Actor,
-			Error: record.Cancelled(droppedByRepairReason, p.request.Actor).Encode(),
+			Verb: store.VerbCancel, Scope: store.CancelWithoutDetached, Runs: p.childrenToCancel, Now: p.storeRequest.Now, Reason: droppedByRepairReason,
+			Actor: p.request.Actor, Error: record.Cancelled(droppedByRepairReason, p.request.Actor).Encode(),
 		}
+	}
+	if runs = slices.Concat(p.childrenToCancel, runs); len(runs) > 0 {
+		p.storeRequest.ResumeRequest = &store.ControlRequest{Verb: store.VerbResume, Runs: runs, Now: p.storeRequest.Now, ForRepair: true}
 	}
 }
 

@@ -147,7 +147,7 @@ func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repai
 			made.WakeAt = wake
 		}
 	}
-	p.cancelSupersededChildren()
+	p.cancelSupersededChildrenAndResume(p.childrenToResume)
 	return p, nil
 }
 

@@ -228,7 +228,8 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 // resume clears the bit on n, and a resume of n itself also clears HeldForDrift, unless it is a repair's. If n is then no longer paused, resume clears PausedByAncestor on its
 // descendants. It continues with the children of a run that has ended or whose cancel was requested:
 // runs that were paused together with n are resumed together with it, even if n has ended meanwhile.
-// If no live ancestor is paused any more, resuming n itself also clears its PausedByAncestor.
+// If no live ancestor is paused any more, resuming n itself also clears its PausedByAncestor, and continues with the children of an n
+// whose cancel was requested.
 func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 	if bit == PausedItself {
 		bit |= PausedForRepair
@@ -244,7 +245,7 @@ func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 		if bit&PausedMask == PausedItself { // a paused ancestor keeps the descendants paused
 			return
 		}
-	case n.Control&CancelRequested != 0 && bit == PausedByAncestor:
+	case n.Control&CancelRequested != 0 && n.Control&bit == 0 && bit&PausedByAncestor != 0:
 	default:
 		if n.Control&bit == 0 {
 			return

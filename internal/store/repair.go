@@ -133,8 +133,8 @@ type RepairRequest struct {
 	Guards    []ExpectedRunState // runs above that must not change meanwhile
 	// CancelRequest cancels live children that belong only to superseded generations. Cancel is nil if there are no such children.
 	CancelRequest *ControlRequest
-	// ResumeRequest resumes the runs that were paused for the repair, as the last change of the transaction. Resume is nil if there are no such
-	// runs.
+	// ResumeRequest resumes the runs that were paused for the repair, and the detached runs that were paused with a run and belong only to
+	// its superseded generation now, as the last change of the transaction. ResumeRequest is nil if there are no such runs.
 	ResumeRequest *ControlRequest
 
 	// Outcome is Written, or Fenced if a run has changed since the repair was planned. If Outcome is Fenced, the store has changed nothing.

@@ -207,3 +207,24 @@ func TestADetachedGrandchildGoesOnAfterARepair(t *testing.T) {
 		}
 	})
 }
+
+// A sleep that is skipped while its run is paused is over, also if the resume freezes the timers.
+func TestASkippedSleepIsOverAfterAFrozenPause(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		w := durable.Define("w", func(c *durable.Ctx, _ string) (string, error) { return "awake", c.Sleep("nap", time.Hour) })
+		e := engineOn(t, s, w)
+		running(t, e)
+		orFail(w.Start(ctx, e, "", durable.ID("r")))(t)
+		awaitStatus(t, e, "r", durable.StatusWaiting)
+		must(t)(e.Pause(ctx, "r"))
+		awaitStatus(t, e, "r", durable.StatusPaused)
+		orFail(e.Skip(ctx, "r", "nap", nil))(t)
+		skipped := dbNow(t, s)
+		must(t)(e.Resume(ctx, "r", durable.FreezeTimers()))
+		if nap := orFail(e.History(ctx, "r"))(t)[0]; nap.NextAt.After(skipped) {
+			t.Errorf("the sleep ends %v after its skip", nap.NextAt.Sub(skipped))
+		}
+		wantResult(t, w, e, "r", "awake")
+	})
+}

@@ -50,6 +50,9 @@ func PlanSkip(s *RunToRepair, q *Request, step string, value []byte) (*Result, e
 		}
 		over := *row
 		over.NextAt = q.Now
+		if paused := s.Run.PausedAt; !s.Run.Status.IsTerminal() && !paused.IsZero() && paused.Before(q.Now) {
+			over.NextAt = paused // a resume that freezes timers moves those that end after the pause began
+		}
 		p.callsWithValue[row.Name] = over
 		return p.finishPlan(), nil
 	}

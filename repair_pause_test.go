@@ -228,3 +228,51 @@ func TestASkippedSleepIsOverAfterAFrozenPause(t *testing.T) {
 		wantResult(t, w, e, "r", "awake")
 	})
 }
+
+// failsBefore starts a child that fails before a step of its parent ends. The test opens the gate after it has paused the parent.
+func failsBefore(g gate, bank *fixable) (root, child *durable.Workflow[string, string]) {
+	child = durable.Define("child", func(c *durable.Ctx, _ string) (string, error) {
+		return "paid", c.Do("pay", func(context.Context) error { return bank.err() })
+	})
+	return durable.Define("root", func(c *durable.Ctx, _ string) (string, error) {
+		kid, err := c.StartChild("kid", child, "", durable.Timeout(time.Hour))
+		if err != nil {
+			return "", err
+		}
+		if err := c.Do("slow", func(ctx context.Context) error { return g.pass(ctx) }); err != nil {
+			return "", err
+		}
+		return kid.Wait()
+	}), child
+}
+
+// A child that is retried beneath a paused parent is paused from then on, so a resume that freezes timers does not shorten its timeout.
+func TestARetriedChildKeepsItsTimeoutInAFrozenPause(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var bank fixable
+		g := newGate()
+		root, child := failsBefore(g, &bank)
+		e := engineOn(t, s, root, child)
+		running(t, e)
+		orFail(root.Start(ctx, e, "", durable.ID("r")))(t)
+		<-g.entered
+		kid := orFail(e.Tree(ctx, "r"))(t).Children[0].RunID
+		awaitStatus(t, e, kid, durable.StatusFailed)
+		must(t)(e.Pause(ctx, "r"))
+		close(g.open)
+		awaitStatus(t, e, "r", durable.StatusPaused)
+		bank.fixed.Store(true)
+		retrying := dbNow(t, s)
+		orFail(e.Retry(ctx, kid))(t)
+		before := orFail(e.Get(ctx, kid))(t)
+		if before.PausedAt.Before(retrying.Add(-time.Second)) {
+			t.Errorf("retried at %v, the child is paused since %v", retrying, before.PausedAt)
+		}
+		must(t)(e.Resume(ctx, "r", durable.FreezeTimers()))
+		if after := orFail(e.Get(ctx, kid))(t); !after.Deadline.After(before.Deadline) {
+			t.Errorf("the deadline was %v and is %v", before.Deadline, after.Deadline)
+		}
+		wantResult(t, root, e, "r", "paid")
+	})
+}

@@ -1,7 +1,7 @@
 -- Makes a run its next generation, if it still has the status $3, the epoch $4 and the control bits $5. It begins with
 -- the epoch $6, the status $7, the control bits $8 and the owner $17. A run that continues ($18) has the input $19. If the
 -- run had not ended, it keeps its deadline, and if it waits (3), it does so at most until then: the deadline may have been set
--- after $9 was computed. The event, of the type $20, has the numbers of both generations. It returns
+-- after $9 was computed. If it had ended and begins paused (4), the pause begins now ($12). The event, of the type $20, has the numbers of both generations. It returns
 -- the run.
 --
 -- A run that passed its queue (admission 6) to end has no place that counts. It arrives anew (1), without the time by which it had
@@ -19,7 +19,7 @@ WITH changed AS (
                     THEN (r.lane & (-8)::bigint) | 1 ELSE r.lane END,
         reason = CASE WHEN $7::smallint = 4 THEN r.reason END,
         paused_by = CASE WHEN $7::smallint = 4 THEN r.paused_by END,
-        paused_at = CASE WHEN $7::smallint = 4 THEN r.paused_at END,
+        paused_at = CASE WHEN $7::smallint <> 4 THEN NULL WHEN r.status < 5 THEN r.paused_at ELSE $12::timestamptz END,
         cancel_reason = NULL, cancelled_by = NULL, cancelled_at = NULL
     WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.status = $3::smallint AND r.epoch = $4::bigint AND r.control = $5::smallint
     RETURNING r.shard, r.id

@@ -117,8 +117,11 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 	if p.ContinuesAsNew {
 		run.Input = p.Input
 	}
-	if p.Status != store.Paused {
+	switch {
+	case p.Status != store.Paused:
 		run.PauseOrHoldReason, run.PausedBy, run.PausedAt = "", "", time.Time{}
+	case !live:
+		run.PausedAt = r.Now
 	}
 	run.Status, run.Epoch, run.Control, run.WakeAt, run.Owner, run.CheckpointsAtLastCrash = p.Status, p.Epoch, p.Control, p.WakeAt, p.Owner, p.TerminalStepCount
 	if live && p.Status == store.Waiting && !run.Deadline.IsZero() && run.Deadline.Before(run.WakeAt) {

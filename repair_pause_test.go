@@ -276,3 +276,39 @@ func TestARetriedChildKeepsItsTimeoutInAFrozenPause(t *testing.T) {
 		wantResult(t, root, e, "r", "paid")
 	})
 }
+
+// A child that is retried while a repair of its paused parent drops its call is cancelled, as any live child whose call is dropped.
+func TestAChildRetriedDuringARepairOfItsParentIsCancelled(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var bank fixable
+		g := newGate()
+		root, child := failsBefore(g, &bank)
+		stuck := &stuckRepairs{Store: s, gate: newGate()}
+		stuck.repairs.Store(true)
+		client, e := engineOn(t, stuck, root, child), engineOn(t, s, root, child)
+		running(t, e)
+		orFail(root.Start(ctx, e, "", durable.ID("r")))(t)
+		<-g.entered
+		kid := orFail(e.Tree(ctx, "r"))(t).Children[0].RunID
+		awaitStatus(t, e, kid, durable.StatusFailed)
+		must(t)(e.Pause(ctx, "r"))
+		close(g.open)
+		awaitStatus(t, e, "r", durable.StatusPaused)
+		bank.fixed.Store(true)
+		repaired := make(chan error, 1)
+		go func() {
+			_, err := client.Rerun(ctx, "r", "kid")
+			repaired <- err
+		}()
+		<-stuck.entered
+		orFail(e.Retry(ctx, kid))(t)
+		close(stuck.open)
+		if err := <-repaired; err != nil {
+			t.Fatal(err)
+		}
+		awaitStatus(t, e, kid, durable.StatusCancelled)
+		must(t)(e.Resume(ctx, "r"))
+		wantResult(t, root, e, "r", "paid")
+	})
+}

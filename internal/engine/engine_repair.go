@@ -268,6 +268,7 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 	p.runs = append(p.runs, PlannedRunRepair{Run: row, Generation: s.Generation + 1, Detail: made.Detail, ChildrenToCancel: made.ChildrenToCancel})
 	p.childrenToCancel = append(p.childrenToCancel, made.ChildrenToCancel...)
 	p.noteChildrenToResume(s, made)
+	p.guardEndedChildren(s, made)
 	for _, id := range made.ChildrenToRetry {
 		child, err := p.e.getRun(ctx, id.String(), store.WithOutputAndError)
 		if err != nil {

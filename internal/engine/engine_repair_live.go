@@ -120,6 +120,16 @@ func (p *repairPlanner) noteChildrenToResume(s *repair.RunToRepair, made *repair
 	}
 }
 
+// guardEndedChildren guards the ended children of a live run whose calls are dropped: somebody may retry such a child while the run is
+// paused, and then it has to be cancelled or resumed. A child that is live does not need that: the requests concern it as it is then.
+func (p *repairPlanner) guardEndedChildren(s *repair.RunToRepair, made *repair.Result) {
+	for _, c := range s.Children {
+		if !s.Run.Status.IsTerminal() && c.Status.IsTerminal() && slices.Contains(made.Repair.DetachedChildren, c.UUID) {
+			p.storeRequest.Guards = append(p.storeRequest.Guards, store.ExpectedRunState{Run: c.UUID, StateBefore: runStateOf(c)})
+		}
+	}
+}
+
 // resumePausedRun resumes the run after a repair that was given up, if it is paused for a repair.
 func (p *repairPlanner) resumePausedRun(ctx context.Context) {
 	if p.pausedRun == uuid.Nil {

@@ -186,7 +186,7 @@ func (s *Scope) checkMayExecuteCall(full string, kind store.StepKind, recorded *
 func (s *Scope) beginCallLocked(full string, kind store.StepKind, site uintptr) (*store.Step, error) {
 	r := s.r
 	if err := s.reserveNameLocked(full, site); err != nil {
-		return nil, err
+		return nil, s.explainOldNameUsedAgain(full, err)
 	}
 	recorded := r.history[full]
 	r.notifyProbe(full, kind, recorded)

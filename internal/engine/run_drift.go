@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/naming"
@@ -63,6 +64,23 @@ func shortenReason(text string) string {
 		text = record.StorableText(text[:maxReason]) + "..."
 	}
 	return text
+}
+
+// explainOldNameUsedAgain returns the error for a name that is used twice as a divergence, if a call that was renamed takes its record under that name.
+// The code is then perhaps right for new runs, and another call has the old name.
+func (s *Scope) explainOldNameUsedAgain(full string, err error) error {
+	def := s.r.workflowDefinition()
+	if def == nil || s.r.history[full] == nil || !errors.Is(err, ErrDuplicateStep) {
+		return err
+	}
+	old := full[len(s.namePrefix):]
+	for now, before := range def.PreviousCallNames {
+		if before == old {
+			return fmt.Errorf("%w: Renamed(%q, %q) lets %q take the record of %q, for which another call asks too: give a new call a name that no earlier version of the code used: %w",
+				ErrDiverged, before, now, now, before, err)
+		}
+	}
+	return err
 }
 
 // fullName returns the name of a call with its scope. For a call that was renamed, that is the name in the history, or in the idempotency

@@ -2,6 +2,7 @@ package repair
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,9 +14,14 @@ import (
 const mostNamed = 10
 
 // NoStepError returns ErrNoStep for a call that the history does not have, with the names that were perhaps meant: those that are written so
-// without their scopes or without the escapes of their slashes, or the calls of the scope or node with the name; else all names.
+// without their scopes or without the escapes of their slashes, or the calls of the scope or node with the name; else all names. For a
+// compensation it says what can be repaired instead.
 func NoStepError(name string, calls []store.Step) error {
 	plain := func(name string) string { return strings.ReplaceAll(name, naming.Separator, "/") }
+	if slices.ContainsFunc(calls, func(row store.Step) bool { return row.Kind == store.KindCompensation && row.Name == name }) {
+		return fmt.Errorf("%w: %q is a compensation, which a repair cannot name: with From, name the step that it undoes; if the repaired run fails too, its compensations are executed again",
+			ErrNoStep, naming.Display(name))
+	}
 	var unescaped, unscoped, within, names []string
 	for i := range calls {
 		row := &calls[i]

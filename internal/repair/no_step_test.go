@@ -24,7 +24,7 @@ func TestAnUnknownStepSuggestsAName(t *testing.T) {
 		{slashes, "kid", `: did you mean "branch/kid"?`},
 		{slashes, "branch", `: it is a scope: name one of its calls: "branch/kid"`},
 		{slashes, "free", `: it has "item-acme%2Fx1%2Fa", "branch/kid", "fee"`},
-		{slashes, "refund", `: it has "item-acme%2Fx1%2Fa", "branch/kid", "fee"`},
+		{slashes, "refund", `"refund" is a compensation, which a repair cannot name: with From, name the step that it undoes; if the repaired run fails too, its compensations are executed again`},
 		{failedRun(t, "", "step a%2Fb completed", "step a/b completed", "step x/c completed", "step y/c completed"), "c", `: did you mean one of "x/c", "y/c"?`},
 		{failedRun(t, ""), "a", `: it has no call yet`},
 		{failedRun(t, "", long...), "x", `"s9" and 20 others`},

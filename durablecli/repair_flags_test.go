@@ -18,6 +18,10 @@ func TestRefusedRepairsNameFlags(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
+	text := `its compensation "undo" has succeeded, and does not say which steps it undoes (see Undoes): From names the first step to execute again`
+	if got := withRepairFlags(fmt.Errorf("%w: %s", durable.ErrFromRequired, text)).Error(); !strings.Contains(got, "--from CALL") || strings.Contains(got, "--from-end") || strings.Contains(got, " From ") {
+		t.Errorf("got %s", got)
+	}
 	if other := errors.New("other"); withRepairFlags(other) != other {
 		t.Error("another error is changed")
 	}

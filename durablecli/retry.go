@@ -28,7 +28,7 @@ func retryCommand(f *globalFlags) []*cobra.Command {
 	}
 	b.addTo(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "drop the checkpoint of this call and of all that began after it")
-	cmd.Flags().BoolVar(&fromEnd, "from-end", false, "keep all checkpoints: only what follows the last call is executed again")
+	cmd.Flags().BoolVar(&fromEnd, "from-end", false, "keep all checkpoints but those of steps that compensations have undone: what follows the last call is executed")
 	cmd.MarkFlagsMutuallyExclusive("from", "from-end")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		var more []durable.ControlOption
@@ -67,14 +67,19 @@ func (e *rewordedError) Error() string { return e.text }
 func (e *rewordedError) Unwrap() error { return e.err }
 
 // repairFlags are the flags in place of the options of the Go package that the errors of repairs name.
-var repairFlags = strings.NewReplacer("with the call in From,", "with the call in --from,", " (see Undoes)", "")
+var repairFlags = strings.NewReplacer("with the call in From,", "with the call in --from,", " (see Undoes)", "", ": From names the first step to execute again", "")
 
 // withRepairFlags returns the error of a repair that does not know where to begin, with the flags that say it.
 func withRepairFlags(err error) error {
 	if !errors.Is(err, durable.ErrFromRequired) {
 		return err
 	}
-	return &rewordedError{repairFlags.Replace(err.Error()) + "; name the first call that is executed again with --from CALL, or keep all with --from-end", err}
+	text := err.Error()
+	hint := "; name the first call that is executed again with --from CALL"
+	if !strings.Contains(text, "has succeeded, and does not say") { // with a compensation that has undone nobody knows what, --from-end is refused too
+		hint += ", or keep all with --from-end"
+	}
+	return &rewordedError{repairFlags.Replace(text) + hint, err}
 }
 
 // reportRepairs writes the repaired runs, and a message for each that was refused.

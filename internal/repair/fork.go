@@ -22,6 +22,9 @@ func PlanFork(s *RunToRepair, q *Request, values map[string][]byte) (*Result, er
 	if err == nil {
 		err = p.checkNotCompensating()
 	}
+	if err == nil {
+		err = p.dropKnownUndone()
+	}
 	if err != nil {
 		return nil, err
 	}

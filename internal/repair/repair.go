@@ -9,7 +9,8 @@
 //   - In a graph, a request that names a node drops the calls of the node and of all nodes downstream. With a failed call, the calls of
 //     the nodes are dropped for which something else follows if it succeeds.
 //   - A call that gets a value keeps its place in the history, and is not executed again.
-//   - The records of how the run ended, and its executed compensations, are always dropped.
+//   - The records of how the run ended, and its executed compensations, are always dropped. So are the steps that compensations have undone,
+//     unless the repair is a copy to another run.
 //   - A call that is dropped although it had completed is executed on purpose once more, or because it was undone: it
 //     gets a new idempotency key. A call that had failed or was interrupted keeps its key, because its first attempt
 //     may have had an effect, and the name in the key if the code calls it otherwise now. A compensation gets a new key together with
@@ -99,7 +100,13 @@ func PlanRetry(s *RunToRepair, q *Request) (*Result, error) {
 		if err := p.dropFromRequestedCall(); err != nil {
 			return nil, err
 		}
+		if err := p.dropKnownUndone(); err != nil {
+			return nil, err
+		}
 	case q.FromEnd:
+		if err := p.dropKnownUndone(); err != nil {
+			return nil, err
+		}
 		p.dropChoicesOfFailure()
 	default:
 		if err := p.dropStepsOfFailure(); err != nil {

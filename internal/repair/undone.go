@@ -21,18 +21,49 @@ func (p *plan) dropUndone() error {
 		}
 		steps := undoes[naming.Display(row.Name)]
 		switch {
+		case len(steps) == 0 && row.Status == store.StepCompleted:
+			return unknownUndoneError(row)
 		case len(steps) == 0:
 			return fmt.Errorf("%w: its compensation %q was executed, and does not say which steps it undoes (see Undoes)", ErrFromRequired, naming.Display(row.Name))
 		case row.Status != store.StepCompleted:
 			return fmt.Errorf("%w: its compensation %q has no success, so it is not known whether the steps %q are undone", ErrFromRequired, naming.Display(row.Name), steps)
 		}
-		for _, name := range steps {
-			for _, step := range p.callsOf(name) {
-				p.dropCheckpoint(step)
-			}
-		}
+		p.dropUndoneBy(steps)
 	}
 	return nil
+}
+
+// dropKnownUndone drops the steps that compensations have undone, as far as it is known, for a request that says where the repair begins. What is
+// not known is up to those who named the first step. A request to begin at the end names no step, so it is refused if a compensation
+// has undone steps that are not known: kept, they would count as done, and the next failure of the run would undo them once more.
+func (p *plan) dropKnownUndone() error {
+	undoes := p.stepsByCompensation()
+	for i := range p.History {
+		row := &p.History[i]
+		if row.Kind != store.KindCompensation || row.Status != store.StepCompleted {
+			continue
+		}
+		steps := undoes[naming.Display(row.Name)]
+		if len(steps) == 0 && p.request.FromEnd {
+			return fmt.Errorf("%w: From names the first step to execute again", unknownUndoneError(row))
+		}
+		p.dropUndoneBy(steps)
+	}
+	return nil
+}
+
+// dropUndoneBy drops the calls that the names in Undoes stand for.
+func (p *plan) dropUndoneBy(steps []string) {
+	for _, name := range steps {
+		for _, step := range p.callsOf(name) {
+			p.dropCheckpoint(step)
+		}
+	}
+}
+
+// unknownUndoneError returns the error for a compensation that has succeeded, if nobody knows what it has undone.
+func unknownUndoneError(compensation *store.Step) error {
+	return fmt.Errorf("%w: its compensation %q has succeeded, and does not say which steps it undoes (see Undoes)", ErrFromRequired, naming.Display(compensation.Name))
 }
 
 // callsOf returns the recorded calls that the name stands for, as people see it: the call itself, and those in its scope if it is a Map or

@@ -10,8 +10,10 @@ import (
 )
 
 // CallbackSignalName returns the name of the signal that completes the wait called name. Users can send the signal of such a wait only with
-// a token.
-func (s *Scope) CallbackSignalName(name string) string { return naming.Separator + s.fullName(name) }
+// a token. After the run has continued as new, a wait of the same name has another signal, and so another token.
+func (s *Scope) CallbackSignalName(name string) string {
+	return naming.CallbackSignal(s.fullName(name), s.r.keyRenewals.CallbackSuffix())
+}
 
 // CallbackToken returns the token of the wait called name. The key that signs tokens is already in memory, because a worker reads the key
 // before it executes runs.

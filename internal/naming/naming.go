@@ -26,11 +26,30 @@ var (
 	parseReplacer   = strings.NewReplacer("%25", "%", "%2F", "/", "/", Separator)
 )
 
+// CallbackSignal returns the name of the signal that completes the Callback with the given name, which includes its scopes. The argument
+// generation is empty, or tells the callbacks of one name apart in a run that continues as new. It follows two separators, so that the
+// signal cannot be that of another name: no scope has an empty name.
+func CallbackSignal(wait, generation string) string {
+	if generation == "" {
+		return Separator + wait
+	}
+	return Separator + wait + Separator + Separator + generation
+}
+
+// ParseCallbackSignal returns the arguments for which CallbackSignal returns signal. It reports false for the signal of a user.
+func ParseCallbackSignal(signal string) (wait, generation string, ok bool) {
+	if wait, ok = strings.CutPrefix(signal, Separator); !ok {
+		return "", "", false
+	}
+	wait, generation, _ = strings.Cut(wait, Separator+Separator)
+	return wait, generation, true
+}
+
 // DisplaySignal returns the name of a signal as people see it. It is the name as given, except for the
-// signal that completes a Callback, which is named after its wait.
+// signal that completes a Callback, which is named after its wait and the generation of the callback.
 func DisplaySignal(name string) string {
-	if wait, ok := strings.CutPrefix(name, Separator); ok {
-		return Display(wait)
+	if wait, generation, ok := ParseCallbackSignal(name); ok {
+		return Display(wait) + generation
 	}
 	return name
 }

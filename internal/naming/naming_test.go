@@ -53,6 +53,24 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// The signals of two callbacks differ if their names or their generations differ, also for a branch with the name of a callback.
+func TestCallbackSignals(t *testing.T) {
+	shown := map[[2]string]string{
+		{"a", ""}: "a", {"a", "#2"}: "a#2", {"a\x1f#2", ""}: "a/#2", {"a\x1fb", "#12"}: "a/b#12",
+	}
+	signals := make(map[string]bool)
+	for of, want := range shown {
+		signal := CallbackSignal(of[0], of[1])
+		signals[signal] = true
+		if wait, generation, ok := ParseCallbackSignal(signal); wait != of[0] || generation != of[1] || !ok || DisplaySignal(signal) != want {
+			t.Errorf("%q is %q of generation %q, %v, and is shown as %q", signal, wait, generation, ok, DisplaySignal(signal))
+		}
+	}
+	if len(signals) != len(shown) {
+		t.Errorf("the signals %v are not all different", signals)
+	}
+}
+
 func TestCallOfItem(t *testing.T) {
 	for name, want := range map[string]string{
 		"": "", "7": "", "kids": "", "kids\x1f": "", "kids\x1f7": "kids", "a\x1fkids\x1f10000": "a\x1fkids", "kids\x1fa7": "", "kids\x1f7\x1fa": "", "kids/7": "",

@@ -70,6 +70,10 @@ func (r *Renewal) IdempotencyKeySuffix(name string) string {
 	return generationSuffix(max(r.All, r.Since[name]))
 }
 
+// CallbackSuffix returns what the signals and the tokens of callbacks have at their end: "#" and the number of the generation that
+// continued the run as new last, or nothing. A repair does not change the suffix, so tokens that were given out before remain valid.
+func (r *Renewal) CallbackSuffix() string { return generationSuffix(r.All) }
+
 // Receiver returns what the row of a signal shows as its receiver; see [store.ReceiveWrite]. name is the name of the step.
 func (r *Renewal) Receiver(name string) string {
 	if r.All == 0 {

@@ -54,7 +54,8 @@ func Open(key []byte, token string) (run, signal string, err error) {
 		return "", "", fmt.Errorf("%w: %.40q was altered, forged, or made with another database: give what Callback.Token returned", ErrInvalid, token)
 	}
 	run, signal = uuid.UUID(b[:id]).String(), string(b[id:])
-	for part := range strings.SplitSeq(signal[len(naming.Separator):], naming.Separator) {
+	wait, _, _ := naming.ParseCallbackSignal(signal)
+	for part := range strings.SplitSeq(wait, naming.Separator) {
 		if err := naming.Check("wait", part); err != nil { // Callback.Wait refuses it too
 			return "", "", err
 		}

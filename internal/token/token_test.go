@@ -14,7 +14,8 @@ import (
 // A token leads to one run and one wait, and nothing else is a token.
 func FuzzOpenToken(f *testing.F) {
 	id, key := uuid.New(), []byte("a key that nobody else has at all")
-	f.Add(Seal(key, id, "\x1fapproval"))
+	f.Add(Seal(key, id, naming.CallbackSignal("approval", "")))
+	f.Add(Seal(key, id, naming.CallbackSignal("branch\x1fapproval", "#2")))
 	for _, seed := range []string{"", prefix, prefix + "AAAA", "durable", "durable-\n", prefix + strings.Repeat("A", 22), prefix + strings.Repeat("A", 100)} {
 		f.Add(seed)
 	}

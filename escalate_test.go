@@ -111,3 +111,66 @@ func TestEscalationOfAnEndedBranchIsNotMade(t *testing.T) {
 		}
 	})
 }
+
+// A wait escalates in each generation of a run that continues as new, and again if a repair makes the run wait again.
+func TestAWaitThatIsMadeAgainEscalatesAgain(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		for _, how := range []string{"start", "signal"} {
+			ctx := within(t)
+			told := make(chan int, 10)
+			alarm := durable.Define("alarm-"+how, func(c *durable.Ctx, n int) (int, error) { told <- n; return n, nil })
+			boss := durable.Define("boss-"+how, func(c *durable.Ctx, _ int) (int, error) {
+				for i := range 3 {
+					n, err := c.Receive[int](fmt.Sprint("late ", i), durable.OnSignal("late"))
+					if err == nil {
+						err = c.Do(fmt.Sprint("note ", i), func(context.Context) error { told <- n; return nil })
+					}
+					if err != nil {
+						return 0, err
+					}
+				}
+				return 0, nil
+			})
+			loop := durable.Define("loop-"+how, func(c *durable.Ctx, n int) (string, error) {
+				if err := c.Do("ask", func(context.Context) error { return nil }); err != nil {
+					return "", err
+				}
+				escalation := durable.ElseStart(alarm, n)
+				if how == "signal" {
+					escalation = durable.ElseSignal("boss-"+how, "late", n)
+				}
+				got, err := c.Receive[string]("approved", durable.Within(0), escalation)
+				if err != nil || n == 2 {
+					return got, err
+				}
+				return "", c.ContinueAsNew(n + 1)
+			})
+			e := engineOn(t, s, loop, boss, alarm)
+			stop := running(t, e)
+			orFail(boss.Start(ctx, e, 0, durable.ID("boss-"+how)))(t)
+			run := orFail(loop.Start(ctx, e, 1, durable.ID(how)))(t)
+			want := func(n int, what string) {
+				t.Helper()
+				select {
+				case got := <-told:
+					if got != n {
+						t.Errorf("%s, %s: generation %d escalated, want %d", how, what, got, n)
+					}
+				case <-time.After(5 * time.Second):
+					t.Errorf("%s: no escalation %s", how, what)
+				}
+				awaitStatus(t, e, how, durable.StatusWaiting)
+			}
+			want(1, "in the first generation")
+			signal(t, e, how, "approved", "yes")
+			want(2, "in the second generation")
+			orFail(e.Fork(ctx, how, durable.From("ask")))(t)
+			want(2, "after the fork")
+			signal(t, e, how, "approved", "at last")
+			if got, err := run.Result(ctx); got != "at last" || err != nil || len(told) != 0 {
+				t.Errorf("%s: got %q, %v; escalated %d more times", how, got, err, len(told))
+			}
+			stop()
+		}
+	})
+}

@@ -50,13 +50,13 @@ func (t *stepTask) uniqueCallKey() string {
 }
 
 // deriveStartedRunName returns the name of a run that the call starts without an ID from the user. It consists of the
-// UUID of this run and the name of the call, or a hash of that name if the result would be too long.
-func (t *stepTask) deriveStartedRunName() string {
-	id := t.r.row.UUID.String() + ":"
-	renewed := t.r.keyRenewals.keySuffix(t.name)
-	name := naming.Display(t.name) + renewed
+// UUID of this run and the name of the call with its key suffix, or a hash of that name if the result would be too long.
+func (r *run) deriveStartedRunName(call string) string {
+	id := r.row.UUID.String() + ":"
+	renewed := r.keyRenewals.keySuffix(call)
+	name := naming.Display(call) + renewed
 	if len(id)+len(name) > naming.MaxName {
-		sum := sha256.Sum256([]byte(t.name + renewed))
+		sum := sha256.Sum256([]byte(call + renewed))
 		name = hex.EncodeToString(sum[:])
 	}
 	return id + name
@@ -146,7 +146,7 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 	}
 	own := q.Name == ""
 	if own {
-		q.Name = t.deriveStartedRunName()
+		q.Name = t.r.deriveStartedRunName(t.name)
 	}
 	if q.StartKey != nil {
 		started, err := t.executeStartWithStartKey(ctx, &q, own)

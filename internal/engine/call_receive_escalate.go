@@ -11,7 +11,8 @@ import (
 )
 
 // An EscalationFunc notifies somebody that a receive has waited for too long. The argument id identifies the receive. An EscalationFunc
-// must be idempotent by id: it is called again if the process dies before the escalation is recorded.
+// must be idempotent by id: it is called again if the process dies before the escalation is recorded. If the run makes the receive again, in
+// a generation that continued as new or because a repair dropped it after its escalation, the receive has another id.
 type EscalationFunc func(to *EscalationWriter, id string) error
 
 // EscalationWriter sends the signal or starts the run of an escalation. If a choice ends the branch that waits, the choice is either
@@ -41,7 +42,7 @@ func (x *EscalationWriter) Signal(ref string, s *store.SignalWrite) error {
 // has ended.
 func (w *receiveCall) escalate() error {
 	r := w.r
-	err := w.spec.Escalate(&EscalationWriter{w.s, r.writeCtx, writeOptions{stopRetrying: w.s.stepsCtx.Done(), wrapAttempt: w.s.writeOnlyInOpenBranch}}, r.row.UUID.String()+":"+naming.Display(w.name))
+	err := w.spec.Escalate(&EscalationWriter{w.s, r.writeCtx, writeOptions{stopRetrying: w.s.stepsCtx.Done(), wrapAttempt: w.s.writeOnlyInOpenBranch}}, r.deriveStartedRunName(w.name))
 	var state *StateError
 	switch {
 	case err == nil:

@@ -16,10 +16,14 @@ func (p *plan) dropCheckpoint(row *store.Step) {
 		return
 	}
 	p.dropped[row.Name] = true
-	if row.Status == store.StepCompleted && hasIdempotencyKey(row.Kind) {
+	if row.Status == store.StepCompleted && hasIdempotencyKey(row.Kind) || hasEscalated(row) {
 		p.renewedKeys[row.Name] = true
 	}
 }
+
+// hasEscalated reports whether the call is a wait whose escalation is recorded, which made the wait go on as its next attempt. If the run
+// makes the wait again, it escalates again, so the escalation needs another key.
+func hasEscalated(row *store.Step) bool { return row.Kind == store.KindReceive && row.Attempt > 1 }
 
 // hasIdempotencyKey reports whether calls of the kind have idempotency keys.
 func hasIdempotencyKey(k store.StepKind) bool {

@@ -22,7 +22,8 @@
 //   - A child whose call is dropped stays with the superseded generation, and is cancelled unless it is detached. The
 //     call starts another child. A child that was cancelled because its parent ended is treated alike, because its call
 //     has no outcome.
-//   - Signals that dropped receives had taken are received anew.
+//   - Signals that dropped receives had taken are received anew. A dropped receive whose escalation is recorded escalates again, with a new
+//     key.
 package repair
 
 import (

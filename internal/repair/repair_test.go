@@ -332,6 +332,22 @@ func TestUndoesOfAScope(t *testing.T) {
 	want(t, "renewed", r.Detail.Renewed, "charge/0", "left/hold", "refund")
 }
 
+// A wait that is dropped after its escalation escalates again with another key. Its token stays.
+func TestADroppedWaitEscalatesAgain(t *testing.T) {
+	h := failedRun(t, "charge", "step charge failed", "receive answered completed", "receive escalated started", "receive waiting started")
+	for i := range h.History {
+		if row := &h.History[i]; row.Name == "answered" || row.Name == "escalated" {
+			row.Attempt = 2
+		}
+	}
+	r := h.retry(Request{From: "charge"})
+	want(t, "renewed", r.Detail.Renewed, "answered", "escalated")
+	renewal, err := record.FindRenewal(r.Repair.NewSteps)
+	if err != nil || renewal.IdempotencyKeySuffix("escalated") != "#2" || renewal.IdempotencyKeySuffix("waiting") != "" || renewal.CallbackSuffix() != "" {
+		t.Errorf("the renewal is %+v, %v", renewal, err)
+	}
+}
+
 // The renewal has the names of dropped calls that keep their keys, and keeps them as long as the run is repaired.
 func TestTheNamesOfKeptKeys(t *testing.T) {
 	h := failedRun(t, "pay", "map many completed", "step many/0 failed", "step many/1 failed", "step pay failed", "child kid failed", "step left/other started", "step done completed", "receive paid failed")

@@ -6,6 +6,7 @@ import (
 	"encoding/json/v2"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,8 @@ type replaySession struct {
 
 	mu              sync.Mutex
 	calledNames     map[string]bool
-	newCalls        []engine.ProbedCall // calls that the history does not hold
+	newCalls        []engine.ProbedCall // calls that the history does not hold, without the refused ones
+	refusedCalls    []engine.ProbedCall // calls of ended branches that the history does not hold: they return ErrCancelled, as in the run itself
 	kindMismatch    *engine.ProbedCall  // the first call whose kind differs from the recorded one
 	lastCallTime    time.Time           // when the last call was made
 	quietChecks     int                 // how often hasFinished was called since then
@@ -44,6 +46,9 @@ func (p *replaySession) onCall(c engine.ProbedCall) {
 	switch {
 	case c.Kind == store.KindPatch: // the code may ask this of any run
 		p.calledNames[c.Name] = true
+		return
+	case row == nil && c.IsInEndedBranch:
+		p.refusedCalls = append(p.refusedCalls, c)
 		return
 	case row == nil:
 		p.newCalls = append(p.newCalls, c)
@@ -73,7 +78,7 @@ func (p *replaySession) hasFinished(n *engineProbe) bool {
 	rest := n.describeRunsInMemory()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.calledNames)+len(p.newCalls) == 0 || p.blockedAttempts != rest.ActiveCalls || p.blockedAttempts == 0 && rest.BusyRun != "" || n.activeCalls.Load() > 0 {
+	if len(p.calledNames)+len(p.newCalls)+len(p.refusedCalls) == 0 || p.blockedAttempts != rest.ActiveCalls || p.blockedAttempts == 0 && rest.BusyRun != "" || n.activeCalls.Load() > 0 {
 		p.lastCallTime, p.quietChecks = time.Now(), 0
 		return false
 	}
@@ -226,6 +231,7 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 	for _, c := range p.newCalls {
 		v.NewCalls = append(v.NewCalls, naming.Display(c.Name))
 	}
+	renamed := p.findRenamedRefusedCall(v.NotCalled)
 	diverges := func(where, format string, args ...any) ReplayResult {
 		v.Diverged, v.Step, v.Reason = true, naming.Display(where), fmt.Sprintf(format, args...)
 		return v
@@ -241,6 +247,8 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 		return diverges(info.Err.Step, "%s", info.Err.Message)
 	case len(p.newCalls) > 0 && len(v.NotCalled) > 0:
 		return diverges(p.newCalls[0].Name, "the history does not hold this call, and holds %q, which the code does not make: if the call was renamed, it would be executed again: restore the old name", strings.Join(v.NotCalled, ", "))
+	case renamed != "":
+		return diverges(renamed, "the history does not hold this call, and its branch, which a choice ended, no longer makes a recorded call: if the call was renamed, restore the old name")
 	case len(p.newCalls) > 0 && over:
 		return diverges(p.newCalls[0].Name, "the run has ended, and its history does not hold this call: remove the call")
 	case over && x.Run.Status != info.Status:
@@ -251,6 +259,18 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 		return diverges("", "the run failed with %q, and would fail with %q now", record.DecodeFailure(x.Run.Error).Message, info.Err.Message)
 	}
 	return v
+}
+
+// findRenamedRefusedCall returns the name of a refused call in whose scope a recorded call was not made, or "" if there is none. In code that
+// did not change, an ended branch makes all its recorded calls before its first refused call.
+func (p *replaySession) findRenamedRefusedCall(notCalled []string) string {
+	scope := func(full string) string { return full[:strings.LastIndex(full, naming.Separator)+1] }
+	for _, c := range p.refusedCalls {
+		if slices.ContainsFunc(notCalled, func(shown string) bool { return scope(naming.ParseDisplay(shown)) == scope(c.Name) }) {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 // compactJSON returns a value without the indentation of the export, as it was recorded.

@@ -189,7 +189,7 @@ func (s *Scope) beginCallLocked(full string, kind store.StepKind, site uintptr) 
 		return nil, s.explainOldNameUsedAgain(full, err)
 	}
 	recorded := r.history[full]
-	r.notifyProbe(full, kind, recorded)
+	s.notifyProbe(full, kind, recorded)
 	if recorded != nil && recorded.Kind != kind {
 		return nil, kindMismatchError(&r.row, full, recorded.Kind, kind)
 	}

@@ -55,6 +55,8 @@ type ProbedCall struct {
 	Kind     store.StepKind
 	Attempt  int32 // zero in Probe.Called
 	Recorded bool  // history holds its outcome
+	// IsInEndedBranch reports whether a choice has ended the branch that makes the call. Such a call is executed only if it is recorded.
+	IsInEndedBranch bool
 }
 
 // Encode and FailureFromError are set by the root package. Encode encodes a value as it is recorded, and
@@ -77,10 +79,12 @@ func (e *Engine) attachProbe(s store.Store) {
 	e.probe.AttachEngine(e)
 }
 
-// notifyProbe notifies the probe of a call. recorded is the call's row in history, or nil.
-func (r *run) notifyProbe(name string, kind store.StepKind, recorded *store.Step) {
-	if p := r.e.probe; p != nil {
-		p.OnCall(r.newProbedCall(name, kind, recorded != nil && recorded.Status.IsTerminal()))
+// notifyProbe notifies the probe of a call in the scope. recorded is the call's row in history, or nil. r.mu is held.
+func (s *Scope) notifyProbe(name string, kind store.StepKind, recorded *store.Step) {
+	if p := s.r.e.probe; p != nil {
+		c := s.r.newProbedCall(name, kind, recorded != nil && recorded.Status.IsTerminal())
+		c.IsInEndedBranch = !s.compensating && !s.branch.earliestEndOfBranchOrAncestor().IsZero()
+		p.OnCall(c)
 	}
 }
 

@@ -35,7 +35,7 @@ func (s *database) tryControlRuns(ask roundTripFunc, o *store.ControlRequest) er
 			frozen = append(frozen, c.Before.UUID)
 		}
 	}
-	events := o.ResumeEvents(changes)
+	events := o.ActorEvents(changes)
 	wakes := make([]wakeReason, len(parents))
 	for i, id := range parents {
 		wakes[i] = wakeReason{run: id, at: o.Now}

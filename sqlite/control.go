@@ -32,7 +32,7 @@ func applyControlRequest(ctx context.Context, x *writeTx, o *store.ControlReques
 		}
 	}
 	act := o.ActorAndReason()
-	for _, e := range o.ResumeEvents(changes) {
+	for _, e := range o.ActorEvents(changes) {
 		if err := writeEventWithActor(x, &act, &e); err != nil {
 			return err
 		}

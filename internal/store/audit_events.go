@@ -31,16 +31,23 @@ func (o *ControlRequest) ActorAndReason() ActorAndReason {
 	return ActorAndReason{Actor: o.Actor, Reason: o.Reason, At: o.Now}
 }
 
-// ResumeEvents returns one event for each run that a resume request has resumed, and for each run in Runs that a paused ancestor still
-// keeps paused. ResumeEvents returns nil for a request with neither an actor nor a reason, for a resume that ends a repair, and for a
-// request that is not a resume.
-func (o *ControlRequest) ResumeEvents(changes []ControlChange) (events []Event) {
-	if act := o.ActorAndReason(); o.Verb != VerbResume || o.ForRepair || !act.HasActorOrReason() {
+// ActorEvents returns the events of the request that do not accompany a change of a run's status. It returns nil for a request with neither
+// an actor nor a reason, and for a request of a repair.
+//
+// For a resume, ActorEvents returns one event for each run that the request has resumed, and for each run in Runs that a paused ancestor
+// still keeps paused. For a pause, it returns one event for each run that was paused already, such as a run that is held, and that now has
+// the actor and the reason of the request.
+func (o *ControlRequest) ActorEvents(changes []ControlChange) (events []Event) {
+	if act := o.ActorAndReason(); o.ForRepair || !act.HasActorOrReason() {
 		return nil
 	}
 	for i := range changes {
-		if c := &changes[i]; c.AuditColumns == AuditColumnsClearPause || slices.Contains(o.Runs, c.Before.UUID) {
+		c := &changes[i]
+		switch {
+		case o.Verb == VerbResume && (c.AuditColumns == AuditColumnsClearPause || slices.Contains(o.Runs, c.Before.UUID)):
 			events = append(events, Event{Type: EventResumed, Run: c.Before.UUID})
+		case o.Verb == VerbPause && c.AuditColumns == AuditColumnsSetPause && c.Before.Status == Paused:
+			events = append(events, Event{Type: EventPaused, Run: c.Before.UUID})
 		}
 	}
 	return events

@@ -57,6 +57,9 @@ const (
 func WaitFacts(now time.Time, r *durable.RunInfo) (facts []Fact) {
 	add := func(label, text string, tone Tone) { facts = append(facts, Fact{label, text, tone}) }
 	switch {
+	case r.Diverged && r.PausedBy != "": // the reason is that of the pause
+		add("Held", PastAge(now, r.PausedAt)+", because the code does not fit its history", Bad)
+		add("Paused", WithReason("until it is resumed", r.Reason, r.PausedBy), Warning)
 	case r.Diverged:
 		add("Held", WithReason(PastAge(now, r.PausedAt)+", because the code does not fit its history", r.Reason, ""), Bad)
 	case r.Status == durable.StatusPaused:

@@ -40,7 +40,7 @@ func (m *Model) control(o *store.ControlRequest) {
 	for i := range changes {
 		m.applyChange(o, &changes[i])
 	}
-	for _, e := range o.ResumeEvents(changes) {
+	for _, e := range o.ActorEvents(changes) {
 		m.recordAct(e.Run, o.ActorAndReason(), e)
 	}
 	for _, id := range wake {

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/engine"
@@ -94,7 +95,11 @@ func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 		order.Reason = "its parent has cancelled it"
 	}
 	_, err = executeEngineCall(h.c, name, store.KindCancelChild, callSite(0), withEmptyResult(func(ctx context.Context) error {
-		return h.c.scope.CancelRun(ctx, h.inner.UUID(), order)
+		err := h.c.scope.CancelRun(ctx, h.inner.UUID(), order)
+		if errors.Is(err, ErrNotFound) && h.inner.HasRecordedEnd() {
+			return nil // a fork has copied the result of the child and not the child
+		}
+		return err
 	}))
 	return err
 }

@@ -208,6 +208,9 @@ func (c *Child) commitStart(q StartRequest) error {
 // UUID returns the child's UUID, which is the same in every execution of the parent.
 func (c *Child) UUID() uuid.UUID { return c.id }
 
+// HasRecordedEnd reports whether the result of the child was in the history when the child was started in this execution.
+func (c *Child) HasRecordedEnd() bool { return c.row.Status.IsTerminal() }
+
 // Wait returns the result of the child when it has ended, wherever it is executed. During Wait the parent may be unloaded from memory; the
 // end of the child wakes the parent.
 func (c *Child) Wait() (CallResult, error) {

@@ -99,10 +99,11 @@ func repairRetryDelay(try int) time.Duration {
 
 // repairPlanner plans one repair, and applies it.
 type repairPlanner struct {
-	e         *Engine
-	ref       string
-	request   RepairRequest
-	pausedRun uuid.UUID // the live run, if the repair has perhaps paused it; see engine_repair_live.go
+	e          *Engine
+	ref        string
+	request    RepairRequest
+	isByPolicy bool      // RetryRun retries the run; see run_retry.go
+	pausedRun  uuid.UUID // the live run, if the repair has perhaps paused it; see engine_repair_live.go
 
 	// These are of one try.
 	storeRequest     store.RepairRequest
@@ -313,6 +314,9 @@ func (p *repairPlanner) planGeneration(ctx context.Context, row *store.Run, q *r
 		made, err = repair.PlanFork(s, q, p.request.valuesByStoredName())
 	default:
 		made, err = repair.PlanRetry(s, q)
+		if p.isByPolicy {
+			made, err = planRetryByPolicy(s, q)
+		}
 	}
 	if err != nil {
 		return nil, nil, p.wrapError(row, err)

@@ -107,7 +107,7 @@ func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
 func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repairPlanner, error) {
 	now := r.e.clock.Now()
 	wait, _ := r.delayBeforeRetry()
-	p := &repairPlanner{e: r.e, ref: r.row.NameOrUUID(), request: RepairRequest{Verb: RetryVerb, Reason: r.retryReason(failure)}}
+	p := &repairPlanner{e: r.e, ref: r.row.NameOrUUID(), isByPolicy: true, request: RepairRequest{Verb: RetryVerb, Reason: r.retryReason(failure)}}
 	p.storeRequest = store.RepairRequest{RequestID: uuid.New(), Verb: RetryVerb, Reason: p.request.Reason, Now: now}
 	failed := r.row
 	failed.Status, failed.Control, failed.Error = store.Failed, 0, failure.Encode()
@@ -117,11 +117,7 @@ func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repai
 	}
 	due := now.Add(wait)
 	q := &repair.Request{Now: now, Due: due, Nonce: store.NewNonce(), Retries: r.keyRenewals.Retries + 1}
-	made, err := repair.PlanRetry(s, q)
-	if errors.Is(err, repair.ErrFromRequired) { // the function failed by itself
-		q.FromEnd = true
-		made, err = repair.PlanRetry(s, q)
-	}
+	made, err := planRetryByPolicy(s, q)
 	if err != nil {
 		return nil, err
 	}
@@ -158,18 +154,24 @@ func (r *run) addFailedChildToRetry(ctx context.Context, p *repairPlanner, id uu
 		return err
 	}
 	done, err := p.fenceAndAddRun(ctx, child, &repair.Request{Now: now, Due: due})
-	if errors.Is(err, repair.ErrFromRequired) {
-		history, unread := r.e.store.History(ctx, id)
-		compensated := slices.ContainsFunc(history, func(s store.Step) bool { return s.Kind == store.KindCompensation })
-		if unread != nil || compensated { // what it has undone cannot be told from what it has not
-			return errors.Join(unread, err)
-		}
-		done, err = p.fenceAndAddRun(ctx, child, &repair.Request{Now: now, Due: due, FromEnd: true}) // its function failed by itself
-	}
 	if err == nil && !done { // the child was repaired by somebody else meanwhile
 		err = fmt.Errorf("%w: the child %s changed", store.ErrLocked, id)
 	}
 	return err
+}
+
+// planRetryByPolicy plans the next generation of a run that RetryRun retries: the run of the policy, or a descendant whose failure made it fail.
+// Nobody can say From. So a run whose function failed by itself continues after its last recorded call, unless it has executed
+// compensations: what they have undone is not known then.
+func planRetryByPolicy(s *repair.RunToRepair, q *repair.Request) (*repair.Result, error) {
+	made, err := repair.PlanRetry(s, q)
+	compensated := slices.ContainsFunc(s.History, func(row store.Step) bool { return row.Kind == store.KindCompensation })
+	if errors.Is(err, repair.ErrFromRequired) && !compensated {
+		fromEnd := *q
+		fromEnd.FromEnd = true
+		return repair.PlanRetry(s, &fromEnd)
+	}
+	return made, err
 }
 
 // retryReason returns why the next generation was made. It contains no text of the error, which may be a payload.

@@ -1,0 +1,50 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// A parent that retries itself ends, whatever it was that failed two levels beneath it: what failed by itself continues after what is recorded, and
+// after compensations of which nobody knows what they undid, the parent fails.
+func TestARunThatRetriesItselfOverGrandchildrenEnds(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		undoing := &till{failures: 1, err: errClosed}
+		var counted, calls atomic.Int32
+		byItself := durable.Define("by itself", func(c *durable.Ctx, _ int) (string, error) {
+			if err := c.Do("count", func(context.Context) error { counted.Add(1); return nil }); err != nil {
+				return "", err
+			}
+			if calls.Add(1) == 1 {
+				return "", errClosed
+			}
+			return "paid", nil
+		})
+		for _, c := range []struct {
+			name     string
+			grandkid *durable.Workflow[int, string]
+			fails    bool
+		}{{name: "failed by itself", grandkid: byItself}, {name: "compensated", grandkid: undoing.define(), fails: true}} {
+			kid := durable.Define("kid", func(ctx *durable.Ctx, _ int) (string, error) { return ctx.Child("grandkid", c.grandkid, 0) })
+			parent := durable.Define("parent", func(c *durable.Ctx, _ int) (string, error) { return c.Child("kid", kid, 0) }, durable.RetryRun(durable.Fixed(time.Millisecond, 3)))
+			e := engineOn(t, s, parent, kid, c.grandkid)
+			stop := running(t, e)
+			out, err := parent.Call(within(t), e, 0, durable.ID(c.name))
+			if _, failed := errors.AsType[*durable.RunError](err); failed != c.fails || !failed && (out != "paid" || err != nil) {
+				t.Errorf("%s: %q, %v", c.name, out, err)
+			}
+			if n := len(read(e.Generations(within(t), c.name))(t)); !c.fails && n != 2 {
+				t.Errorf("%s: %d generations, want 2", c.name, n)
+			}
+			stop()
+		}
+		if counted.Load() != 1 {
+			t.Errorf("the recorded step was executed %d times", counted.Load())
+		}
+	})
+}

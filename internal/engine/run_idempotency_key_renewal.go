@@ -14,6 +14,7 @@ import (
 type idempotencyKeyRenewals struct {
 	record.Renewal                 // zero: the run is in its first generation
 	keyNames       map[string]bool // the stored names of Renewal.SameKey
+	beganAt        time.Time       // when this generation was planned
 	retryDueAt     time.Time       // when a run that retries itself continues; zero: at once
 	decodeError    error           // the record does not decode, so the run must not be executed
 }
@@ -24,7 +25,7 @@ func (n *idempotencyKeyRenewals) decodeRenewalRecord(row *store.Step) {
 	if err != nil {
 		n.decodeError = undecodableKeyRenewalError(row, err)
 	}
-	n.Renewal, n.retryDueAt = r, row.NextAt
+	n.Renewal, n.beganAt, n.retryDueAt = r, row.StartedAt, row.NextAt
 	n.keyNames = make(map[string]bool, len(r.SameKey))
 	for _, name := range r.SameKey {
 		n.keyNames[naming.ParseDisplay(name)] = true

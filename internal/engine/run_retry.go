@@ -40,8 +40,49 @@ func (r *run) suspendIfRetryNotDue() bool {
 	if due.IsZero() || r.isForcedToEnd() || !r.e.clock.Now().Before(due) {
 		return false
 	}
+	var broughtForward bool
+	err := r.e.retryUntilPatienceEnds(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), func() (err error) {
+		broughtForward, err = r.isRetryBroughtForward(r.writeCtx)
+		return err
+	})
+	switch {
+	case err != nil:
+		r.suspendAfterFailedWrite("read whether the retry of the run is due", "", err)
+		return true
+	case broughtForward:
+		return false
+	}
 	r.suspend(suspensionSpec{cause: ErrParked, status: store.Waiting, wakeAt: due})
 	return true
+}
+
+// isRetryBroughtForward reports whether the run is a child that is retried with an ancestor, and a repair has made an ancestor begin another
+// generation since. The ancestor does not wait any more, so neither does the run. All runs of one retry have renewal records of the same time, and
+// only that of the run with the policy counts retries.
+func (r *run) isRetryBroughtForward(ctx context.Context) (bool, error) {
+	retries, parent := r.keyRenewals.Retries, r.row.Parent
+	for retries == 0 && parent.Valid {
+		row, err := r.e.getRun(ctx, parent.UUID.String(), store.NoPayloads)
+		if errors.Is(err, ErrNotFound) { // a superseded generation: the run is cancelled, or goes on alone
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		first, _, err := r.e.store.HistoryFrom(ctx, row.UUID, record.RenewalName, 1)
+		if err != nil {
+			return false, err
+		}
+		if len(first) == 0 || first[0].Kind != store.KindKeyRenewal || !first[0].StartedAt.Equal(r.keyRenewals.beganAt) {
+			return true, nil
+		}
+		renewal, err := record.DecodeRenewal(first[0].Output)
+		if err != nil {
+			return false, undecodableKeyRenewalError(&first[0], err)
+		}
+		retries, parent = renewal.Retries, row.Parent
+	}
+	return false, nil
 }
 
 // setNewGenerationDue sets the time before which the new generation is not executed. It is a column of the renewal record, so a resume that freezes

@@ -291,66 +291,6 @@ func TestContinueAsNewKeepsSignals(t *testing.T) {
 	})
 }
 
-// Each generation has callbacks of its own: the token of an earlier generation does not complete a callback of the same name, and the same
-// answer counts in each generation. A retry keeps the token that was given out.
-func TestEachGenerationHasItsOwnCallbacks(t *testing.T) {
-	onStores(t, func(t *testing.T, s durable.Store) {
-		ctx := within(t)
-		var bank fixable
-		tokens := make(chan string, 10)
-		w := durable.Define("approvals", func(c *durable.Ctx, answers []string) ([]string, error) {
-			approval := c.Callback[string]("approval")
-			if err := c.Do("ask", func(context.Context) error { tokens <- approval.Token(); return nil }); err != nil {
-				return nil, err
-			}
-			var opts []durable.ReceiveOption
-			switch len(answers) {
-			case 0: // nobody answers in time
-				opts = []durable.ReceiveOption{durable.Within(0), durable.Else("nobody")}
-			case 2:
-				if err := c.Do("book", func(context.Context) error { return bank.err() }); err != nil {
-					return nil, err
-				}
-			}
-			answer, err := approval.Wait(opts...)
-			if err != nil {
-				return nil, err
-			}
-			if answers = append(answers, answer); len(answers) < 3 {
-				return nil, c.ContinueAsNew(answers)
-			}
-			return answers, nil
-		})
-		e := engineOn(t, s, w)
-		running(t, e)
-		run := orFail(w.Start(ctx, e, nil, durable.ID("approvals")))(t)
-		complete := func(token, answer string) {
-			t.Helper()
-			if err := e.Complete(ctx, token, answer); err != nil {
-				t.Error(err)
-			}
-		}
-		first, second := <-tokens, <-tokens
-		complete(first, "late")
-		complete(second, "yes")
-		third := <-tokens
-		if err := e.Complete(ctx, second, "no"); !errors.Is(err, durable.ErrIDConflict) || !strings.Contains(err.Error(), `"approval#2"`) {
-			t.Errorf("another answer to the second generation: %v", err)
-		}
-		awaitStatus(t, e, "approvals", durable.StatusFailed)
-		bank.fixed.Store(true)
-		orFail(e.Retry(ctx, "approvals"))(t)
-		awaitStatus(t, e, "approvals", durable.StatusWaiting)
-		if left := orFail(e.Get(ctx, "approvals"))(t).Unreceived; len(left) != 1 || left["approval"] != 1 {
-			t.Errorf("the unreceived signals are %v", left)
-		}
-		complete(third, "yes")
-		if got, err := run.Result(ctx); err != nil || !slices.Equal(got, []string{"nobody", "yes", "yes"}) {
-			t.Errorf("the run ended with %v, %v", got, err)
-		}
-	})
-}
-
 // A cancel and a pause that come while the function returns its next input take effect, and a timeout is for all generations.
 func TestContinueAsNewAgainstControl(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {

@@ -122,7 +122,11 @@ func (e *Engine) readHistoryOrOutline(ctx context.Context, id string, generation
 		return nil, archive, nil, view, err
 	}
 	view = history.NewView(r, steps, now)
-	return r, archive, slices.DeleteFunc(steps, record.IsPlainRenewal), view, nil
+	steps = slices.DeleteFunc(steps, record.IsPlainRenewal)
+	for i := range steps {
+		record.HideRenewalFailure(&steps[i])
+	}
+	return r, archive, steps, view, nil
 }
 
 // checkNotDeleted returns ErrNotFound if the run, or its superseded generation, was deleted. If a deletion comes between the read of a run

@@ -59,6 +59,10 @@ type RunInfo struct {
 	// the results of [Engine.List].
 	Place *QueuePlace
 
+	// RetryWait is not nil if the run has failed and waits until [RetryRun] retries the run. RetryWait is nil in the results of
+	// [Engine.List].
+	RetryWait *RetryWait
+
 	Tags      map[string]string
 	OpenCalls []OpenCall    // calls that have no outcome yet, in the order in which they began
 	Progress  []MapProgress // the progress of the run's Maps
@@ -82,6 +86,13 @@ type Cancellation struct {
 type LeaseLoss struct {
 	At     time.Time // when another worker took the run over, or found the run paused
 	Worker string    // the ID of the worker that had the run
+}
+
+// RetryWait describes the wait of a run between a failure and the retry of the run by [RetryRun].
+type RetryWait struct {
+	Until    time.Time // when the retry is due
+	Failures int       // how many times in a row the run has failed; zero for a child that is retried together with its parent
+	Err      *RunError // the last failure
 }
 
 // OpenCall is a durable call without an outcome: the call either waits or is being executed.
@@ -150,7 +161,10 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	}
 	view := history.NewView(r, outline.Choices, now)
 	for i := range outline.OpenCalls {
-		if s := &outline.OpenCalls[i]; view.MayWait(s) {
+		switch s := &outline.OpenCalls[i]; {
+		case s.Kind == store.KindKeyRenewal && !r.Status.IsTerminal():
+			info.RetryWait = newRetryWait(r, s)
+		case s.Kind != store.KindKeyRenewal && view.MayWait(s):
 			info.addOpenCall(s)
 		}
 	}
@@ -189,6 +203,19 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("read the database's time: %w", err)
 	}
 	return e.inner.Now(ctx)
+}
+
+// newRetryWait returns what is recorded about the retry of a run that is not due.
+func newRetryWait(r *store.Run, row *store.Step) *RetryWait {
+	w := &RetryWait{Until: row.NextAt}
+	renewal, err := record.DecodeRenewal(row.Output)
+	failed := *r
+	failed.Status, failed.Error = store.Failed, nil
+	if err == nil && renewal.Failure != nil {
+		w.Failures, failed.Error = int(renewal.Retries), renewal.Failure.Encode()
+	}
+	w.Err = newRunError(&failed)
+	return w
 }
 
 // addOpenCall adds a call that has no outcome yet.

@@ -35,7 +35,7 @@ func (p *Page) entryLimit() (int, error) {
 
 // RunPage is one page of a list.
 type RunPage struct {
-	Runs []RunInfo // without Input, Output, Tags, OpenCalls, Progress, LastFailure, LastLeaseLoss, Place, Unreceived, NoWorker and VersionWait
+	Runs []RunInfo // without Input, Output, Tags, OpenCalls, Progress, LastFailure, LastLeaseLoss, Place, Unreceived, NoWorker, VersionWait and RetryWait
 	Next string    // the cursor of the next page; empty on the last page
 	// SearchedTo is not zero if List stopped its search because Page.MaxTime was over. A page with a SearchedTo has the
 	// matching runs that were started after SearchedTo, and may be empty. To continue the search, call List with the cursor

@@ -18,8 +18,9 @@ import (
 // generation. Callers that wait for the run, and the parent of the run, get only the result of the last generation.
 // Compensations are executed after the last failure, and not before a retry. A cancel, a pause and the [Timeout] affect a run
 // that waits for its retry in the same way as a run that sleeps. A signal, the end of a child and a resume do not bring the
-// retry forward. To end the wait for a retry, call [Engine.Fork] with [FromEnd], which executes the run at once. ContinueAsNew
-// and an operator's repair reset the count of attempts.
+// retry forward. To end the wait for a retry, call [Engine.Fork] with [FromEnd], which executes the run at once, and the
+// children that are retried with it. [RunInfo.RetryWait] describes the wait. ContinueAsNew and an operator's repair reset the
+// count of attempts.
 //
 // The policy of RetryRun comes from the code of the worker and not from the start, so that a deployment changes the policy of
 // live runs too. A run is not retried if its error is marked by [Permanent] or wraps [ErrOutcomeUnknown], [ErrCrashLoop] or

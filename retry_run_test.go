@@ -146,6 +146,9 @@ func TestARunThatWaitsForItsRetry(t *testing.T) {
 			if info.Status != durable.StatusWaiting || info.WakeAt.IsZero() {
 				t.Errorf("%s: %s, due at %v", id, info.Status, info.WakeAt)
 			}
+			if w := info.RetryWait; w == nil || w.Failures != 1 || w.Err.Step != "charge" || !strings.Contains(w.Err.Message, errClosed.Error()) || id != "expires" && !w.Until.Equal(info.WakeAt) || len(info.OpenCalls) > 0 {
+				t.Errorf("%s: the wait for the retry is %+v, the open calls are %v", id, w, info.OpenCalls)
+			}
 		}
 		must(t)(e.Cancel(within(t), "cancelled"))
 		awaitStatus(t, e, "cancelled", durable.StatusCancelled)
@@ -163,6 +166,11 @@ func TestARunThatWaitsForItsRetry(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitStatus(t, other, "paused", durable.StatusCompleted)
+		for _, id := range []string{"cancelled", "expires", "paused"} {
+			if w := read(e.Get(within(t), id))(t).RetryWait; w != nil {
+				t.Errorf("%s has ended, and waits for a retry: %+v", id, w)
+			}
+		}
 	})
 }
 

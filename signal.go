@@ -296,8 +296,8 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 
 // ElseSignal sends a signal to another run, once, when the time of [Within] is over. After ElseSignal has sent the signal, the
 // receive continues to wait without a bound. If the run makes the wait again, after [Ctx.ContinueAsNew] or because of a repair,
-// ElseSignal sends another signal. If the other run has ended or does not exist, the engine logs an error, and the
-// receive continues to wait.
+// ElseSignal sends another signal. If the other run has ended or does not exist, the engine logs an error, and the receive
+// continues to wait.
 func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOptionOnce(optionWhenTimedOut, "ElseSignal")

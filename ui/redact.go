@@ -69,6 +69,9 @@ func (d *redactor) redactRun(r *durable.RunInfo) {
 	d.redactPayload(FieldOutput, "", &r.Output)
 	r.Err = d.redactRunError(r.Err)
 	r.LastFailure = d.redactAttempt(r.LastFailure)
+	if w := r.RetryWait; w != nil {
+		w.Err = d.redactRunError(w.Err)
+	}
 	for i := range r.OpenCalls {
 		r.OpenCalls[i].LastFailure = d.redactAttempt(r.OpenCalls[i].LastFailure)
 	}

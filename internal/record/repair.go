@@ -30,6 +30,8 @@ type Renewal struct {
 	All int32 `json:"all,omitzero"`
 	// Retries is how many generations in a row, this one included, the run has begun by itself after a failure.
 	Retries int32 `json:"retries,omitzero"`
+	// Failure is why the last generation failed, if RetryRun has begun this one. It has no stack and no lists.
+	Failure *Failure `json:"failure,omitempty"`
 	// FirstInput is the SHA-256 hash of the input with which the run was started, if it ever continued as new.
 	FirstInput []byte `json:"first_input,omitempty"`
 }
@@ -59,6 +61,18 @@ func IsPlainRenewal(row store.Step) bool {
 	}
 	r, err := DecodeRenewal(row.Output)
 	return err == nil && len(r.Since) == 0
+}
+
+// HideRenewalFailure removes the failure from a checkpoint that is a Renewal. People see the failure as an error, which a redaction treats as such,
+// and not in an output.
+func HideRenewalFailure(row *store.Step) {
+	if row.Kind != store.KindKeyRenewal {
+		return
+	}
+	if r, err := DecodeRenewal(row.Output); err == nil && r.Failure != nil {
+		r.Failure = nil
+		row.Output = r.Encode()
+	}
 }
 
 // HasRepair reports whether a repair has changed the history of the generation.

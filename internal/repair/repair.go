@@ -347,7 +347,11 @@ func (p *plan) buildResult() *Result {
 	d.Kept = len(r.KeptSteps)
 	p.renewCompensations()
 	d.Renewed = p.renewKeys(&renewal)
-	renewal.Generation, renewal.Retries = p.Generation+1, p.request.Retries
+	renewal.Generation, renewal.Retries, renewal.Failure = p.Generation+1, p.request.Retries, nil
+	if !p.request.Due.IsZero() { // people see why the run waits
+		f := record.DecodeFailure(run.Error)
+		renewal.Failure = &record.Failure{Message: f.Message, Type: f.Type, Codes: f.Codes, Step: f.Step, Permanent: f.Permanent}
+	}
 	r.NewSteps = append(r.NewSteps, renewal.NewStep(run.UUID, r.Epoch, p.request.Now))
 	r.TerminalStepCount++
 	slices.Sort(r.KeptSteps)

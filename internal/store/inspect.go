@@ -65,7 +65,7 @@ func SortSizedByCallOrder(steps []SizedStep) {
 
 // RunProgress describes a run that has not ended: what the run waits for, its progress, its tags, and its last lost lease.
 type RunProgress struct {
-	OpenCalls     []Step // checkpoints that are not terminal, or sleep until after now; ordered as by SortByCallOrder
+	OpenCalls     []Step // checkpoints that are not terminal, sleep until after now, or record a retry of the run after now; ordered as by SortByCallOrder
 	Choices       []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
 	LastLeaseLoss LeaseLoss
 	Timeout       time.Duration // the last one that a start or SetDeadline gave the run; zero: none

@@ -16,13 +16,15 @@ func Status(r *durable.RunInfo) string {
 	return string(r.Status)
 }
 
-// RunDetail returns the most important thing to know about a run, in one line: why it failed, is paused or was held.
+// RunDetail returns the most important thing to know about a run, in one line: why it failed, is paused, was held or is retried.
 func RunDetail(r *durable.RunInfo) string {
 	switch {
 	case r.Err != nil:
 		return Failure(r.Err.Step, r.Err.Message)
 	case r.Reason != "":
 		return ReasonAndActor(r.Reason, r.PausedBy)
+	case r.RetryWait != nil:
+		return "waits for its retry: " + Failure(r.RetryWait.Err.Step, r.RetryWait.Err.Message)
 	case r.Crashes > 0:
 		return Count(r.Crashes, "crash", "crashes")
 	}
@@ -85,6 +87,9 @@ func WaitFacts(now time.Time, r *durable.RunInfo) (facts []Fact) {
 	if r.Status == durable.StatusPending && r.WakeAt.After(now) {
 		add("Due", AgeAndExact(now, r.WakeAt), Neutral)
 	}
+	if w := r.RetryWait; w != nil {
+		add("Run retry", RetryWait(now, w), Bad)
+	}
 	for _, call := range r.OpenCalls {
 		add("Waits", OpenCall(now, &call), Neutral)
 	}
@@ -130,6 +135,18 @@ func OpenCall(now time.Time, c *durable.OpenCall) string {
 		text += fmt.Sprintf(" with %d before it", c.Before)
 	}
 	return text
+}
+
+// RetryWait describes the wait of a run for its retry: "due in 10m (2026-11-24T10:00:00Z), after failure 2 in a row (*pkg.Error): charge: no money".
+func RetryWait(now time.Time, w *durable.RetryWait) string {
+	after := "after it failed"
+	if w.Failures > 0 {
+		after = fmt.Sprintf("after failure %d in a row", w.Failures)
+	}
+	if w.Err.Type != "" {
+		after += " (" + w.Err.Type + ")"
+	}
+	return fmt.Sprintf("due %s (%s), %s: %s", Age(now, w.Until), ExactTime(w.Until), after, Failure(w.Err.Step, w.Err.Message))
 }
 
 // Attempt describes an attempt that failed or was interrupted.

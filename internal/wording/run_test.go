@@ -21,3 +21,18 @@ func TestFactsOfAHeldRun(t *testing.T) {
 		t.Errorf("paused: %+v", paused)
 	}
 }
+
+// A run that waits for its retry says so, with the time and the error.
+func TestRunRetryWords(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	r := &durable.RunInfo{Status: durable.StatusWaiting, RetryWait: &durable.RetryWait{
+		Until: now.Add(10 * time.Minute), Failures: 2, Err: &durable.RunError{Step: "charge", Type: "*bank.Error", Message: "no money"},
+	}}
+	if got, want := RunDetail(r), "waits for its retry: charge: no money"; got != want {
+		t.Errorf("the detail is %q, want %q", got, want)
+	}
+	want := "due in 10m (" + ExactTime(r.RetryWait.Until) + "), after failure 2 in a row (*bank.Error): charge: no money"
+	if facts := WaitFacts(now, r); len(facts) != 1 || facts[0].Text != want || facts[0].Tone != Bad {
+		t.Errorf("the facts are %+v, want %q", facts, want)
+	}
+}

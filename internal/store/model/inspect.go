@@ -77,7 +77,7 @@ func (m *Model) RunProgress(run uuid.UUID, now time.Time) (o store.RunProgress) 
 		if s.Kind == store.KindChoice && s.Status == store.StepCompleted {
 			o.Choices = append(o.Choices, s)
 		}
-		if !s.Status.IsTerminal() || s.Kind == store.KindSleep && s.NextAt.After(now) {
+		if !s.Status.IsTerminal() || (s.Kind == store.KindSleep || s.Kind == store.KindKeyRenewal) && s.NextAt.After(now) {
 			o.OpenCalls = append(o.OpenCalls, s)
 		}
 		if s.Kind == store.KindMap {

@@ -32,14 +32,16 @@ func outlineOpen(b *fixture) {
 	over.Name, over.NextAt = "over", b.afterStart(time.Minute)
 	failed := b.completed(r.UUID, epochAt(1), "failed")
 	failed.Status, failed.Output, failed.Error = store.StepFailed, nil, []byte(`"no"`)
+	retry := b.completed(r.UUID, epochAt(1), "\x1frenewal")
+	retry.Kind, retry.NextAt = store.KindKeyRenewal, b.afterStart(time.Hour)
 	wait := b.receive(r, "wait", "paid")
 	child := b.openChildStep(r, b.commitPendingChild(r, "charge"))
 	began, back := b.startedMarker(r.UUID, epochAt(1), 1, "began"), b.backoff(r.UUID, epochAt(1), 3, "backoff")
 	b.commitReceive(wait)
-	for _, s := range []store.Step{sleep, over, failed, child, began, back, b.completed(r.UUID, epochAt(1), "done")} {
+	for _, s := range []store.Step{retry, sleep, over, failed, child, began, back, b.completed(r.UUID, epochAt(1), "done")} {
 		b.commitStep(s, false)
 	}
-	wantSteps(b, "open", b.outline(r.UUID, b.afterStart(10*time.Minute)).OpenCalls, sleep, back, began, child, wait.Step)
+	wantSteps(b, "open", b.outline(r.UUID, b.afterStart(10*time.Minute)).OpenCalls, retry, sleep, back, began, child, wait.Step)
 	wantSteps(b, "open an hour later", b.outline(r.UUID, b.afterStart(2*time.Hour)).OpenCalls, back, began, child, wait.Step)
 	b.commitOwnershipEnd(b.park(r, time.Time{}))
 	wantSteps(b, "open while nobody executes it", b.outline(r.UUID, b.afterStart(2*time.Hour)).OpenCalls, back, began, child, wait.Step)

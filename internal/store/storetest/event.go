@@ -145,13 +145,13 @@ func eventOrders(b *fixture) {
 	b.controlExistingRuns(store.VerbPause, root.UUID)
 	b.controlExistingRuns(store.VerbResume, root.UUID)
 	b.controlExistingRuns(store.VerbPause, root.UUID)
-	b.controlExistingRuns(store.VerbPause, child.UUID) // the child is paused already
+	b.controlExistingRuns(store.VerbPause, child.UUID) // the child is paused already, with its parent: the event has the author of its own pause
 	b.controlExistingRuns(store.VerbResume, root.UUID) // the child stays paused
 	b.controlExistingRuns(store.VerbPause, root.UUID)
 	b.commitOwnershipEnd(b.park(root, time.Time{}))
 	b.controlExistingRuns(store.VerbCancel, child.UUID)
 	b.controlExistingRuns(store.VerbCancel, root.UUID) // the root was executed, so its cancel is only requested
-	b.wantEvents("child paused", "root resumed", "child resumed", "child paused", "root resumed", "root paused", "child cancelled")
+	b.wantEvents("child paused", "root resumed", "child resumed", "child paused", "child paused", "root resumed", "root paused", "child cancelled")
 }
 
 func eventCursor(b *fixture) {

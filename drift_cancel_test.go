@@ -14,7 +14,7 @@ import (
 // that fits ends it.
 func TestEndUnderCodeThatDoesNotFit(t *testing.T) {
 	for name, wrong := range map[string]string{"renamed": "pay by card", "removed": ""} {
-		for _, end := range []string{"cancel", "timeout"} {
+		for end, status := range map[string]durable.Status{"cancel": durable.StatusCancelled, "timeout": durable.StatusExpired} {
 			t.Run(name+"/"+end, func(t *testing.T) {
 				onStores(t, func(t *testing.T, s durable.Store) {
 					var paid, unpaid atomic.Int32
@@ -43,7 +43,7 @@ func TestEndUnderCodeThatDoesNotFit(t *testing.T) {
 					if _, err := first.Start(ctx, e, 1, append(opts, durable.ID("order"))...); err != nil {
 						t.Fatal(err)
 					}
-					waitFor(t, func() bool { info, err := e.Get(ctx, "order"); return err == nil && len(info.OpenCalls) == 1 })
+					awaitStatus(t, e, "order", durable.StatusWaiting)
 					stop()
 					if end == "cancel" {
 						if _, err := e.Cancel(ctx, "order"); err != nil {
@@ -51,16 +51,13 @@ func TestEndUnderCodeThatDoesNotFit(t *testing.T) {
 						}
 					}
 					stop = atVersion(t, s, "v2", version(wrong))
-					waitFor(t, func() bool {
-						info, err := e.Get(ctx, "order")
-						return err == nil && (info.Diverged || ended(info.Status))
-					})
+					awaitStatus(t, e, "order", durable.StatusPaused)
 					if info, err := e.Get(ctx, "order"); err != nil || !info.Diverged {
 						t.Fatalf("%+v %v", info, err)
 					}
 					stop()
 					atVersion(t, s, "v3", version("pay"))
-					waitFor(t, func() bool { info, err := e.Get(ctx, "order"); return err == nil && ended(info.Status) })
+					awaitStatus(t, e, "order", status)
 					if paid.Load() != 1 || unpaid.Load() != 1 {
 						t.Errorf("paid %d times, undone %d times", paid.Load(), unpaid.Load())
 					}
@@ -70,9 +67,9 @@ func TestEndUnderCodeThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// Patched returns false to a run that must end and has passed the place, so that the code of today registers the compensation again.
+// Patched returns false to a run that must end and has passed the place, so that its code registers the compensation again.
 func TestPatchedInARunThatMustEnd(t *testing.T) {
-	for _, end := range []string{"cancel", "timeout", "failure"} {
+	for end, status := range map[string]durable.Status{"cancel": durable.StatusCancelled, "timeout": durable.StatusExpired, "failure": durable.StatusFailed} {
 		t.Run(end, func(t *testing.T) {
 			onStores(t, func(t *testing.T, s durable.Store) {
 				var undone atomic.Int32
@@ -130,12 +127,9 @@ func TestPatchedInARunThatMustEnd(t *testing.T) {
 					}
 				}
 				atVersion(t, s, "v2", version(true))
-				waitFor(t, func() bool {
-					info, err := e.Get(ctx, "order")
-					return err == nil && (ended(info.Status) || info.Diverged)
-				})
-				if info, err := e.Get(ctx, "order"); err != nil || info.Diverged || undone.Load() != 1 {
-					t.Errorf("undone %d times, %v: %+v", undone.Load(), err, info)
+				awaitStatus(t, e, "order", status)
+				if undone.Load() != 1 {
+					t.Errorf("undone %d times", undone.Load())
 				}
 			})
 		})
@@ -176,7 +170,7 @@ func TestCancelledRunWithoutItsCompensationIsHeld(t *testing.T) {
 		if _, err := version(true).Start(ctx, e, 1, durable.ID("order")); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, func() bool { info, err := e.Get(ctx, "order"); return err == nil && len(info.OpenCalls) == 1 })
+		awaitStatus(t, e, "order", durable.StatusWaiting)
 		if _, err := e.Cancel(ctx, "order"); err != nil {
 			t.Fatal(err)
 		}
@@ -184,18 +178,15 @@ func TestCancelledRunWithoutItsCompensationIsHeld(t *testing.T) {
 		stop()
 		broken.Store(false)
 		stop = atVersion(t, s, "v2", version(false))
-		waitFor(t, func() bool {
-			info, err := e.Get(ctx, "order")
-			return err == nil && (ended(info.Status) || info.Diverged)
-		})
+		awaitStatus(t, e, "order", durable.StatusPaused)
 		if info, err := e.Get(ctx, "order"); err != nil || !info.Diverged {
 			t.Fatalf("%+v, %v", info, err)
 		}
 		stop()
 		atVersion(t, s, "v3", version(true))
-		waitFor(t, func() bool { info, err := e.Get(ctx, "order"); return err == nil && ended(info.Status) })
-		if info, err := e.Get(ctx, "order"); err != nil || info.Status != durable.StatusCancelled || undone.Load() != 1 {
-			t.Errorf("undone %d times, %v: %+v", undone.Load(), err, info)
+		awaitStatus(t, e, "order", durable.StatusCancelled)
+		if undone.Load() != 1 {
+			t.Errorf("undone %d times", undone.Load())
 		}
 	})
 }
@@ -229,9 +220,4 @@ func TestPreflightFindsACallThatWasRemovedBeforeAWait(t *testing.T) {
 			}
 		}
 	})
-}
-
-// ended reports whether a run with the status has ended.
-func ended(s durable.Status) bool {
-	return s == durable.StatusCancelled || s == durable.StatusExpired || s == durable.StatusCompleted || s == durable.StatusFailed
 }

@@ -33,7 +33,7 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 	case len(f.UUIDs)+len(f.Parents) > 0:
 		args = append(args, f.Tag.Key, f.Tag.Value, f.GroupKey, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
 		if len(f.UUIDs) > 0 {
-			sql, args = s.statements.runsListByID, append(append(args, uniqueRunIDArgs(f.UUIDs)...), uuidArrayOf(f.Parents))
+			sql, args = s.statements.runsListByID, append(append(args, uniqueRunIDArgs(f.UUIDs)...), newUUIDArray(f.Parents))
 		} else {
 			sql, args = s.statements.runsListByParent, append(args, uniqueRunIDArgs(f.Parents)...)
 		}
@@ -99,11 +99,7 @@ func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.U
 // uniqueRunIDArgs returns the shards of runs and their UUIDs, each run once, as two parameters.
 func uniqueRunIDArgs(runs []uuid.UUID) []any {
 	ids := store.SortedUniqueUUIDs(runs)
-	return []any{int2Array{len(ids), func(i int) int16 { return store.ShardOf(ids[i]) }}, uuidArrayOf(ids)}
-}
-
-func uuidArrayOf(ids []uuid.UUID) uuidArray {
-	return uuidArray{len(ids), func(i int) *uuid.UUID { return &ids[i] }}
+	return []any{int2Array{len(ids), func(i int) int16 { return store.ShardOf(ids[i]) }}, newUUIDArray(ids)}
 }
 
 // prefixUpperBound returns the first text after all texts that begin with prefix. Texts are ordered by the bytes of

@@ -170,15 +170,19 @@ func (s *Scope) beginCallWithoutReportingDivergence(full string, kind store.Step
 // checkMayExecuteCall is called when a call that is valid is about to be executed, because it has no outcome in the history. It returns an
 // error if the call must not be executed.
 func (s *Scope) checkMayExecuteCall(full string, kind store.StepKind, recorded *store.Step) error {
-	if s.r.checksMissingCalls {
-		s.r.mu.Lock()
-		err := s.checkMissingCallsLocked(full, kind, recorded)
-		s.r.mu.Unlock()
-		if err != nil {
-			return s.reportDivergence(full, err)
-		}
+	if s.r.preflightFindings != nil {
+		return s.refuseInPreflight(full, kind)
 	}
-	return s.refuseInPreflight(full, kind)
+	if !s.r.checksMissingCalls {
+		return nil
+	}
+	s.r.mu.Lock()
+	err := s.checkMissingCallsLocked(full, kind, recorded)
+	s.r.mu.Unlock()
+	if err != nil {
+		return s.reportDivergence(full, err)
+	}
+	return nil
 }
 
 // beginCallLocked does the same as beginCall, but does not check whether the scope can do anything new. r.mu is

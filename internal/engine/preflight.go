@@ -102,8 +102,8 @@ func (p *replayFindings) noteEnd(output []byte, failure *record.Failure) {
 	p.result.Output, p.result.Failure = output, failure
 }
 
-// refuseInPreflight notes a call that is not recorded, and returns ErrSuspended for it. It returns nil if the run is no replay of a
-// preflight.
+// refuseInPreflight notes a call that has no outcome in the history, and returns ErrSuspended for it, or ErrDiverged if recorded calls are
+// missing before it. It returns nil if the run is no replay of a preflight.
 func (s *Scope) refuseInPreflight(full string, kind store.StepKind) error {
 	if s.r.preflightFindings == nil {
 		return nil

@@ -59,8 +59,8 @@ func OnDrift(p DriftPolicy) WorkflowOption {
 // the name now, in any scope of the workflow. The renamed call can be a step, a sleep, a receive, a child, a choice or a Map,
 // but not a branch. If the history of a run holds the old name, the renamed call uses the record with the old name. A step that
 // failed under the old name and is retried keeps the old name and its [IdempotencyKey]. Do not give the old name to a new call:
-// runs that hold the old name would be held. Remove a Renamed option when no live
-// run, and no failed run that may be retried, holds the old name.
+// runs that hold the old name would be held. Remove a Renamed option when no live run, and no failed run that may be retried,
+// holds the old name.
 func Renamed(before, now string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.setFirstError(errors.Join(naming.Check("step", before), naming.Check("step", now)))

@@ -147,8 +147,9 @@ func isRefusedRepair(err error) bool {
 // From makes a repair drop the checkpoint of the call with the given name, and the checkpoints of all calls that began after
 // that call. The argument of From is the name of a [Checkpoint], with its scope. In a run of a graph, From makes the repair
 // drop the call, the later calls of the same node, and all nodes downstream, but no other calls. In a run of a graph, the
-// argument of From can also be the name of a node: the repair then drops all calls of the node, and all nodes downstream. From also drops the steps that compensations have undone, if
-// the code declares the steps with [Undoes]; [Engine.Fork] with [NewID] does not drop these steps.
+// argument of From can also be the name of a node: the repair then drops all calls of the node, and all nodes downstream. From
+// also drops the steps that compensations have undone, if the code declares the steps with [Undoes]; [Engine.Fork] with [NewID]
+// does not drop these steps.
 func From(step string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOptionOnce(optionFrom, "From")
@@ -161,9 +162,9 @@ func From(step string) ControlOption {
 // FromEnd makes a repair keep all checkpoints, except a checkpoint that the repair itself changes, so that the run continues
 // after its last recorded call. The steps that compensations have undone are nevertheless executed again, if the code declares
 // the steps with [Undoes]. If a compensation without Undoes has succeeded, the repair is refused with [ErrFromRequired]: name the
-// first step to execute again with [From]. [Engine.Fork] with [NewID] keeps undone steps, and is not refused. Use FromEnd with [Engine.Retry] for runs whose function failed by itself, for example by a
-// panic, and whose code was corrected since. A choice that a failed branch decided is made again if the run failed with the
-// error of the branch; see [AllOrCancel].
+// first step to execute again with [From]. [Engine.Fork] with [NewID] keeps undone steps, and is not refused. Use FromEnd with
+// [Engine.Retry] for runs whose function failed by itself, for example by a panic, and whose code was corrected since. A choice
+// that a failed branch decided is made again if the run failed with the error of the branch; see [AllOrCancel].
 func FromEnd() ControlOption {
 	return func(o *controlOptions) {
 		o.addOptionOnce(optionFrom, "FromEnd")
@@ -174,7 +175,8 @@ func FromEnd() ControlOption {
 // Undoes declares which steps a compensation undoes, by their names in the scope of the compensation. In Undoes, the name of a
 // [Ctx.Map] or of a branch of [Ctx.Go] stands for all calls in that Map or branch. If nothing is recorded for a name in Undoes,
 // the step of that name counts as not executed. If the compensation was executed, [Engine.Retry] and the other repairs under the
-// ID of the run execute again, with new idempotency keys, the steps that the compensation undid. Undoes is an option of [Ctx.Compensate] only.
+// ID of the run execute again, with new idempotency keys, the steps that the compensation undid. Undoes is an option of
+// [Ctx.Compensate] only.
 func Undoes(steps ...string) StepOption {
 	return func(o *stepOptions) {
 		o.addOptionOnce(optionUndoes, "Undoes")

@@ -78,7 +78,7 @@ func TestTokensCannotBeForged(t *testing.T) {
 }
 
 // Each generation has callbacks of its own: the token of an earlier generation does not complete a callback of the same name, and the same
-// answer counts in each generation. A retry keeps the token that was given out.
+// value completes each of them. A retry keeps the token that was given out.
 func TestEachGenerationHasItsOwnCallbacks(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
@@ -91,7 +91,7 @@ func TestEachGenerationHasItsOwnCallbacks(t *testing.T) {
 			}
 			var opts []durable.ReceiveOption
 			switch len(answers) {
-			case 0: // nobody answers in time
+			case 0: // the callback times out
 				opts = []durable.ReceiveOption{durable.Within(0), durable.Else("nobody")}
 			case 2:
 				if err := c.Do("book", func(context.Context) error { return bank.err() }); err != nil {

@@ -25,7 +25,7 @@ func forkCommand(f *globalFlags) []*cobra.Command {
 	act.addTo(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&from, "from", "", "drop the checkpoint of this call and of all that began after it")
-	flags.BoolVar(&fromEnd, "from-end", false, "keep all checkpoints; without --new-id, but those of steps that compensations have undone")
+	flags.BoolVar(&fromEnd, "from-end", false, "keep all checkpoints; unless --new-id is given, steps that compensations have undone are executed again")
 	flags.StringVar(&newID, "new-id", "", "the ID of the new run (default: the run itself, as its next generation)")
 	flags.StringArrayVar(&with, "with", nil, "give a call a value instead of executing it, as CALL=JSON; may be repeated")
 	flags.BoolVar(&interruptSteps, "interrupt-steps", false, "interrupt the running steps of a live run instead of waiting for them; they are executed again")

@@ -16,7 +16,7 @@ const (
 	connBusyCalls = 20
 	connBusyTime  = 200 * time.Millisecond
 	// connOpenWait is how long a call waits for the connections that are being opened before the pool opens a further one. Many workers that
-	// begin at the same time make the server slow: if each of them answered with further connections, they would use up max_connections.
+	// begin at the same time make the server slow: if each of them opened further connections for that, they would use up max_connections.
 	connOpenWait = time.Second
 	// connIdleTime is how long a connection is kept that nothing uses.
 	connIdleTime = 15 * time.Second

@@ -66,8 +66,8 @@ func shortenReason(text string) string {
 	return text
 }
 
-// explainOldNameUsedAgain returns the error for a name that is used twice as a divergence, if a call that was renamed takes its record under that name.
-// The code is then perhaps right for new runs, and another call has the old name.
+// explainOldNameUsedAgain returns the error for a name that is used twice as a divergence, if the record of that
+// name belongs to a call that was renamed. The code is then perhaps right for new runs, in which another call has the old name.
 func (s *Scope) explainOldNameUsedAgain(full string, err error) error {
 	def := s.r.workflowDefinition()
 	if def == nil || s.r.history[full] == nil || !errors.Is(err, ErrDuplicateStep) {
@@ -76,7 +76,7 @@ func (s *Scope) explainOldNameUsedAgain(full string, err error) error {
 	old := full[len(s.namePrefix):]
 	for now, before := range def.PreviousCallNames {
 		if before == old {
-			return fmt.Errorf("%w: Renamed(%q, %q) lets %q take the record of %q, for which another call asks too: give a new call a name that no earlier version of the code used: %w",
+			return fmt.Errorf("%w: Renamed(%q, %q) lets %q use the record of %q, and another call has that name too: give a new call a name that no earlier version of the code used: %w",
 				ErrDiverged, before, now, now, before, err)
 		}
 	}

@@ -359,8 +359,6 @@ func TestADetachedChildWithoutItsParentIsARoot(t *testing.T) {
 		if all := orFail(e.DeleteAll(ctx, completed))(t); all.Matched != 2 || all.Deleted != 2 {
 			t.Errorf("of the 2 jobs of a run that has continued as new, DeleteAll deleted %+v", all)
 		}
-		if info := orFail(e.Get(ctx, "loop"))(t); info.Status != durable.StatusWaiting {
-			t.Errorf("the loop is %v", info.Status)
-		}
+		awaitStatus(t, e, "loop", durable.StatusWaiting)
 	})
 }

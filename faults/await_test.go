@@ -2,6 +2,8 @@ package faults
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 )
@@ -32,6 +34,18 @@ func within(d time.Duration, ready func() bool) bool {
 		}
 	}
 	return true
+}
+
+// filePatience bounds the wait of a process for a file that the test makes. The test may wait several times before it makes the file, so a
+// process waits longer than the test: it is the test that says what did not come.
+const filePatience = 10 * patience
+
+// awaitFile waits until the file is there.
+func awaitFile(file string) error {
+	if !within(filePatience, func() bool { _, err := os.Stat(file); return err == nil }) {
+		return fmt.Errorf("nobody has made the file %s", file)
+	}
+	return nil
 }
 
 // closed reports whether the channel is closed.

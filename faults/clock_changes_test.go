@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,20 +46,39 @@ func clockOf(t *testing.T, kind string) (database, *databaseClock) {
 
 // clockChange is a change of the clock of a database.
 type clockChange struct {
-	to          time.Duration // by how much the clock is off afterwards
-	from, until time.Time     // by the machine's clock: when it was changed, and when all processes knew that
+	from, until time.Time // by the machine's clock: when it was changed, and when all processes knew that
 }
 
-// isDuring reports whether the changed clock told this time while a process may still have gone by the clock as it was before.
-func (c clockChange) isDuring(at time.Time) bool {
-	machine := at.Add(-c.to)
-	return machine.After(c.from.Add(-time.Millisecond)) && machine.Before(c.until.Add(reading))
+// overlaps reports whether a process may have gone by the clock as it was before when it made the call.
+func (c clockChange) overlaps(call callTime) bool {
+	return call.ended.After(c.from) && call.began.Before(c.until.Add(reading))
 }
+
+// callTime is when a call of the store began and ended, by the machine's clock.
+type callTime struct{ began, ended time.Time }
 
 // clocked is a store whose database has this clock.
 type clocked struct {
 	*beginnings
 	clock *databaseClock
+
+	mu    sync.Mutex
+	fired map[time.Time]callTime // the call that decided each scheduled time, by that time in UTC
+}
+
+// ChangeSchedule implements store.ScheduleStore.
+func (s *clocked) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
+	call := callTime{began: time.Now()}
+	err := s.beginnings.ChangeSchedule(ctx, u)
+	call.ended = time.Now()
+	if u.AppliedWrite != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, f := range u.AppliedWrite.Fires {
+			s.fired[f.At.UTC()] = call
+		}
+	}
+	return err
 }
 
 func (s *clocked) shift(at time.Time) time.Time { return at.Add(time.Duration(s.clock.sqlite.Load())) }
@@ -74,6 +94,16 @@ func (s *clocked) RenewLeases(ctx context.Context, h store.Heartbeat) (store.Ren
 	r, err := s.beginnings.RenewLeases(ctx, h)
 	r.Now = s.shift(r.Now)
 	return r, err
+}
+
+// callThatFired returns when this process decided the scheduled time, or nil if it did not.
+func (s *clocked) callThatFired(at time.Time) *callTime {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if call, decided := s.fired[at.UTC()]; decided {
+		return &call
+	}
+	return nil
 }
 
 // Row 60: the clock of the database is set forward, and back, by more than a lease. Each scheduled time starts one run, and not before its
@@ -116,7 +146,7 @@ func theClockChanges(t *testing.T, kind string) {
 	var engines []*durable.Engine
 	var stores []*clocked
 	for range 2 {
-		s := &clocked{&beginnings{Store: db.openIn(t), all: make(map[string][]time.Time)}, clock}
+		s := &clocked{beginnings: &beginnings{Store: db.openIn(t), all: make(map[string][]time.Time)}, clock: clock, fired: make(map[time.Time]callTime)}
 		stores = append(stores, s)
 		engines = append(engines, engineOn(t, s, durable.Config{Lease: time.Second, Poll: 200 * time.Millisecond, ParkAfter: 50 * time.Millisecond, MaxCrashes: 1000}, echo, calls, long))
 	}
@@ -173,7 +203,7 @@ func theClockChanges(t *testing.T, kind string) {
 	further()
 	var changes []clockChange
 	for _, by := range []time.Duration{off, 0, -off, 0} {
-		change := clockChange{to: by, from: time.Now()}
+		change := clockChange{from: time.Now()}
 		clock.set(by)
 		await(t, fmt.Sprint("all processes to know that the clock is ", by, " off"), func() bool {
 			return !slices.ContainsFunc(engines, func(e *durable.Engine) bool {
@@ -227,10 +257,18 @@ func theClockChanges(t *testing.T, kind string) {
 		if i > 0 && fires[i-1].At.Sub(f.At) != time.Second || f.Outcome != durable.FireStarted {
 			t.Errorf("after %v came %+v", f.At, fires[max(0, i-1)])
 		}
+		call := stores[0].callThatFired(f.At)
+		if call == nil {
+			call = stores[1].callThatFired(f.At)
+		}
+		if call == nil {
+			t.Errorf("no call has fired %v", f.At)
+			continue
+		}
 		r := info(t, e, f.ID)
-		startedAcross := slices.ContainsFunc(changes, func(c clockChange) bool { return c.isDuring(r.CreatedAt) })
-		if r.CreatedAt.Before(f.At.Add(-reading)) && !startedAcross {
-			t.Errorf("the run of %v was started at %v", f.At, r.CreatedAt)
+		decidedAcross := slices.ContainsFunc(changes, func(c clockChange) bool { return c.overlaps(*call) })
+		if r.CreatedAt.Before(f.At.Add(-reading)) && !decidedAcross {
+			t.Errorf("the run of %v was started at %v, in a call that took %v", f.At, r.CreatedAt, call.ended.Sub(call.began))
 		}
 	}
 	lost := 0

@@ -85,8 +85,8 @@ func sendAll(ctx context.Context, j *job, s durable.Store) error {
 		return err
 	}
 	killed := func(n int) error {
-		if !within(patience, func() bool { _, err := os.Stat(j.File + fmt.Sprint(n)); return err == nil }) {
-			return fmt.Errorf("waited for kill %d", n)
+		if err := awaitFile(j.File + fmt.Sprint(n)); err != nil {
+			return err
 		}
 		return nil
 	}

@@ -33,8 +33,8 @@ func secret(l ledger, file string) *durable.Workflow[string, string] {
 				l.did(ctx, c.ID(), name)
 				say(name)
 				if name == "during" {
-					if !within(patience, func() bool { _, err := os.Stat(file); return err == nil }) {
-						return "", errors.New("nobody came")
+					if err := awaitFile(file); err != nil {
+						return "", err
 					}
 				}
 				return in + " " + name, nil

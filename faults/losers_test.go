@@ -76,7 +76,7 @@ func TestRow40_LosersChildrenCannotBeCancelled(t *testing.T) {
 			return got, err
 		})
 		s := &cancelTries{Store: db.openIn(t)}
-		cfg := durable.Config{Patience: 300 * time.Millisecond, MaxCrashes: 2, Logger: slog.New(slog.NewTextHandler(log, nil))}
+		cfg := durable.Config{Patience: 3 * time.Second, MaxCrashes: 2, Logger: slog.New(slog.NewTextHandler(log, nil))}
 		e := engineOn(t, s, cfg, w, kid)
 		defer runEngine(t, e)()
 		fault := noCancels()

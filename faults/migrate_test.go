@@ -16,8 +16,8 @@ import (
 func init() {
 	// open only opens the store, and so migrates it, when a file is there. With an N it then stays until it is killed.
 	scenarios["open"] = func(ctx context.Context, j *job, _ durable.Store) error {
-		if !within(patience, func() bool { _, err := os.Stat(j.File); return err == nil }) {
-			return fmt.Errorf("nobody came")
+		if err := awaitFile(j.File); err != nil {
+			return err
 		}
 		say("migrating")
 		s, err := database{j.Point, j.Workflow, j.ID}.open()

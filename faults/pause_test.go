@@ -113,8 +113,8 @@ func endless(l ledger, file string) *durable.Workflow[mode, int] {
 				if m.How == "stuck" && durable.Attempt(ctx) == 1 {
 					select {} // until it is killed
 				}
-				if !within(patience, func() bool { _, err := os.Stat(slowly(file)); return err == nil }) {
-					return errors.New("nobody came")
+				if err := awaitFile(slowly(file)); err != nil {
+					return err
 				}
 				return nil
 			}); err != nil {
@@ -281,8 +281,8 @@ func beginning(ctx context.Context, e *durable.Engine, file string) (time.Time, 
 	}
 	say("ready")
 	var text []byte
-	if !within(patience, func() bool { text, _ = os.ReadFile(file); return len(text) > 0 }) {
-		return time.Time{}, errors.New("nobody came")
+	if !within(filePatience, func() bool { text, _ = os.ReadFile(file); return len(text) > 0 }) {
+		return time.Time{}, fmt.Errorf("nobody has written to %s", file)
 	}
 	at, err := strconv.ParseInt(string(text), 10, 64)
 	return time.Unix(0, at), err

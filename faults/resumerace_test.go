@@ -35,12 +35,12 @@ func init() {
 			if err := os.WriteFile(fmt.Sprint(j.File, j.Point, i), nil, 0o600); err != nil {
 				return err
 			}
-			if !within(patience, func() bool { _, err := os.Stat(fmt.Sprint(j.File, other, i)); return err == nil }) {
-				return errors.New("nobody came")
+			if err := awaitFile(fmt.Sprint(j.File, other, i)); err != nil {
+				return err
 			}
 			if first := map[int]string{0: "resume", 4: "cancel"}[i%8]; first == other {
-				if !within(patience, func() bool { _, err := os.Stat(fmt.Sprint(j.File, other, i, " done")); return err == nil }) {
-					return errors.New("the other process did nothing")
+				if err := awaitFile(fmt.Sprint(j.File, other, i, " done")); err != nil {
+					return err
 				}
 			} else {
 				realtime.Pass(rand.N(6*time.Millisecond), "each order meets another moment")

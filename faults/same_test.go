@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,8 +28,8 @@ func init() {
 			return err
 		}
 		say("ready")
-		if !within(patience, func() bool { _, err := os.Stat(j.File); return err == nil }) {
-			return errors.New("nobody came")
+		if err := awaitFile(j.File); err != nil {
+			return err
 		}
 		var all sync.WaitGroup
 		for i := range j.Runs {

@@ -25,8 +25,8 @@ func hold(l ledger, file string) *durable.Workflow[int, string] {
 			l.did(ctx, c.ID(), "hold")
 			say("holding", c.ID())
 			if durable.Attempt(ctx) == 1 {
-				if !within(patience, func() bool { _, err := os.Stat(file); return err == nil }) {
-					return "", errors.New("nobody came")
+				if err := awaitFile(file); err != nil {
+					return "", err
 				}
 			}
 			return fmt.Sprint("attempt ", durable.Attempt(ctx)), nil

@@ -1,6 +1,7 @@
 package durable_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -32,5 +33,38 @@ func TestRetryAllPassesARunWithoutItsKey(t *testing.T) {
 			t.Fatalf("it did %+v, %v", all, err)
 		}
 		awaitStatus(t, e, "older", durable.StatusCompleted)
+	})
+}
+
+// A process that cannot decode the failure of a run does not know which step failed, and says why, also if the failed call is that of a child.
+// It does not ask for From.
+func TestARetryNeedsTheKeyOfTheFailure(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var bank fixable
+		child := durable.Define("child", func(c *durable.Ctx, _ string) (string, error) {
+			return "paid", c.Do("pay", func(context.Context) error { return bank.err() })
+		})
+		parent := durable.Define("parent", func(c *durable.Ctx, _ string) (string, error) {
+			return c.Child("child", child, "")
+		})
+		engine := func(keys ...string) *durable.Engine {
+			return engineAsGiven(t, s, durable.Config{Workflows: []durable.Definition{parent, child}, Codec: bothCodecs(t, keys...)})
+		}
+		e := engine("old")
+		stop := running(t, e)
+		wantFailed(t, orFail(parent.Start(within(t), e, "", durable.ID("r")))(t))
+		stop()
+		_, err := engine("new").Retry(within(t), "r")
+		if unknown, ok := errors.AsType[*durable.UnknownEncryptionKeyError](err); !ok || unknown.KeyID != "old" || errors.Is(err, durable.ErrFromRequired) {
+			t.Errorf("a retry without the key: %v", err)
+		}
+		bank.fixed.Store(true)
+		e = engine("new", "old")
+		running(t, e)
+		orFail(e.Retry(within(t), "r"))(t)
+		wantResult(t, parent, e, "r", "paid")
+		if n := len(orFail(e.Tree(within(t), "r"))(t).Children); n != 1 {
+			t.Errorf("the run has %d children; the child that failed was to be retried", n)
+		}
 	})
 }

@@ -37,6 +37,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -190,6 +191,9 @@ func (p *plan) dropAfter(call *store.Step) {
 
 // dropStepsOfFailure drops the failed checkpoints that the run's failure names, and undone steps.
 func (p *plan) dropStepsOfFailure() error {
+	if err := payload.Problem(p.Run.Error); err != nil {
+		return fmt.Errorf("its failure, which names the step that failed: %w", err)
+	}
 	failure := record.DecodeFailure(p.Run.Error)
 	row := p.historyByName[naming.ParseDisplay(failure.Step)]
 	switch {
@@ -210,6 +214,9 @@ func (p *plan) dropStepsOfFailure() error {
 		}
 	}
 	for _, row := range failed {
+		if err := payload.Problem(row.Error); err != nil { // the error of a child's call names the child that is to be retried
+			return fmt.Errorf("the error of its step %q: %w", naming.Display(row.Name), err)
+		}
 		p.dropAffectedNodes(row)
 	}
 	for _, row := range failed {

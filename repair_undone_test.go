@@ -99,6 +99,27 @@ func TestRepairExecutesUndoneStepsAgain(t *testing.T) {
 	}
 }
 
+// A fork under another ID executes the steps again that compensations of the forked run have undone: what was refunded is not shipped unpaid.
+func TestAForkUnderAnotherIDExecutesUndoneStepsAgain(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var l keyLedger
+		var f fixable
+		w := undoneSale(&l, &f, durable.Undoes("charge"))
+		e := engineOn(t, s, w)
+		running(t, e)
+		wantFailed(t, orFail(w.Start(within(t), e, "", durable.ID("r")))(t))
+		l.want(t, "at first", "reserve", "charge", "wrap", "refund", "release")
+		f.fixed.Store(true)
+		plan := orFail(e.Fork(within(t), "r", durable.FromEnd(), durable.NewID("copy"), durable.DryRun()))(t)
+		if !slices.Equal(plan.Dropped, []string{"reserve", "charge", "refund", "release"}) || plan.Kept != 1 {
+			t.Errorf("a dry run would do %+v", plan)
+		}
+		orFail(e.Fork(within(t), "r", durable.FromEnd(), durable.NewID("copy")))(t)
+		wantResult(t, w, e, "copy", "shipped")
+		l.want(t, "the fork", "reserve", "charge", "ship")
+	})
+}
+
 // A repair from the end is refused if it is not known what a compensation has undone. With From, a person says what is executed again.
 func TestRepairFromEndOfARunWithUnknownUndoneStepsIsRefused(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {

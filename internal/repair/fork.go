@@ -23,22 +23,24 @@ func PlanFork(s *RunToRepair, q *Request, values map[string][]byte) (*Result, er
 		err = p.checkNotCompensating()
 	}
 	if err == nil {
-		err = p.dropKnownUndone()
+		err = p.checkUndoneIsKnown()
 	}
 	if err != nil {
 		return nil, err
 	}
+	p.dropKnownUndone()
 	return p.finishPlan(), nil
 }
 
 // CopyHistory returns the checkpoints of another run that begins with such a copy, in the order of their names. It copies only
-// what has an outcome: calls that wait are made again, and so are their children. The keys of steps are those of the other
+// what has an outcome: calls that wait are made again, and so are their children. It leaves out the steps that compensations have undone, as far as it is known. The keys of steps are those of the other
 // run, so all of them are new. The caller sets Run and Epoch.
 func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []store.Step, d record.RepairDetail, err error) {
 	p, err := newForkPlan(s, q, values)
 	if err != nil {
 		return nil, d, err
 	}
+	p.dropKnownUndone()
 	p.reviveEndedBranches()
 	p.dropEnd()
 	for i := range p.History {

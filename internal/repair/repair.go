@@ -102,13 +102,12 @@ func PlanRetry(s *RunToRepair, q *Request) (*Result, error) {
 		if err := p.dropFromRequestedCall(); err != nil {
 			return nil, err
 		}
-		if err := p.dropKnownUndone(); err != nil {
-			return nil, err
-		}
+		p.dropKnownUndone()
 	case q.FromEnd:
-		if err := p.dropKnownUndone(); err != nil {
+		if err := p.checkUndoneIsKnown(); err != nil {
 			return nil, err
 		}
+		p.dropKnownUndone()
 		p.dropChoicesOfFailure()
 	default:
 		if err := p.dropStepsOfFailure(); err != nil {

@@ -34,22 +34,30 @@ func (p *plan) dropUndone() error {
 }
 
 // dropKnownUndone drops the steps that compensations have undone, as far as it is known, for a request that says where the repair begins. What is
-// not known is up to those who named the first step. A request to begin at the end names no step, so it is refused if a compensation
-// has undone steps that are not known: kept, they would count as done, and the next failure of the run would undo them once more.
-func (p *plan) dropKnownUndone() error {
+// not known is up to those who named the first step.
+func (p *plan) dropKnownUndone() {
 	undoes := p.stepsByCompensation()
 	for i := range p.History {
-		row := &p.History[i]
-		if row.Kind != store.KindCompensation || row.Status != store.StepCompleted {
-			continue
+		if row := &p.History[i]; hasCompensated(row) {
+			p.dropUndoneBy(undoes[naming.Display(row.Name)])
 		}
-		steps := undoes[naming.Display(row.Name)]
-		if len(steps) == 0 && p.request.FromEnd {
+	}
+}
+
+// checkUndoneIsKnown returns an error if a request to begin at the end names no step, and a compensation has undone steps that are not
+// known: kept, they would count as done, and the next failure of the run would undo them once more.
+func (p *plan) checkUndoneIsKnown() error {
+	undoes := p.stepsByCompensation()
+	for i := range p.History {
+		if row := &p.History[i]; p.request.FromEnd && hasCompensated(row) && len(undoes[naming.Display(row.Name)]) == 0 {
 			return fmt.Errorf("%w: From names the first step to execute again", unknownUndoneError(row))
 		}
-		p.dropUndoneBy(steps)
 	}
 	return nil
+}
+
+func hasCompensated(row *store.Step) bool {
+	return row.Kind == store.KindCompensation && row.Status == store.StepCompleted
 }
 
 // dropUndoneBy drops the calls that the names in Undoes stand for.

@@ -121,7 +121,7 @@ func TestRow60_TheClockOfTheDatabaseChanges(t *testing.T) {
 
 func theClockChanges(t *testing.T, kind string) {
 	const (
-		off   = 4 * time.Second
+		off   = 7 * time.Second
 		count = 20 // in a second
 		burst = 2
 		runs  = 250
@@ -148,7 +148,7 @@ func theClockChanges(t *testing.T, kind string) {
 	for range 2 {
 		s := &clocked{beginnings: &beginnings{Store: db.openIn(t), all: make(map[string][]time.Time)}, clock: clock, fired: make(map[time.Time]callTime)}
 		stores = append(stores, s)
-		engines = append(engines, engineOn(t, s, durable.Config{Lease: time.Second, Poll: 200 * time.Millisecond, ParkAfter: 50 * time.Millisecond, MaxCrashes: 1000}, echo, calls, long))
+		engines = append(engines, engineOn(t, s, durable.Config{Lease: 3 * time.Second, Poll: 200 * time.Millisecond, ParkAfter: 50 * time.Millisecond, MaxCrashes: 1000}, echo, calls, long))
 	}
 	e, counts := engines[0], countsOf(t, db)
 	must(t, "set the queue", e.SetQueue(bounded(t), "mail", durable.QueueSettings{MaxExecuting: 2, MaxInProgressPerKey: 1, Rate: durable.QueueRate{Count: count, Period: time.Second, Burst: burst}}))

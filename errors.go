@@ -234,8 +234,9 @@ func (e *RunError) Unwrap() []error {
 // A WriteError has two fields:
 //
 //   - MayHaveCommitted bool is true if the write may be committed, because the reply of the database was lost, or the call did
-//     not wait for the reply. Make the same call again to find out whether the write was committed. MayHaveCommitted is false
-//     if nothing was written, and nothing will be written later.
+//     not wait for the reply. Make the same call again to find out whether the write was committed; but a repair, such as
+//     [Engine.Rerun], would take effect twice, so look at [Engine.Generations] first. MayHaveCommitted is false if nothing was
+//     written, and nothing will be written later.
 //   - Err error is the error of the last attempt to write. errors.Is and errors.As unwrap Err.
 //
 // Err wraps [ErrUnavailable], [ErrRejected], [ErrLocked] or [ErrSchema]. If the context of the call ended before the write

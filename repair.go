@@ -148,8 +148,7 @@ func isRefusedRepair(err error) bool {
 // that call. The argument of From is the name of a [Checkpoint], with its scope. In a run of a graph, From makes the repair
 // drop the call, the later calls of the same node, and all nodes downstream, but no other calls. In a run of a graph, the
 // argument of From can also be the name of a node: the repair then drops all calls of the node, and all nodes downstream. From
-// also drops the steps that compensations have undone, if the code declares the steps with [Undoes]; [Engine.Fork] with [NewID]
-// does not drop these steps.
+// also drops the steps that compensations have undone, if the code declares the steps with [Undoes].
 func From(step string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOptionOnce(optionFrom, "From")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
@@ -146,7 +147,7 @@ func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 	}
 	p.cancelSupersededChildrenAndResume(runs)
 	if err := p.e.commitInSeparateTx(ctx, userCaller, func() error { return p.e.store.ApplyRepair(ctx, &p.storeRequest) }); err != nil {
-		return false, p.wrapError(row, err)
+		return false, p.wrapError(row, journal.WithHowToFindOut(err, "look at the generations of the run before you repeat the repair"))
 	}
 	return p.storeRequest.Outcome == store.Written, nil
 }

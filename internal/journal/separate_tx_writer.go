@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -30,12 +31,24 @@ type WriteError struct {
 	// MayHaveCommitted is false, nothing was written.
 	MayHaveCommitted bool
 	Err              error // the cause; errors.Is and errors.As inspect it
+
+	howToFindOut string // what tells whether the write is durable; empty: the same call, repeated
+}
+
+// WithHowToFindOut returns err with another text about how to find out whether the write is durable, if err wraps a WriteError. It is for
+// calls that would take effect twice if they were repeated.
+func WithHowToFindOut(err error, how string) error {
+	e, ok := errors.AsType[*WriteError](err)
+	if !ok {
+		return err
+	}
+	return &WriteError{MayHaveCommitted: e.MayHaveCommitted, Err: e.Err, howToFindOut: how}
 }
 
 // Error returns the text of Err, and says whether the database may have committed the write.
 func (e *WriteError) Error() string {
 	if e.MayHaveCommitted {
-		return e.Err.Error() + " (it may have been committed: repeat the same call to find out)"
+		return e.Err.Error() + " (it may have been committed: " + cmp.Or(e.howToFindOut, "repeat the same call to find out") + ")"
 	}
 	return e.Err.Error() + " (nothing was written)"
 }

@@ -297,7 +297,7 @@ func TestBranchesWorkWhileOneSleeps(t *testing.T) {
 
 func awaitStatus(t testing.TB, e *durable.Engine, id string, want durable.Status) {
 	t.Helper()
-	if !becomes(t, e, id, want, 15*time.Second) {
+	if !becomes(t, e, id, want, testPatience) {
 		t.Fatalf("run %q is not %s", id, want)
 	}
 }

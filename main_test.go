@@ -140,10 +140,13 @@ func running(t testing.TB, e *durable.Engine) (stop func()) {
 	return stop
 }
 
-// within returns a context that ends after 15 s or with the test, so that a test does not hang.
+// testPatience bounds the waits of tests, so that a test does not hang. It is much longer than anything takes, also on a loaded machine.
+const testPatience = time.Minute
+
+// within returns a context that ends after testPatience or with the test.
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testPatience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -83,7 +83,7 @@ func closeWith(t *testing.T, s durable.Store) {
 // within returns a context that ends after 20 s or with the test, so that a test does not hang.
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

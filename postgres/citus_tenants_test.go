@@ -26,7 +26,7 @@ func TestCitusRenewsWithoutTheEnginePool(t *testing.T) {
 		}
 		defer s.releaseConn(s.enginePool, conn)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	h := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "w", StartedAt: time.Now()}, LeaseUntil: time.Now(), Leases: []store.Lease{{Run: uuid.New()}}}
 	if _, err := s.RenewLeases(ctx, h); err != nil {

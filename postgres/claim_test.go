@@ -73,7 +73,7 @@ func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 // until waits until a query returns true. It fails if the channel receives a result first.
 func until(t *testing.T, what string, conn *pgx.Conn, query string, over <-chan error) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		var yes bool
 		if err := conn.QueryRow(t.Context(), query, pgx.QueryExecModeSimpleProtocol).Scan(&yes); err != nil {
 			t.Fatal(err)

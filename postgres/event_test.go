@@ -35,7 +35,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 			t.Helper()
 			var events []store.Event
 			var err error
-			for deadline := time.Now().Add(20 * time.Second); len(events) < want; { // other tests have transactions on this server too
+			for deadline := time.Now().Add(time.Minute); len(events) < want; { // other tests have transactions on this server too
 				if events, err = s.Events(t.Context(), after, 10); err != nil || time.Now().After(deadline) {
 					t.Fatalf("%d events, %v", len(events), err)
 				}
@@ -116,7 +116,7 @@ func TestAClaimPausesRuns(t *testing.T) {
 			t.Errorf("the resume returned %+v", a)
 		}
 		n := make(map[store.EventType]int)
-		for deadline := time.Now().Add(20 * time.Second); n[store.EventLeaseLost] != 3 || n[store.EventPaused] != 2; {
+		for deadline := time.Now().Add(time.Minute); n[store.EventLeaseLost] != 3 || n[store.EventPaused] != 2; {
 			events, err := s.Events(t.Context(), "", 100)
 			if err != nil || time.Now().After(deadline) {
 				t.Fatalf("the events are %v, %v", types(events), err)

@@ -172,7 +172,7 @@ func TestASilentServerKeepsNoTenantFromStopping(t *testing.T) {
 	leaving.stop()
 	select {
 	case <-leaving.done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("a worker cannot stop while the server is silent")
 	}
 	staying.hinted(t, store.HintClaim) // in a new session
@@ -187,7 +187,7 @@ func TestASilentServerKeepsNoTenantFromStopping(t *testing.T) {
 	go func() { coming <- tenants[2].Listen(ctx, uuid.New(), func(store.WakeHint) {}) }()
 	select {
 	case <-silent.closed:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the session goes on that does not reply to a new worker")
 	}
 	cancel()
@@ -232,7 +232,7 @@ func TestALookThatHangsKeepsNoTenantFromStopping(t *testing.T) {
 		if err == nil {
 			t.Error("a look whose context has ended returned no error")
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("a look whose context has ended waits for that of another store")
 	}
 	cancel()

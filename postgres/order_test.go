@@ -258,7 +258,7 @@ func TestAControlOperationIsRetried(t *testing.T) {
 		ended <- s.ControlRuns(t.Context(), &store.ControlRequest{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at})
 	}()
 	killed := 0
-	for deadline := time.Now().Add(10 * time.Second); killed == 0; {
+	for deadline := time.Now().Add(time.Minute); killed == 0; {
 		err := s.userPool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
 			return conn.QueryRow(t.Context(), `
 				SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity

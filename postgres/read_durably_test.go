@@ -77,7 +77,7 @@ func (l *lonely) waits() (yes bool) {
 // It returns the error of act.
 func (l *lonely) cutOff(act func(context.Context) error, interrupt func(cancel context.CancelFunc)) error {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(l.Context(), time.Minute)
 	defer cancel()
 	ctx = bridge.WithOutlast(ctx, func(ctx context.Context) (context.Context, context.CancelFunc) { // the standby stays away
 		return context.WithTimeout(context.WithoutCancel(ctx), time.Second)

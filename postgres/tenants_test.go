@@ -146,7 +146,7 @@ func TestTenantsListenInOneSession(t *testing.T) {
 // awaitDead waits until a store sees a worker as dead.
 func awaitDead(t *testing.T, s *database, self, worker uuid.UUID) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
 		peers, err := s.DeadWorkers(ctx, self, nil)

@@ -41,7 +41,7 @@ func execute[O any](t *testing.T, s durable.Store, fn func(*durable.Ctx, int) (O
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return w.Call(ctx, e, 1999, durable.ID("run"))
 }
@@ -264,7 +264,7 @@ func TestTxOwnFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			var calls atomic.Int32
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			w := durable.Define("test", func(c *durable.Ctx, _ int) (int, error) {
 				return Tx(c, "register", func(ctx context.Context, tx pgx.Tx) (int, error) {

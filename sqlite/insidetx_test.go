@@ -79,7 +79,7 @@ func TestEngineCallsInsideTxAreRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 				e <- made
-				ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				began := time.Now()
 				_, err = w.Call(ctx, made, 1)

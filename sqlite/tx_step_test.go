@@ -44,7 +44,7 @@ func execute[O any](t *testing.T, s durable.Store, fn func(*durable.Ctx, int) (O
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return w.Call(ctx, e, 1999, durable.ID("run"))
 }

@@ -56,7 +56,7 @@ func TestTxUndoneBySQLite(t *testing.T) {
 func TestTxOwnUnavailable(t *testing.T) {
 	s := shop(t)
 	var calls atomic.Int64
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	w := durable.Define("test", func(c *durable.Ctx, cents int) (int, error) {
 		return sqlite.Tx(c, "pay", func(context.Context, *sql.Tx) (int, error) {

@@ -111,6 +111,9 @@ func (f *Failure) Encode() []byte {
 	return b
 }
 
+// CheckFailureDecodable returns why this process cannot decode the stored form of a failure, or nil.
+func CheckFailureDecodable(b []byte) error { return payload.Problem(b) }
+
 // DecodeFailure decodes the stored form. For bytes that do not decode it returns a Failure that says so.
 func DecodeFailure(b []byte) *Failure {
 	f := new(Failure)

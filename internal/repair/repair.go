@@ -37,7 +37,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/naming"
-	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -190,7 +189,7 @@ func (p *plan) dropAfter(call *store.Step) {
 
 // dropStepsOfFailure drops the failed checkpoints that the run's failure names, and undone steps.
 func (p *plan) dropStepsOfFailure() error {
-	if err := payload.Problem(p.Run.Error); err != nil {
+	if err := record.CheckFailureDecodable(p.Run.Error); err != nil {
 		return fmt.Errorf("its failure, which names the step that failed: %w", err)
 	}
 	failure := record.DecodeFailure(p.Run.Error)
@@ -213,7 +212,7 @@ func (p *plan) dropStepsOfFailure() error {
 		}
 	}
 	for _, row := range failed {
-		if err := payload.Problem(row.Error); err != nil { // the error of a child's call names the child that is to be retried
+		if err := record.CheckFailureDecodable(row.Error); err != nil { // the error of a child's call names the child that is to be retried
 			return fmt.Errorf("the error of its step %q: %w", naming.Display(row.Name), err)
 		}
 		p.dropAffectedNodes(row)

@@ -63,7 +63,7 @@ func serve(t *testing.T, e *durable.Engine, address string) (at string, stop fun
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(listener) }()
 	return listener.Addr().String(), func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			t.Errorf("the server does not stop: %v", err)

@@ -195,7 +195,7 @@ func TestHostileDefaults(t *testing.T) {
 			t.Parallel()
 			first := openBeside(t, mode)
 			for _, set := range []string{
-				"statement_timeout = '100ms'", "lock_timeout = '100ms'", "idle_in_transaction_session_timeout = '100ms'",
+				"statement_timeout = '5s'", "lock_timeout = '100ms'", "idle_in_transaction_session_timeout = '100ms'",
 				"default_transaction_isolation = 'serializable'", "default_transaction_read_only = on", "idle_session_timeout = '100ms'",
 				"bytea_output = 'escape'", "\"DateStyle\" = 'German'",
 			} {

@@ -179,7 +179,7 @@ func TestChildrenInTheQueueOfTheirParentDoNotDeadlock(t *testing.T) {
 	})
 }
 
-// A worker executes no more runs of a queue than PerWorker, and takes runs of other queues meanwhile.
+// A worker executes no more runs of a queue than MaxExecutingPerWorker, and takes runs of other queues meanwhile.
 func TestAQueueBoundsTheRunsOfEachWorker(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)

@@ -114,7 +114,7 @@ type RunningStep struct {
 // StepInfo returns the step that is being executed, and reports whether ctx is the context that the function of a step gets.
 func StepInfo(ctx context.Context) (RunningStep, bool) {
 	i, ok := engine.AttemptInfo(ctx)
-	return RunningStep{Name: i.Name, Map: i.Map, Index: i.ItemIndex, Key: i.ItemKey, Attempt: i.Attempt, MaxAttempts: i.MaxAttempts}, ok
+	return RunningStep{Name: i.Name, Map: i.MapName, Index: i.ItemIndex, Key: i.ItemKey, Attempt: i.Attempt, MaxAttempts: i.MaxAttempts}, ok
 }
 
 // callSite returns the program counter at which the user's code called the exported function that calls site. skip is the number of

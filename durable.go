@@ -72,11 +72,13 @@ type Config struct {
 	// a warning is logged. A run that waits in [Ctx.Child] has no slot.
 	Concurrency int
 	// StepConcurrency is the largest number of functions of steps, Tx steps and compensations that this process executes at
-	// once, over all runs. Zero means no bound. If StepConcurrency functions are executing, further functions wait in order of
-	// arrival. The time for which a function waits to begin does not count towards its timeouts. A cancel, a pause or a
-	// shutdown ends the wait of a function. While a step waits with its own context for the result of a run ([Run.Result],
-	// [Workflow.Call]), the step does not count towards StepConcurrency. A function that continues after its timeout no longer
-	// counts towards StepConcurrency.
+	// once, over all runs. Zero means no bound.
+	//
+	// While the process executes as many of these functions as StepConcurrency allows, further functions wait, and begin in the
+	// order in which they arrived. This wait does not count towards the timeouts of a step. A cancel, a pause or a shutdown
+	// ends the wait. While a step waits with its own context for the result of a run ([Run.Result], [Workflow.Call]), the
+	// function of the step does not count towards StepConcurrency. After the timeout of a function, the function no longer
+	// counts towards StepConcurrency, even if it continues.
 	StepConcurrency int
 	// Lease is how long a run stays with a worker that no longer renews the lease. A worker renews its leases three times
 	// during a Lease. If this process dies while it repairs a live run, for example in [Engine.Override], the run stays paused

@@ -136,16 +136,16 @@ func toPublicEvents(rows []store.Event) []Event {
 	for i, r := range rows {
 		events[i] = Event{
 			Cursor: r.Cursor, Type: eventTypes[r.Type], At: r.At, ID: r.RunNameOrUUID(), RunID: r.Run.String(), Workflow: r.Workflow,
-			Actor: r.Actor, Reason: r.Reason, Old: r.Old, New: r.New,
+			Actor: r.Actor, Reason: r.Reason, Old: r.OldValue, New: r.NewValue,
 		}
 		switch {
-		case r.Child:
+		case r.IsChild:
 			events[i].Name = naming.Display(r.Name)
 		case r.Run == store.NoRun:
-			events[i].ID, events[i].RunID, events[i].Old = r.Old, "", ""
+			events[i].ID, events[i].RunID, events[i].Old = r.OldValue, "", ""
 		}
 		if r.Type == store.EventSignalled {
-			events[i].New = naming.DisplaySignal(r.New)
+			events[i].New = naming.DisplaySignal(r.NewValue)
 		}
 	}
 	return events

@@ -104,7 +104,7 @@ func (x *Exported) compareOutcome(found *PreflightRun, got engine.PreflightResul
 	case !completed && !failed:
 	case len(found.Next) > 0:
 		diverges(found.Next[0], "the run has ended, and its history does not hold this call: remove the call")
-	case !got.Returned:
+	case !got.FunctionReturned:
 		found.Unknown = true
 	case completed && got.Failure != nil:
 		diverges("", "the run has completed, and would fail now: %s", got.Failure.Message)

@@ -153,8 +153,8 @@ type lostReplies struct {
 	then func() // called after the loss
 }
 
-func (s *lostReplies) ChangeStartKey(ctx context.Context, c *store.StartKeyChangeRequest) error {
-	err := s.Store.ChangeStartKey(ctx, c)
+func (s *lostReplies) UpdateStartKeyRow(ctx context.Context, c *store.StartKeyChangeRequest) error {
+	err := s.Store.UpdateStartKeyRow(ctx, c)
 	if err == nil && !c.SkipLocked && s.lose.Add(-1) >= 0 {
 		s.then()
 		return fmt.Errorf("%w: the reply was lost", store.ErrRejected)

@@ -31,13 +31,13 @@ import (
 // [NewID], [Reason], [Actor], [DryRun], and without NewID also [InterruptSteps].
 func (e *Engine) Fork(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
 	q, err := e.newRepairRequest(ctx, VerbFork, engine.RepairRequest{}, opts)
-	if err == nil && q.NewID != "" && q.InterruptSteps {
+	if err == nil && q.ForkRunID != "" && q.InterruptSteps {
 		err = fmt.Errorf("%w: a fork with NewID does not stop the run: leave InterruptSteps out", ErrInvalidConfig)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s run %q: %w", VerbFork, id, err)
 	}
-	if q.NewID == "" {
+	if q.ForkRunID == "" {
 		runs, err := e.inner.Repair(ctx, id, q)
 		if err != nil {
 			return nil, convertStateError(err)

@@ -114,7 +114,7 @@ func (e *Engine) LatestGenerations(ctx context.Context, id string, p Page) (Gene
 }
 
 // reachesMaxGenerationBytes reports whether the store leaves out the generation before these, by [store.GenerationsQuery.MaxBytes].
-func reachesMaxGenerationBytes(before []store.Generation) bool {
+func reachesMaxGenerationBytes(before []store.SupersededGeneration) bool {
 	total := 0
 	for i := 1; i < len(before); i++ {
 		total += before[i].StoredBytes
@@ -124,7 +124,7 @@ func reachesMaxGenerationBytes(before []store.Generation) bool {
 
 // supersededGenerations converts superseded generations of a run, the oldest first. next is the generation after them, without the fields
 // that tell how the run was in it.
-func supersededGenerations(row *store.Run, before []store.Generation) (all []Generation, next Generation) {
+func supersededGenerations(row *store.Run, before []store.SupersededGeneration) (all []Generation, next Generation) {
 	all = make([]Generation, 0, len(before)+1)
 	next = Generation{Number: 1, StartedAt: row.CreatedAt}
 	for i := range before {
@@ -137,7 +137,7 @@ func supersededGenerations(row *store.Run, before []store.Generation) (all []Gen
 		all = append(all, next)
 		detail := record.DecodeRepairDetail(g.Detail)
 		next = Generation{
-			Number: int(g.Number) + 1, Verb: Verb(g.Verb), Actor: g.Actor, Reason: g.Reason, From: g.From, StartedAt: g.At, Kept: detail.Kept, Dropped: detail.Dropped,
+			Number: int(g.Number) + 1, Verb: Verb(g.Verb), Actor: g.Actor, Reason: g.Reason, From: g.FromStep, StartedAt: g.At, Kept: detail.Kept, Dropped: detail.Dropped,
 			Corrected: detail.Corrected,
 		}
 	}
@@ -154,7 +154,7 @@ func (g *Generation) setRunFields(r *store.Run) {
 }
 
 // runAtGeneration returns the run as it was in a superseded generation. row is the run as it is now.
-func runAtGeneration(row *store.Run, g *store.Generation) store.Run {
+func runAtGeneration(row *store.Run, g *store.SupersededGeneration) store.Run {
 	run := g.Run
 	run.Name, run.Parent, run.Detached = row.Name, row.Parent, row.Detached
 	return run

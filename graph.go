@@ -107,7 +107,7 @@ func (d *graphDefinition) finishDeclaration(output AnyNode) {
 	case node == nil:
 		d.addError(errors.New("build returned no node: return the node whose value is the output"))
 		return
-	case node.definition != d:
+	case node.graph != d:
 		d.addError(fmt.Errorf("the output node %q is a node of another graph", node.name))
 		return
 	}
@@ -149,7 +149,7 @@ func (d *graphDefinition) addNodeError(name string, err error) {
 
 // addNode declares a node. over is the node whose value is the list of items; nil means none. execute is what the node does once it begins.
 func (d *graphDefinition) addNode(name, kind string, over AnyNode, o *nodeOptions, where uintptr, execute func(c *Ctx, in *NodeInput) (any, error)) *graphNode {
-	n := &graphNode{definition: d, name: name, index: len(d.nodes), callSite: where, execute: execute, conditions: o.conditions, delay: o.delay}
+	n := &graphNode{graph: d, name: name, index: len(d.nodes), callSite: where, execute: execute, conditions: o.conditions, delay: o.delay}
 	declared := graph.Node{Name: name, Kind: kind, Workflow: o.workflow, Unmet: graph.UnmetPolicy(o.unmetPolicy), Delayed: o.delay > 0}
 	needs := o.needs
 	if over != nil {
@@ -186,7 +186,7 @@ func (d *graphDefinition) nodeNames(name string, nodes []AnyNode) (names []strin
 		switch {
 		case isNil(need) || need.declaredNode() == nil:
 			d.addNodeError(name, fmt.Errorf("the node at place %d of those that it needs is nil", i+1))
-		case need.declaredNode().definition != d:
+		case need.declaredNode().graph != d:
 			d.addNodeError(name, fmt.Errorf("it needs %q, which is a node of another graph", need.declaredNode().name))
 		default:
 			names = append(names, need.declaredNode().name)

@@ -24,7 +24,7 @@ type dueNode struct {
 // goroutine has nothing to execute.
 func (x *graphRun) executeReadyNodes() {
 	var ready []dueNode
-	for _, n := range x.definition.nodes {
+	for _, n := range x.graph.nodes {
 		switch {
 		case n.hasChoices():
 			x.startNode(dueNode{graphNode: n})
@@ -121,7 +121,7 @@ func (x *graphRun) openBranches(nodes ...*graphNode) error {
 
 // openChoiceBranches opens the branches of all nodes that a choice can end now, and of the given nodes.
 func (x *graphRun) openChoiceBranches(nodes ...*graphNode) error {
-	for _, n := range x.definition.nodes {
+	for _, n := range x.graph.nodes {
 		if !x.nodeFutures[n.index].isFinal() {
 			nodes = append(nodes, n)
 		}
@@ -132,7 +132,7 @@ func (x *graphRun) openChoiceBranches(nodes ...*graphNode) error {
 // loserBranches returns the branches of the nodes. They are open.
 func (x *graphRun) loserBranches(nodes []string) (losers []engine.LoserBranch) {
 	for _, name := range nodes {
-		i := x.definition.nodeIndexes[name]
+		i := x.graph.nodeIndexes[name]
 		f := &x.nodeFutures[i]
 		losers = append(losers, engine.LoserBranch{Branch: f.branch, WithholdResult: f.withholdResult, DeliverResult: func(outcome error) {
 			f.deliverChoiceOutcome(outcome)
@@ -160,8 +160,8 @@ func (x *graphRun) decideDependentsLocked(node int) {
 	if x.nonFinalCount--; x.nonFinalCount == 0 {
 		close(x.allFinal)
 	}
-	for _, i := range x.definition.nodes[node].referredBy {
-		p, n := &x.nodeProgress[i], x.definition.nodes[i]
+	for _, i := range x.graph.nodes[node].referredBy {
+		p, n := &x.nodeProgress[i], x.graph.nodes[i]
 		p.finalNeeds++
 		switch {
 		case p.isDecided || n.hasChoices():

@@ -17,18 +17,18 @@ func (e *graphFailure) Unwrap() error { return e.error }
 // the same error, also if a second node has failed in the meantime.
 func (x *graphRun) failRunForUnmetNeed(c *Ctx, n *graphNode) error {
 	culprit := x.rootCauseNode(n)
-	for _, before := range x.definition.nodes[:n.index] {
+	for _, before := range x.graph.nodes[:n.index] {
 		if c.scope.HasCallBegun(graph.FailChoiceName(before.name)) {
 			culprit = before
 		}
 	}
 	_, err := x.nodeResult(culprit)
-	return x.failRun(c, n, culprit, fmt.Errorf("node %q fails the run: %w", n.name, err))
+	return x.endOpenNodesAndFail(c, n, culprit, fmt.Errorf("node %q fails the run: %w", n.name, err))
 }
 
-// failRun ends all nodes that are not over, apart from n itself, and records that. culprit is the node whose failure led to it. If a
-// retry removes the failure from the history, it removes this record as well.
-func (x *graphRun) failRun(c *Ctx, n, culprit *graphNode, cause error) error {
+// endOpenNodesAndFail ends all nodes that are not over, apart from n itself, and records that. culprit is the node whose failure led to it.
+// If a retry removes the failure from the history, it removes this record as well.
+func (x *graphRun) endOpenNodesAndFail(c *Ctx, n, culprit *graphNode, cause error) error {
 	name := graph.FailChoiceName(culprit.name)
 	if err := x.openChoiceBranches(n, culprit); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (x *graphRun) failRun(c *Ctx, n, culprit *graphNode, cause error) error {
 	spec := &engine.ChoiceSpec{Name: name, CallSite: n.callSite, DecidingBranches: []int{0}, Branches: []*engine.Branch{x.nodeFutures[culprit.index].branch}}
 	spec.SelectLosers = func([]int) []engine.LoserBranch {
 		var open []string
-		for _, other := range x.definition.nodes {
+		for _, other := range x.graph.nodes {
 			if other != n && !x.nodeState(other.name).IsFinal() {
 				open = append(open, other.name)
 			}
@@ -63,7 +63,7 @@ func (x *graphRun) rootCauseNode(n *graphNode) *graphNode {
 
 // declaredNodeAt returns the node with an index of the recorded shape.
 func (x *graphRun) declaredNodeAt(at int) *graphNode {
-	return x.definition.nodes[x.definition.nodeIndexes[x.shape.Nodes[at].Name]]
+	return x.graph.nodes[x.graph.nodeIndexes[x.shape.Nodes[at].Name]]
 }
 
 // nodeOutcome returns how the node with an index of the recorded shape has ended in this execution.

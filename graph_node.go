@@ -41,7 +41,7 @@ func (n *Node[T]) declaredNode() *graphNode {
 
 // graphNode is a declared node without its type.
 type graphNode struct {
-	definition *graphDefinition
+	graph      *graphDefinition
 	name       string
 	index      int // in the order of declaration
 	callSite   uintptr
@@ -57,7 +57,7 @@ type graphNode struct {
 func (n *graphNode) hasChoices() bool { return len(n.spec().Choices) > 0 }
 
 // spec returns what the node needs.
-func (n *graphNode) spec() *graph.Node { return &n.definition.shape.Nodes[n.index] }
+func (n *graphNode) spec() *graph.Node { return &n.graph.shape.Nodes[n.index] }
 
 // Step declares a node that executes fn as a step, as [Ctx.Step] does. The options of the node are [StepOption] values, and
 // [Delay].

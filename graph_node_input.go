@@ -78,7 +78,7 @@ func (n *Node[T]) Of(in *NodeInput) T {
 // Get panics as [Node.Of] does unless the calling node refers to n in one of its options.
 func (n *Node[T]) Get(in *NodeInput) (T, error) {
 	var zero T
-	if n == nil || n.n == nil || n.n.definition != in.node.definition {
+	if n == nil || n.n == nil || n.n.graph != in.node.graph {
 		panic(newUndeclaredNeedError(in, n.Name(), errors.New("it is not a node of this graph")))
 	}
 	v, err := in.nodeValue(n.n)

@@ -30,7 +30,7 @@ import (
 // graphRun is one execution of a graph.
 type graphRun struct {
 	c           *Ctx
-	definition  *graphDefinition
+	graph       *graphDefinition
 	shape       *graph.Shape    // the recorded shape: equal to the shape of d, except that nodes, needs and members of choices may be in another order
 	input       any             // *typedInput
 	nodeFutures []Future[any]   // in the order of declaration
@@ -84,7 +84,7 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 
 func newGraphRun(c *Ctx, d *graphDefinition, shape *graph.Shape, input any) *graphRun {
 	return &graphRun{
-		c: c, definition: d, shape: shape, input: input, allFinal: make(chan struct{}), nonFinalCount: len(d.nodes),
+		c: c, graph: d, shape: shape, input: input, allFinal: make(chan struct{}), nonFinalCount: len(d.nodes),
 		nodeFutures: make([]Future[any], len(d.nodes)), nodeProgress: make([]nodeProgress, len(d.nodes)), nodeCalls: make([]nodeArguments, len(d.nodes)),
 		hasRecords: c.scope.HasRecordedCalls(),
 	}
@@ -102,7 +102,7 @@ func (x *graphRun) awaitAllNodes(c *Ctx) (any, error) {
 			errors.As(err, &failed)
 		}
 	}
-	output := x.definition.nodes[x.definition.nodeIndexes[x.definition.shape.Output]]
+	output := x.graph.nodes[x.graph.nodeIndexes[x.graph.shape.Output]]
 	v, err := x.nodeResult(output)
 	switch {
 	case failed != nil:
@@ -130,7 +130,7 @@ func (x *graphRun) executeNode(c *Ctx, n dueNode) (v any, err error) {
 	}
 	v, err = x.executeUnlessSkipped(c, in)
 	if isUndeclaredNeed(err) {
-		return nil, x.failRun(c, n.graphNode, n.graphNode, err)
+		return nil, x.endOpenNodesAndFail(c, n.graphNode, n.graphNode, err)
 	}
 	return v, err
 }
@@ -233,8 +233,8 @@ func (x *graphRun) recordWinnersAndEndLosers(c *Ctx, in *NodeInput, index int) e
 	choice, name := x.choicesOf(in.node)[index], graph.ChoiceName(index)
 	members, nodes := make([]*Future[any], len(choice.Of)), make([]*graphNode, len(choice.Of))
 	for i, of := range choice.Of {
-		at := x.definition.nodeIndexes[of]
-		members[i], nodes[i] = &x.nodeFutures[at], x.definition.nodes[at]
+		at := x.graph.nodeIndexes[of]
+		members[i], nodes[i] = &x.nodeFutures[at], x.graph.nodes[at]
 	}
 	if err := x.openChoiceBranches(nodes...); err != nil {
 		return err
@@ -249,7 +249,7 @@ func (x *graphRun) recordWinnersAndEndLosers(c *Ctx, in *NodeInput, index int) e
 			for _, i := range won {
 				winners = append(winners, choice.Of[i])
 			}
-			return x.loserBranches(x.definition.shape.UnneededAfterChoice(in.node.name, index, winners, x.nodeStateOrCancelled, x.isChoiceRecorded))
+			return x.loserBranches(x.graph.shape.UnneededAfterChoice(in.node.name, index, winners, x.nodeStateOrCancelled, x.isChoiceRecorded))
 		}
 	}
 	for i, of := range choice.Of {
@@ -302,7 +302,7 @@ func (x *graphRun) isChoiceRecorded(node string, index int) bool {
 
 // choicesOf returns the choices of a node, with their members in the recorded order.
 func (x *graphRun) choicesOf(n *graphNode) []graph.Choice {
-	if x.shape == &x.definition.shape {
+	if x.shape == &x.graph.shape {
 		return n.spec().Choices
 	}
 	return x.shape.Nodes[x.shape.Index(n.name)].Choices
@@ -310,7 +310,7 @@ func (x *graphRun) choicesOf(n *graphNode) []graph.Choice {
 
 // nodeState returns the state of a node in this execution: Running until its branch has returned.
 func (x *graphRun) nodeState(node string) graph.State {
-	f := &x.nodeFutures[x.definition.nodeIndexes[node]]
+	f := &x.nodeFutures[x.graph.nodeIndexes[node]]
 	if !f.isFinal() {
 		return graph.Running
 	}
@@ -321,7 +321,7 @@ func (x *graphRun) nodeState(node string) graph.State {
 // has ended and whose branch has not returned. Such a node needs nothing.
 func (x *graphRun) nodeStateOrCancelled(node string) graph.State {
 	s := x.nodeState(node)
-	if !s.IsFinal() && x.nodeFutures[x.definition.nodeIndexes[node]].branch.WasEndedByChoice() {
+	if !s.IsFinal() && x.nodeFutures[x.graph.nodeIndexes[node]].branch.WasEndedByChoice() {
 		return graph.Cancelled
 	}
 	return s

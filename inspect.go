@@ -191,7 +191,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: the size of map %q in run %q: %w", ErrDiverged, naming.Display(m.Step.Name), id, err)
 		}
-		info.Progress = append(info.Progress, MapProgress{Name: naming.Display(m.Step.Name), Done: m.Done, Total: total})
+		info.Progress = append(info.Progress, MapProgress{Name: naming.Display(m.Step.Name), Done: m.DoneCount, Total: total})
 	}
 	return info, nil
 }

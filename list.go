@@ -155,11 +155,11 @@ func (e *Engine) TreeCounts(ctx context.Context, id string) (TreeCounts, error) 
 	if err != nil {
 		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
 	}
-	counts := TreeCounts{Statuses: make(map[Status]int, len(rows.RunsByStatus)), Delayed: rows.Delayed, OpenCalls: make(map[Kind]int, len(rows.OpenCalls))}
+	counts := TreeCounts{Statuses: make(map[Status]int, len(rows.RunsByStatus)), Delayed: rows.DelayedCount, OpenCalls: make(map[Kind]int, len(rows.OpenCallsByKind))}
 	for status, n := range rows.RunsByStatus {
 		counts.Statuses[Status(status.String())] = n
 	}
-	for kind, n := range rows.OpenCalls {
+	for kind, n := range rows.OpenCallsByKind {
 		counts.OpenCalls[Kind(kind.String())] = n
 	}
 	return counts, nil

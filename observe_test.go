@@ -141,7 +141,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			for i := range most - 1 {
 				now := r.WakeAt.Add(time.Duration(i) * time.Second)
 				got, err := s.Claim(within(t), store.ClaimQuery{
-					Worker: store.NewUUID(0), Nonce: 2, Filter: store.NewClaimFilter([]string{"w"}, nil), Limit: 1, MaxSuspects: 1,
+					Worker: store.NewUUID(0), EpochNonce: 2, Filter: store.NewClaimFilter([]string{"w"}, nil), Limit: 1, MaxSuspects: 1,
 					Now: now, LeaseUntil: now.Add(time.Second),
 				})
 				if err != nil || len(got.Runs) != 1 {

@@ -36,7 +36,7 @@ func TestOlderWorkerPreventsSetting(t *testing.T) {
 			}
 		}
 		for what, schema := range map[string]int16{"before the version was recorded": 0, "of an older version": store.FirstSchemaWithQueues - 1} {
-			old.Schema = schema
+			old.SchemaVersion = schema
 			for _, old.State = range []store.WorkerState{store.WorkerRunning, store.WorkerDraining} {
 				beat(old, time.Now().Add(time.Hour))
 				for name, call := range calls {
@@ -116,7 +116,7 @@ func TestDeclarationsWaitForOlderWorkers(t *testing.T) {
 func TestGenerationsWaitForOlderWorkers(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
-		old := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, Schema: store.FirstSchemaWithRepairs - 1}, LeaseUntil: time.Now().Add(time.Hour)}
+		old := store.Heartbeat{Worker: store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, SchemaVersion: store.FirstSchemaWithRepairs - 1}, LeaseUntil: time.Now().Add(time.Hour)}
 		if _, err := s.RenewLeases(ctx, old); err != nil {
 			t.Fatal(err)
 		}

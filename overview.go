@@ -69,7 +69,7 @@ func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error)
 	for i := range rows {
 		r := &rows[i]
 		groups[i] = FailureGroup{
-			FailureKey: FailureKey(r.Key), Runs: r.Runs, More: r.More, First: r.First, Last: r.Last,
+			FailureKey: FailureKey(r.Key), Runs: r.RunCount, More: r.HasMoreRuns, First: r.First, Last: r.Last,
 			ID: r.Newest.NameOrUUID(), RunID: r.Newest.UUID.String(), Err: newRunError(&r.Newest),
 		}
 	}
@@ -104,7 +104,7 @@ func (e *Engine) StatusCounts(ctx context.Context) ([]StatusCount, error) {
 	}
 	counts := make([]StatusCount, len(rows))
 	for i, r := range rows {
-		counts[i] = StatusCount{Status: Status(r.Status.String()), Runs: r.Runs, More: r.More}
+		counts[i] = StatusCount{Status: Status(r.Status.String()), Runs: r.RunCount, More: r.HasMoreRuns}
 	}
 	return counts, nil
 }

@@ -98,7 +98,7 @@ func TestARunThatWasClaimedInVainExpires(t *testing.T) {
 		run := orFail(w.Start(ctx, client, 1, durable.StartBy(time.Millisecond)))(t)
 		now := orFail(s.Now(ctx))(t)
 		claims := orFail(s.Claim(ctx, store.ClaimQuery{
-			Worker: uuid.New(), Now: now, LeaseUntil: now.Add(time.Minute), Limit: 1, Nonce: 7, Filter: store.NewClaimFilter([]string{"w"}, nil),
+			Worker: uuid.New(), Now: now, LeaseUntil: now.Add(time.Minute), Limit: 1, EpochNonce: 7, Filter: store.NewClaimFilter([]string{"w"}, nil),
 		}))(t)
 		if len(claims.Runs) != 1 {
 			t.Fatalf("%d runs were claimed", len(claims.Runs))

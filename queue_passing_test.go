@@ -47,7 +47,7 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 			}
 		}
 		claims := orFail(s.Claim(ctx, store.ClaimQuery{ // its worker dies at once
-			Worker: uuid.New(), Nonce: 7, Now: now, LeaseUntil: now.Add(time.Millisecond), Limit: 2,
+			Worker: uuid.New(), EpochNonce: 7, Now: now, LeaseUntil: now.Add(time.Millisecond), Limit: 2,
 			Filter: store.NewClaimFilter([]string{"w"}, nil), QueueRules: store.NewQueueClaimRules([]string{"mail"}, nil, nil),
 		}))(t)
 		if len(claims.Runs) != 2 {

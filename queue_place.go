@@ -15,9 +15,8 @@ type QueuePlace struct {
 	GroupKey string // see GroupKey
 	Weight   int    // see Weight
 	State    QueuePlaceState
-	// Before is the number of runs that wait in the queue before this run. In the state PlaceBehindKey, Before is the number of
-	// runs with the same group key before this run. Before counts at most 10,000 runs. Before also counts runs while the queue
-	// is paused.
+	// Before is the number of runs that are in the line of the queue before this run, at most 10,000. In the state
+	// PlaceBehindKey, Before counts only the runs with the same group key. A pause of the queue does not change Before.
 	Before int
 	// InProgress reports whether the run counts towards MaxInProgress and MaxInProgressPerKey. A root run that has begun counts
 	// as in progress until it ends, even while the run waits, is paused or is held.
@@ -113,7 +112,7 @@ func (e *Engine) addQueuePlaceToInfo(ctx context.Context, r *store.Run, info *Ru
 		at.Queue = r.Queue
 	}
 	if at.State == PlaceOutside {
-		if at.outsideReason, err = e.explainNotInQueue(ctx, r, info.KeyWait); err != nil {
+		if at.outsideReason, err = e.explainWhyNotInLine(ctx, r, info.KeyWait); err != nil {
 			return err
 		}
 	}
@@ -130,8 +129,8 @@ func (e *Engine) addQueuePlaceToInfo(ctx context.Context, r *store.Run, info *Ru
 	return nil
 }
 
-// explainNotInQueue returns in words why a run that has not ended is neither in line nor executed.
-func (e *Engine) explainNotInQueue(ctx context.Context, r *store.Run, key *KeyWait) (string, error) {
+// explainWhyNotInLine returns in words why a run that has not ended is neither in line nor executed.
+func (e *Engine) explainWhyNotInLine(ctx context.Context, r *store.Run, key *KeyWait) (string, error) {
 	now, err := e.inner.Now(ctx)
 	if err != nil {
 		return "", err

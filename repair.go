@@ -233,8 +233,8 @@ func (e *Engine) newRepairRequest(ctx context.Context, verb Verb, q engine.Repai
 	if err == nil {
 		q.ForkStepValues, err = e.encodeStepOverrides(o.stepValues)
 	}
-	q.NewID = o.newID
-	q.Verb, q.From, q.FromEnd, q.InterruptSteps, q.DryRun, q.Actor, q.Reason = string(verb), o.fromStep, o.fromEnd, o.interruptSteps, o.dryRun, o.actor, o.reason
+	q.ForkRunID = o.newID
+	q.Verb, q.FromStep, q.KeepAllOtherCalls, q.InterruptSteps, q.DryRun, q.Actor, q.Reason = string(verb), o.fromStep, o.fromEnd, o.interruptSteps, o.dryRun, o.actor, o.reason
 	return q, err
 }
 
@@ -244,7 +244,7 @@ func newRepaired(runs []engine.PlannedRunRepair) *Repaired {
 	for i := range runs { // a run stands behind its parent
 		r := &runs[i]
 		one := &Repaired{
-			ID: r.Run.NameOrUUID(), RunID: r.Run.UUID.String(), Generation: int(r.Generation), Kept: r.Detail.Kept,
+			ID: r.Run.NameOrUUID(), RunID: r.Run.UUID.String(), Generation: int(r.NewGeneration), Kept: r.Detail.Kept,
 			Dropped: r.Detail.Dropped, Renewed: r.Detail.Renewed, Corrected: r.Detail.Corrected,
 		}
 		for _, id := range r.ChildrenToCancel {

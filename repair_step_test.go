@@ -246,7 +246,7 @@ func TestRepairsOfStepsThatCannotBeMeant(t *testing.T) {
 				t.Errorf("%s: the run is %v", what, info.Status)
 			}
 		}
-		old := store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, Schema: store.FirstSchemaWithRepairs - 1}
+		old := store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, SchemaVersion: store.FirstSchemaWithRepairs - 1}
 		if _, err := s.RenewLeases(ctx, store.Heartbeat{Worker: old, LeaseUntil: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}

@@ -185,7 +185,7 @@ func TestRetryRefusesWhatCannotBeMeant(t *testing.T) {
 		if _, err := e.Pause(ctx, "r", durable.From("a")); !errors.Is(err, durable.ErrInvalidConfig) {
 			t.Errorf("a pause from a step: %v", err)
 		}
-		old := store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, Schema: store.FirstSchemaWithRepairs - 1}
+		old := store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning, SchemaVersion: store.FirstSchemaWithRepairs - 1}
 		if _, err := s.RenewLeases(ctx, store.Heartbeat{Worker: old, LeaseUntil: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}

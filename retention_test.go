@@ -201,7 +201,7 @@ func TestRetentionOfGenerations(t *testing.T) {
 		orFail(e.Retry(ctx, "order"))(t)
 		stop()
 		now := orFail(s.Now(ctx))(t)
-		for shard := range int16(store.Shards) { // as the sweep of a day later does
+		for shard := range int16(store.ShardCount) { // as the sweep of a day later does
 			page := orFail(s.OldGenerations(ctx, store.OldGenerationsQuery{Shard: shard, SupersededBefore: now.Add(time.Hour), Limit: 10}))(t)
 			for _, g := range page.Generations {
 				d := &store.DeleteTreesRequest{Now: now.Add(day), Trees: []store.DeleteTreeRequest{{Root: g.ArchiveID, EndedBefore: now.Add(time.Hour)}}}
@@ -285,7 +285,7 @@ func TestRetentionOfDetachedChildrenOfAContinuedRun(t *testing.T) {
 			t.Errorf("after the sweep of generations, %d jobs that completed and %d that failed are left, want all of 3 and 6", good, bad)
 		}
 		roots, now := 0, orFail(d.Now(ctx))(t)
-		for shard := range int16(store.Shards) { // as a sweep of runs reads them when they were created long ago
+		for shard := range int16(store.ShardCount) { // as a sweep of runs reads them when they were created long ago
 			q := store.EndedTreesQuery{Shard: shard, CreatedBefore: now.Add(time.Hour), EndedBefore: now.Add(-day), Limit: 100}
 			for _, r := range orFail(d.EndedTrees(ctx, q))(t).Roots {
 				if roots++; r.Workflow != "job" {

@@ -39,5 +39,5 @@ func (e *Engine) readVersionWait(ctx context.Context, r *store.Run, now time.Tim
 	if w == nil || err != nil {
 		return nil, err
 	}
-	return &VersionWait{Version: w.Version, Until: w.Until}, nil
+	return &VersionWait{Version: w.RunVersion, Until: w.Until}, nil
 }

@@ -150,7 +150,7 @@ func (b *bench) ceiling(at *site, callers int) (*sample, error) {
 	var number int
 	o, err := b.load(callers).run(b.ctx, func() (caller, error) {
 		number++
-		row := &ceilingRow{shard: int16(number % store.Shards), output: output, done: make(chan error, 1)}
+		row := &ceilingRow{shard: int16(number % store.ShardCount), output: output, done: make(chan error, 1)}
 		return func(did func() bool) error {
 			row.run = store.NewUUIDAt(row.shard, time.Now())
 			for _, name := range names {

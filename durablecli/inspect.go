@@ -32,11 +32,11 @@ func statement(name string) string {
 
 // inspectedDatabase is a database that is looked at from outside of the library.
 type inspectedDatabase interface {
-	// version returns the version of the schema; zero if there is none.
+	// schemaVersion returns the version of the schema; zero if there is none.
 	schemaVersion(ctx context.Context) (int, error)
 	// now returns the time of the database's clock.
 	now(ctx context.Context) (time.Time, error)
-	// check returns what is wrong, or good, with the database's settings.
+	// checkSettings returns what is wrong, or good, with the database's settings.
 	checkSettings(ctx context.Context) ([]finding, error)
 	// checkPools returns whether the database has the connections that the live ones of the workers may need. It is called after checkSettings.
 	checkPools(workers []durable.WorkerInfo, now time.Time) []finding

@@ -136,7 +136,7 @@ func (e *Engine) attemptedStepNames(id string) (names []string) {
 	if err != nil {
 		e.t.Fatalf("durabletest: %v", err)
 	}
-	log := e.probe.recorder
+	log := e.hooks.recorder
 	log.mu.Lock()
 	defer log.mu.Unlock()
 	for _, c := range log.attempts {

@@ -39,7 +39,7 @@ type clockDriver struct {
 	clock *manualClock
 
 	mu               sync.Mutex
-	probes           []*engineProbe
+	hooks            []*engineHooks
 	waiters          []*clockWaiter
 	isFrozen         bool
 	activeDeliveries int // deliveries whose function has not returned
@@ -93,18 +93,18 @@ func (p *clockDriver) close() {
 	<-p.done
 }
 
-func (p *clockDriver) addProbe(n *engineProbe) {
+func (p *clockDriver) addEngineHooks(n *engineHooks) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.probes = append(p.probes, n)
+	p.hooks = append(p.hooks, n)
 }
 
-func (p *clockDriver) removeProbe(n *engineProbe) {
+func (p *clockDriver) removeEngineHooks(n *engineHooks) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, own := range p.probes {
+	for i, own := range p.hooks {
 		if own == n {
-			p.probes = append(p.probes[:i:i], p.probes[i+1:]...)
+			p.hooks = append(p.hooks[:i:i], p.hooks[i+1:]...)
 			return
 		}
 	}
@@ -165,10 +165,10 @@ func (p *clockDriver) sleepRealTime(d time.Duration) bool {
 
 // firstWaiter reports whether a goroutine waits for time to pass. It returns the first that waits in Advance or
 // AdvanceUntil, or nil if goroutines only wait for results.
-func (p *clockDriver) firstWaiter() (nodes []*engineProbe, a *clockWaiter, wanted bool) {
+func (p *clockDriver) firstWaiter() (nodes []*engineHooks, a *clockWaiter, wanted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	nodes = append(nodes, p.probes...)
+	nodes = append(nodes, p.hooks...)
 	if len(p.waiters) > 0 {
 		return nodes, p.waiters[0], true
 	}
@@ -180,7 +180,7 @@ func (p *clockDriver) firstWaiter() (nodes []*engineProbe, a *clockWaiter, wante
 }
 
 // stateVersion returns a number that changes whenever something happens that can make something due.
-func (p *clockDriver) stateVersion(nodes []*engineProbe) uint64 {
+func (p *clockDriver) stateVersion(nodes []*engineHooks) uint64 {
 	_, _, v := p.clock.snapshot()
 	for _, n := range nodes {
 		v += n.writeCalls.Load()
@@ -190,7 +190,7 @@ func (p *clockDriver) stateVersion(nodes []*engineProbe) uint64 {
 
 // isIdle reports whether nothing is going on at this moment. settle is the real time for which that must last until it is
 // certain.
-func (p *clockDriver) isIdle(nodes []*engineProbe) (idle bool, settle time.Duration) {
+func (p *clockDriver) isIdle(nodes []*engineHooks) (idle bool, settle time.Duration) {
 	p.mu.Lock()
 	delivering := p.activeDeliveries > 0
 	p.mu.Unlock()
@@ -208,7 +208,7 @@ func (p *clockDriver) isIdle(nodes []*engineProbe) (idle bool, settle time.Durat
 }
 
 // isQuiescent reports whether nothing can happen until time passes. It executes steps 2 to 4 of the rule.
-func (p *clockDriver) isQuiescent(nodes []*engineProbe) bool {
+func (p *clockDriver) isQuiescent(nodes []*engineHooks) bool {
 	now := time.Now()
 	version := p.stateVersion(nodes) // read before idle: what ends in between changes it
 	idle, settle := p.isIdle(nodes)
@@ -227,7 +227,7 @@ func (p *clockDriver) isQuiescent(nodes []*engineProbe) bool {
 }
 
 // parkRuns unloads the runs that wait for long. It reports whether an engine has any; the others are not asked then.
-func parkRuns(nodes []*engineProbe) bool {
+func parkRuns(nodes []*engineHooks) bool {
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil && e.ParkWaitingRuns() {
 			return true
@@ -238,15 +238,15 @@ func parkRuns(nodes []*engineProbe) bool {
 
 // pollAllEngines makes every engine claim, admit runs to their queues, and check for awaited results, and waits until it is done. It returns
 // false after requestClaimsTimeout.
-func (p *clockDriver) pollAllEngines(nodes []*engineProbe) bool {
-	var barriers []pollBarrier
+func (p *clockDriver) pollAllEngines(nodes []*engineHooks) bool {
+	var positions []pollPosition
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil {
-			barriers = append(barriers, newPollBarrier(n, e))
+			positions = append(positions, newPollPosition(n, e))
 			e.WakeAllLoops()
 		}
 	}
-	for began := time.Now(); slices.ContainsFunc(barriers, pollBarrier.isPending); {
+	for began := time.Now(); slices.ContainsFunc(positions, pollPosition.isPending); {
 		if time.Since(began) > requestClaimsTimeout || !p.sleepRealTime(minPollInterval) {
 			return false
 		}
@@ -254,9 +254,9 @@ func (p *clockDriver) pollAllEngines(nodes []*engineProbe) bool {
 	return true
 }
 
-// pollBarrier is the point that one engine has reached with its claims, its looks at the queues and its checks for results.
-type pollBarrier struct {
-	probe               *engineProbe
+// pollPosition is the point that one engine has reached with its claims, its checks of the queues and its checks for results.
+type pollPosition struct {
+	hooks               *engineHooks
 	engine              *engine.Engine
 	claimNumber         uint64 // the latest claim that had begun
 	scheduleQueryNumber uint64 // the latest query for due schedules that had begun
@@ -265,8 +265,8 @@ type pollBarrier struct {
 	resultCheckNumber   uint64 // the number of checks
 }
 
-func newPollBarrier(n *engineProbe, e *engine.Engine) pollBarrier {
-	b := pollBarrier{probe: n, engine: e}
+func newPollPosition(n *engineHooks, e *engine.Engine) pollPosition {
+	b := pollPosition{hooks: n, engine: e}
 	b.claimNumber, _, _ = n.claimProgress()
 	b.scheduleQueryNumber, _, _ = n.scheduleQueryProgress()
 	b.startKeyQueryNumber, _, _ = n.startKeyQueryProgress()
@@ -275,17 +275,17 @@ func newPollBarrier(n *engineProbe, e *engine.Engine) pollBarrier {
 	return b
 }
 
-// isPending reports whether the engine has yet to end a claim that began after the barrier, or to check for results. An engine
+// isPending reports whether the engine has yet to end a claim that began after the position, or to check for results. An engine
 // that is full or closed does not claim, and one for whose results nobody waits does not check.
-func (b pollBarrier) isPending() bool {
-	_, ended, _ := b.probe.claimProgress()
+func (b pollPosition) isPending() bool {
+	_, ended, _ := b.hooks.claimProgress()
 	if ended <= b.claimNumber && b.engine.IsClaiming() {
 		return true
 	}
-	if _, ended, _ := b.probe.scheduleQueryProgress(); ended <= b.scheduleQueryNumber && b.engine.IsFiringSchedules() {
+	if _, ended, _ := b.hooks.scheduleQueryProgress(); ended <= b.scheduleQueryNumber && b.engine.IsFiringSchedules() {
 		return true
 	}
-	if _, ended, _ := b.probe.startKeyQueryProgress(); ended <= b.startKeyQueryNumber && b.engine.IsFiringSchedules() {
+	if _, ended, _ := b.hooks.startKeyQueryProgress(); ended <= b.startKeyQueryNumber && b.engine.IsFiringSchedules() {
 		return true
 	}
 	if _, ended := b.engine.CountAdmissionPasses(); ended <= b.queueCheckNumber && b.engine.IsFiringSchedules() {
@@ -297,7 +297,7 @@ func (b pollBarrier) isPending() bool {
 
 // nextDueTime returns the next time at which something is due: the first timer, or a run or a schedule by the latest queries of its engine.
 // It returns zero if there is none.
-func (p *clockDriver) nextDueTime(nodes []*engineProbe) (now, next time.Time) {
+func (p *clockDriver) nextDueTime(nodes []*engineHooks) (now, next time.Time) {
 	now, next, _ = p.clock.snapshot()
 	for _, n := range nodes {
 		for _, due := range n.dueTimes() {
@@ -310,7 +310,7 @@ func (p *clockDriver) nextDueTime(nodes []*engineProbe) (now, next time.Time) {
 }
 
 // advanceClock executes steps 5 to 8 of the rule.
-func (p *clockDriver) advanceClock(nodes []*engineProbe, a *clockWaiter) {
+func (p *clockDriver) advanceClock(nodes []*engineHooks, a *clockWaiter) {
 	now, next := p.nextDueTime(nodes)
 	switch {
 	case !next.IsZero() && !next.After(now): // due timers, such as signals without a delay

@@ -11,7 +11,7 @@ type clockStall struct {
 }
 
 // explainStall logs, once, why the clock has stood still for explainStallAfter.
-func (p *clockDriver) explainStall(nodes []*engineProbe, wanted bool) {
+func (p *clockDriver) explainStall(nodes []*engineHooks, wanted bool) {
 	if p.stall.since.IsZero() {
 		p.stall.since = time.Now()
 	}

@@ -268,7 +268,7 @@ func (e *Engine) awaitCancelledDescendants(ctx context.Context, s store.Store) e
 		if r.Control&store.CancelRequested == 0 || r.Status.IsTerminal() {
 			continue
 		}
-		if _, err := e.probe.engine.Load().Await(ctx, r.UUID); err != nil {
+		if _, err := e.hooks.engine.Load().Await(ctx, r.UUID); err != nil {
 			return fmt.Errorf("wait for the end of the cancelled run %q: %w", naming.DisplayRun(r), err)
 		}
 	}
@@ -295,7 +295,7 @@ func (h *crashTest) scheduleSignals(ctx context.Context, e *Engine, p *clockDriv
 			}
 			p.startSignalDelivery(func() {
 				err := e.Signal(ctx, crashedID, signal.name, signal.payload, key)
-				if err != nil && !errors.Is(err, durable.ErrState) && ctx.Err() == nil && !e.probe.process.isDead() {
+				if err != nil && !errors.Is(err, durable.ErrState) && ctx.Err() == nil && !e.hooks.process.isDead() {
 					h.t.Errorf("durabletest: send signal %q: %v", signal.name, err)
 				}
 			})

@@ -17,7 +17,7 @@ import (
 type Engine struct {
 	*durable.Engine
 	t        testing.TB
-	probe    *engineProbe
+	hooks    *engineHooks
 	driver   *clockDriver // nil if the engine uses real time
 	settings *testSettings
 	stop     func()
@@ -52,19 +52,19 @@ func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option
 // with newer code. The second engine runs until the test ends, or until [Engine.Stop].
 func (e *Engine) StartAnother(workflows ...durable.Definition) *Engine {
 	e.t.Helper()
-	return startEngine(e.t, e.probe.WrappedStore(), e.driver, e.probe.recorder, nil, e.settings, workflows)
+	return startEngine(e.t, e.hooks.WrappedStore(), e.driver, e.hooks.recorder, nil, e.settings, workflows)
 }
 
 // Stop stops the engine and releases its runs, as when the context of Run ends. The end of the test also stops the engine.
 func (e *Engine) Stop() { e.stop() }
 
 // Store returns the store that the engine uses.
-func (e *Engine) Store() durable.Store { return e.probe.WrappedStore() }
+func (e *Engine) Store() durable.Store { return e.hooks.WrappedStore() }
 
 // startEngine creates an engine and runs it.
 func startEngine(t testing.TB, s store.Store, p *clockDriver, log *testRecorder, f *simulatedProcess, set *testSettings, workflows []durable.Definition) *Engine {
 	t.Helper()
-	n := newProbe(s, nil, log, f)
+	n := newEngineHooks(s, nil, log, f)
 	cfg := durable.Config{Workflows: append(workflows, set.workflows...), Grace: -1}
 	if p != nil {
 		n.clock = p.clock
@@ -83,9 +83,9 @@ func startEngine(t testing.TB, s store.Store, p *clockDriver, log *testRecorder,
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{Engine: made, t: t, probe: n, driver: p, settings: set}
+	e := &Engine{Engine: made, t: t, hooks: n, driver: p, settings: set}
 	if p != nil {
-		p.addProbe(n)
+		p.addEngineHooks(n)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -96,7 +96,7 @@ func startEngine(t testing.TB, s store.Store, p *clockDriver, log *testRecorder,
 			t.Errorf("durabletest: run the engine: %v", err)
 		}
 		if p != nil {
-			p.removeProbe(n)
+			p.removeEngineHooks(n)
 		}
 	})
 	t.Cleanup(e.stop)

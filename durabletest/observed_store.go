@@ -34,7 +34,7 @@ func newObservedStore(s store.Store, f *simulatedProcess) *observedStore {
 	return &observedStore{Store: s, process: f, firstClaim: make(chan struct{})}
 }
 
-// WrappedStore implements engine.ProbedStore.
+// WrappedStore implements engine.HookedStore.
 func (s *observedStore) WrappedStore() store.Store { return s.Store }
 
 // callUnlessDead executes one call of the store, unless the process has crashed.
@@ -106,7 +106,7 @@ func (s *observedStore) ApplyRepair(ctx context.Context, r *store.RepairRequest)
 	return s.executeWrite(r.Verb, func() error {
 		err := s.Store.ApplyRepair(ctx, r)
 		if err == nil {
-			s.process.removeDroppedSteps(r)
+			s.process.forgetStepsDroppedByRepair(r)
 		}
 		return err
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// AdmitRuns implements store.Store. If another engine of the test has locked the queue, Admit waits for it: otherwise the engine would
+// AdmitRuns implements store.Store. If another engine of the test has locked the queue, AdmitRuns waits for it: otherwise the engine would
 // try again at a later time of the clock, which would move for that.
 func (s *observedStore) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
 	return s.callUnlessDead(func() error {

@@ -28,13 +28,13 @@ func (s *observedStore) DueStartKeys(ctx context.Context, now time.Time, limit i
 	return due, next, err
 }
 
-// ChangeStartKey implements store.Store.
-func (s *observedStore) ChangeStartKey(ctx context.Context, c *store.StartKeyChangeRequest) error {
+// UpdateStartKeyRow implements store.Store.
+func (s *observedStore) UpdateStartKeyRow(ctx context.Context, c *store.StartKeyChangeRequest) error {
 	what := "a start with key " + c.Key.Key
 	if c.SkipLocked {
 		what = "a look at key " + c.Key.Key
 	}
-	return s.executeWrite(what, func() error { return s.Store.ChangeStartKey(ctx, c) })
+	return s.executeWrite(what, func() error { return s.Store.UpdateStartKeyRow(ctx, c) })
 }
 
 // startKeyQueryProgress returns what claimProgress returns, of the queries for due keys.

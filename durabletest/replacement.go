@@ -17,7 +17,7 @@ import (
 // made its attempts fail, later attempts call the replacement that was given before the FailFirst.
 type Replacement struct {
 	name      string
-	attempt   func(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure)
+	attempt   func(ctx context.Context, c engine.HookedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure)
 	callCount atomic.Int64
 
 	stepWasCalled atomic.Bool // whether a step with the name was called
@@ -29,7 +29,7 @@ func (r *Replacement) applyToSettings(set *testSettings) {
 	set.restrictOption("a Replacement", "NewWithOptions", "CrashEverywhere") // Replay calls no functions of steps
 }
 
-func (r *Replacement) matches(c engine.ProbedCall) bool { return matchesName(r.name, c.Name) }
+func (r *Replacement) matches(c engine.HookedCall) bool { return matchesName(r.name, c.Name) }
 
 // Optional makes the replacement optional, so that the test does not fail if no step with its name is called. Optional returns
 // the replacement.
@@ -85,7 +85,7 @@ func (r *Replacement) CallCount() int { return int(r.callCount.Load()) }
 // were called. A compensation counts as called when it is executed, not when it is registered. See [Replacement.Optional].
 func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacement {
 	r := &Replacement{name: name}
-	r.attempt = func(ctx context.Context, _ engine.ProbedCall, _ func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
+	r.attempt = func(ctx context.Context, _ engine.HookedCall, _ func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 		r.callCount.Add(1)
 		v, err := fn(ctx)
 		if err != nil {
@@ -107,7 +107,7 @@ func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacem
 // across processes. The rules for names are those of [Stub].
 func FailFirst(name string, n int, err error) *Replacement {
 	r := &Replacement{name: name}
-	r.attempt = func(_ context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
+	r.attempt = func(_ context.Context, c engine.HookedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 		if int(c.Attempt) > n {
 			return next()
 		}
@@ -119,7 +119,7 @@ func FailFirst(name string, n int, err error) *Replacement {
 
 // Use replaces the functions of steps from now on, in this engine and in the engines of [Engine.StartAnother].
 func (e *Engine) Use(replacements ...*Replacement) {
-	e.probe.recorder.mu.Lock()
-	defer e.probe.recorder.mu.Unlock()
-	e.probe.recorder.replacements = append(e.probe.recorder.replacements, replacements...)
+	e.hooks.recorder.mu.Lock()
+	defer e.hooks.recorder.mu.Unlock()
+	e.hooks.recorder.replacements = append(e.hooks.recorder.replacements, replacements...)
 }

@@ -27,15 +27,15 @@ type replaySession struct {
 
 	mu              sync.Mutex
 	calledNames     map[string]bool
-	newCalls        []engine.ProbedCall // calls that the history does not hold, without the refused ones
-	refusedCalls    []engine.ProbedCall // calls of ended branches that the history does not hold: they return ErrCancelled, as in the run itself
-	kindMismatch    *engine.ProbedCall  // the first call whose kind differs from the recorded one
+	newCalls        []engine.HookedCall // calls that the history does not hold, without the refused ones
+	refusedCalls    []engine.HookedCall // calls of ended branches that the history does not hold: they return ErrCancelled, as in the run itself
+	kindMismatch    *engine.HookedCall  // the first call whose kind differs from the recorded one
 	lastCallTime    time.Time           // when the last call was made
 	quietChecks     int                 // how often hasFinished was called since then
 	blockedAttempts int                 // attempts that block until the replay ends
 }
 
-func (p *replaySession) onCall(c engine.ProbedCall) {
+func (p *replaySession) onCall(c engine.HookedCall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lastCallTime, p.quietChecks = time.Now(), 0
@@ -74,7 +74,7 @@ const minQuietChecks = 20
 
 // hasFinished reports whether the run will make no more calls: every goroutine of the run waits, or is blocked in an
 // attempt.
-func (p *replaySession) hasFinished(n *engineProbe) bool {
+func (p *replaySession) hasFinished(n *engineHooks) bool {
 	rest := n.describeRunsInMemory()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +111,7 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 			return v, err
 		}
 	}
-	e.probe.engine.Load().WakeAllLoops()
+	e.hooks.engine.Load().WakeAllLoops()
 	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
 	var info *durable.RunInfo
@@ -122,7 +122,7 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 			tick.Stop()
 			return v, fmt.Errorf("the run neither ended nor waited within %v", runTimeout)
 		}
-		came := p.hasFinished(e.probe) // read before Get, so that a run that ends in between is seen as ended
+		came := p.hasFinished(e.hooks) // read before Get, so that a run that ends in between is seen as ended
 		if info, err = e.Get(ctx, p.run.String()); err != nil {
 			tick.Stop()
 			return v, err

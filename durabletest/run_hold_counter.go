@@ -13,7 +13,7 @@ type runHoldCounter struct {
 }
 
 // hasReachedMaxHolds reports whether nothing was committed during the wait except for maxHolds holds. waiter is nil for waits for results.
-func (h *runHoldCounter) hasReachedMaxHolds(nodes []*engineProbe, waiter *clockWaiter) bool {
+func (h *runHoldCounter) hasReachedMaxHolds(nodes []*engineHooks, waiter *clockWaiter) bool {
 	now := runHoldCounter{waiter: waiter}
 	var holds int64
 	for _, n := range nodes {

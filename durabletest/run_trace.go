@@ -281,7 +281,7 @@ func (r *runTrace) stepDifference(got *runTrace, name string) string {
 // callDifference returns a description of the first call of got that differs from the first run's calls. It compares
 // nothing if several goroutines made calls, since their order may vary.
 func (r *runTrace) callDifference(got *runTrace) string {
-	var longest []engine.ProbedCall
+	var longest []engine.HookedCall
 	for _, x := range r.executions {
 		if x.hasManyGoroutines {
 			return ""

@@ -106,8 +106,8 @@ func (f *simulatedProcess) noteFinishedSteps(b *store.Batch) {
 	}
 }
 
-// removeDroppedSteps records that a repair, or a run that continued as new, dropped steps. The caller holds f.mu.
-func (f *simulatedProcess) removeDroppedSteps(r *store.RepairRequest) {
+// forgetStepsDroppedByRepair records that a repair, or a run that continued as new, dropped steps. The caller holds f.mu.
+func (f *simulatedProcess) forgetStepsDroppedByRepair(r *store.RepairRequest) {
 	if f == nil || r.Outcome != store.Written {
 		return
 	}
@@ -122,7 +122,7 @@ func (f *simulatedProcess) removeDroppedSteps(r *store.RepairRequest) {
 
 // executeAttempt executes one attempt of a step. The commit of a Tx step counts as a durable write. A dead process executes
 // nothing. The result again reports whether the step had an outcome already.
-func (f *simulatedProcess) executeAttempt(c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (out engine.AttemptOutput, failure *record.Failure, again bool) {
+func (f *simulatedProcess) executeAttempt(c engine.HookedCall, next func() (engine.AttemptOutput, *record.Failure)) (out engine.AttemptOutput, failure *record.Failure, again bool) {
 	if f == nil {
 		out, failure = next()
 		return out, failure, false

@@ -37,7 +37,7 @@ func TestFault(t *testing.T) {
 func TestFaultNoticesReruns(t *testing.T) {
 	t.Parallel()
 	f := newSimulatedProcess(1, crashBeforeWrite)
-	c := engine.ProbedCall{Run: uuid.New(), Name: "a", Kind: store.KindStep}
+	c := engine.HookedCall{Run: uuid.New(), Name: "a", Kind: store.KindStep}
 	attempts := 0
 	next := func() (engine.AttemptOutput, *record.Failure) { attempts++; return engine.AttemptOutput{}, nil }
 	if _, _, again := f.executeAttempt(c, next); again {

@@ -22,7 +22,7 @@ const (
 // endStuckWaits ends the waits for results with an error if nothing more can happen by itself. That is so when all
 // engines wait, no timer is left or only runs that are held are due, and no goroutine of the test could act later, as their stacks
 // show. It returns false if the test may still act.
-func (p *clockDriver) endStuckWaits(nodes []*engineProbe) bool {
+func (p *clockDriver) endStuckWaits(nodes []*engineHooks) bool {
 	now := time.Now()
 	version := p.stateVersion(nodes)
 	if p.stuckTimer.duration(version, now) < stuckDelay {
@@ -65,7 +65,7 @@ func (p *clockDriver) logStuckWait(now time.Time, waits string) {
 }
 
 // describeWaits describes what a run and its descendants wait for.
-func (p *clockDriver) describeWaits(nodes []*engineProbe, run store.UUID) string {
+func (p *clockDriver) describeWaits(nodes []*engineHooks, run store.UUID) string {
 	ctx, cancel := context.WithTimeout(context.Background(), requestClaimsTimeout)
 	defer cancel()
 	var s store.Store = nodes[0].WrappedStore()
@@ -82,7 +82,7 @@ func (p *clockDriver) describeWaits(nodes []*engineProbe, run store.UUID) string
 			continue
 		}
 		text := fmt.Sprintf("run %q of workflow %q is %s", naming.DisplayRun(r), r.Workflow, engine.DescribeStatus(r))
-		executes := slices.ContainsFunc(nodes, func(n *engineProbe) bool { e := n.engine.Load(); return e != nil && e.HasWorkflow(r.Workflow) })
+		executes := slices.ContainsFunc(nodes, func(n *engineHooks) bool { e := n.engine.Load(); return e != nil && e.HasWorkflow(r.Workflow) })
 		switch {
 		case engine.IsHeldForDrift(r):
 			text += ", and no engine of this test has code that fits its history"

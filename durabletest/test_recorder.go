@@ -20,8 +20,8 @@ import (
 type testRecorder struct {
 	mu           sync.Mutex
 	executions   []*runExecution
-	attempts     []engine.ProbedCall
-	reruns       []engine.ProbedCall
+	attempts     []engine.HookedCall
+	reruns       []engine.HookedCall
 	replacements []*Replacement
 	fixedOutputs map[stepPath][]byte   // the outputs of VaryingSteps
 	runPaths     map[store.UUID]string // the paths of the runs that made calls
@@ -32,12 +32,12 @@ type testRecorder struct {
 type runExecution struct {
 	run               store.UUID
 	epoch             store.Epoch
-	calls             []engine.ProbedCall
+	calls             []engine.HookedCall
 	goroutine         string
 	hasManyGoroutines bool // several goroutines made calls
 }
 
-func (r *testRecorder) onCall(c engine.ProbedCall) {
+func (r *testRecorder) onCall(c engine.HookedCall) {
 	self := goroutineID()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *testRecorder) onCall(c engine.ProbedCall) {
 }
 
 // markReplacementsUsed records in the replacements that match the step that it was called. The caller holds r.mu.
-func (r *testRecorder) markReplacementsUsed(c engine.ProbedCall) {
+func (r *testRecorder) markReplacementsUsed(c engine.HookedCall) {
 	for _, p := range r.replacements {
 		if p.matches(c) {
 			p.stepWasCalled.Store(true)
@@ -105,21 +105,21 @@ func (r *testRecorder) failOnUnusedReplacements(t testing.TB) {
 
 // onAttempt records an attempt. The function of a compensation is called by the engine and not by the workflow, so that only its
 // attempts show that it was called.
-func (r *testRecorder) onAttempt(c engine.ProbedCall) {
+func (r *testRecorder) onAttempt(c engine.HookedCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.attempts = append(r.attempts, c)
 	r.markReplacementsUsed(c)
 }
 
-func (r *testRecorder) onRerun(c engine.ProbedCall) {
+func (r *testRecorder) onRerun(c engine.HookedCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reruns = append(r.reruns, c)
 }
 
 // executeWithReplacements executes the attempt, or the replacements that match the step.
-func (r *testRecorder) executeWithReplacements(ctx context.Context, c engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
+func (r *testRecorder) executeWithReplacements(ctx context.Context, c engine.HookedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 	r.mu.Lock()
 	for _, p := range r.replacements {
 		if inner := next; c.Kind != store.KindChoice && p.matches(c) {
@@ -138,7 +138,7 @@ func (r *testRecorder) executeWithReplacements(ctx context.Context, c engine.Pro
 }
 
 // outputToCommit returns the output that a Tx step records: its own, or the fixed one of VaryingSteps.
-func (r *testRecorder) outputToCommit(c engine.ProbedCall, output []byte) []byte {
+func (r *testRecorder) outputToCommit(c engine.HookedCall, output []byte) []byte {
 	if fixed, ok := r.findBaselineOutput(c); ok {
 		return fixed
 	}
@@ -146,7 +146,7 @@ func (r *testRecorder) outputToCommit(c engine.ProbedCall, output []byte) []byte
 }
 
 // findBaselineOutput returns the output that the step returned in the run without a crash, if VaryingSteps names the step.
-func (r *testRecorder) findBaselineOutput(c engine.ProbedCall) ([]byte, bool) {
+func (r *testRecorder) findBaselineOutput(c engine.HookedCall) ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	fixed, ok := r.fixedOutputs[stepPath{r.runPaths[c.Run], c.Name}]
@@ -155,7 +155,7 @@ func (r *testRecorder) findBaselineOutput(c engine.ProbedCall) ([]byte, bool) {
 
 // recordRunPath records the path of the call's run in the tree of runs. A parent is always recorded before its
 // children. The caller holds r.mu.
-func (r *testRecorder) recordRunPath(c engine.ProbedCall) {
+func (r *testRecorder) recordRunPath(c engine.HookedCall) {
 	if _, known := r.runPaths[c.Run]; known {
 		return
 	}

@@ -38,9 +38,9 @@ type fatalFold struct {
 	looks bool // it dies in the look of a worker
 }
 
-func (f *fatalFold) ChangeStartKey(ctx context.Context, c *store.StartKeyChangeRequest) error {
+func (f *fatalFold) UpdateStartKeyRow(ctx context.Context, c *store.StartKeyChangeRequest) error {
 	if c.SkipLocked != f.looks || f.point < 0 {
-		return f.Store.ChangeStartKey(ctx, c)
+		return f.Store.UpdateStartKeyRow(ctx, c)
 	}
 	defer f.enter()()
 	plan := c.Plan
@@ -51,7 +51,7 @@ func (f *fatalFold) ChangeStartKey(ctx context.Context, c *store.StartKeyChangeR
 		}
 		return w
 	}
-	err := f.Store.ChangeStartKey(ctx, c)
+	err := f.Store.UpdateStartKeyRow(ctx, c)
 	if err == nil && c.AppliedWrite != nil {
 		f.committed()
 	}

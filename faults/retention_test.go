@@ -94,7 +94,7 @@ func oldTree(t *testing.T, s durable.Store, id string) (all []uuid.UUID) {
 	}}}
 	must(t, "repair", s.ApplyRepair(bounded(t), p))
 	claimed, err := s.Claim(bounded(t), store.ClaimQuery{
-		Worker: uuid.New(), Nonce: 7, Now: time.Now(), LeaseUntil: time.Now().Add(time.Minute), Limit: 1,
+		Worker: uuid.New(), EpochNonce: 7, Now: time.Now(), LeaseUntil: time.Now().Add(time.Minute), Limit: 1,
 		Filter: store.NewClaimFilter([]string{"flow"}, nil),
 	})
 	must(t, "claim", err)

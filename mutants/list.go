@@ -219,7 +219,7 @@ var mutants = []mutant{
 			[]change{{"pg_logical_emit_message(true,", "pg_logical_emit_message(false,"}},
 		},
 		{
-			"postgres/resolve_outcomes.go",
+			"postgres/unwritten_outcomes.go",
 			test{"./postgres", "^TestWhatIsReadBackWaitsForTheStandby$/^step$"},
 			[]change{{`err := s.runAndAwaitStandbys(ask, "read back steps",`, `err := ask("read back steps",`}},
 		},

@@ -51,7 +51,7 @@ func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) err
 			return err
 		}
 		plan := q.Plan(s.rewindDetector.timelineText(), a.CloseDurationAfterRewind)
-		slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDsByShard(l.Run, r.Run) })
+		slices.SortFunc(plan.RunsToWrite, func(l, r store.AdmissionRun) int { return store.CompareUUIDsByShard(l.Run, r.Run) })
 		a.SetResultsFromPlan(&plan)
 		return s.writeAdmission(ask, q, &plan, found)
 	})
@@ -115,7 +115,7 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 		} else {
 			strays = nil
 		}
-		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsRead), !found,
+		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsReadPerAdmission), !found,
 			pgTime(q.Now.Add(-store.CheckUnclaimedRunAfter)), takesBack, int64(store.UnreleasedLane))
 		batch.Queue(s.statements.admitUnclaimedRunsCount, q.Name, pgTime(q.Now), int32(store.MaxAdmittedNotClaimed))
 	}, func(res statementResults) error {
@@ -235,11 +235,11 @@ var (
 
 // waitingRunsReader reads the beginning of each part of a queue's line, and locks its runs.
 type waitingRunsReader struct {
-	q      *store.QueueState
-	limit  int // of each part
-	ranges [waitingRunsRangeCount][]store.AdmissionRun
-	rows   [waitingRunsRangeCount]int // with the runs that other transactions have locked
-	locked [waitingRunsRangeCount]int // runs that other transactions have locked
+	q            *store.QueueState
+	limit        int // of each part
+	ranges       [waitingRunsRangeCount][]store.AdmissionRun
+	rowCounts    [waitingRunsRangeCount]int // with the runs that other transactions have locked
+	lockedCounts [waitingRunsRangeCount]int // runs that other transactions have locked
 }
 
 // newWaitingRunsReader returns a reader of as many runs as there is room for, and of spare ones.
@@ -263,10 +263,10 @@ func (l *waitingRunsReader) readRuns(res statementResults) error {
 			return err
 		}
 		part := ordinal - 1
-		l.rows[part]++
+		l.rowCounts[part]++
 		switch {
 		case !mine:
-			l.locked[part]++
+			l.lockedCounts[part]++
 		case r.WaitsInLine(l.q.Now):
 			l.ranges[part] = append(l.ranges[part], r)
 		}
@@ -277,8 +277,8 @@ func (l *waitingRunsReader) readRuns(res statementResults) error {
 // needsMoreRuns reports whether a part may have more runs than were read, and fewer were read than there is room for, because other
 // transactions have locked some.
 func (l *waitingRunsReader) needsMoreRuns(room int) bool {
-	for i, rows := range l.rows {
-		if l.locked[i] > 0 && rows >= l.limit && rows-l.locked[i] < room {
+	for i, rows := range l.rowCounts {
+		if l.lockedCounts[i] > 0 && rows >= l.limit && rows-l.lockedCounts[i] < room {
 			return true
 		}
 	}
@@ -288,7 +288,7 @@ func (l *waitingRunsReader) needsMoreRuns(room int) bool {
 // addRunsToQueueState adds the runs that were read to the state of the queue.
 func (l *waitingRunsReader) addRunsToQueueState() {
 	for i, part := range store.WaitingRunsRanges {
-		l.q.AddRunsInLine(part, l.ranges[i], l.rows[i] >= l.limit)
+		l.q.AddRunsInLine(part, l.ranges[i], l.rowCounts[i] >= l.limit)
 	}
 }
 

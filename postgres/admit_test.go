@@ -46,7 +46,7 @@ func admissionBuffers(t *testing.T, conn *pgx.Conn, queue, key string) map[strin
 	keys := textArray{1, func(int) *string { return &key }}
 	none := newLaneArray(nil)
 	count("found", "admit_has_work.sql", queue, at, none, at)
-	count("runs", "admit_runs_lock.sql", queue, at, none, int32(store.MaxRunsRead), false, at, true, int64(store.UnreleasedLane))
+	count("runs", "admit_runs_lock.sql", queue, at, none, int32(store.MaxRunsReadPerAdmission), false, at, true, int64(store.UnreleasedLane))
 	count("unclaimed", "admit_unclaimed_runs_count.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
 	count("unclaimed by key", "admit_unclaimed_runs_by_group_key.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
 	count("line", "admit_runs_in_line_lock.sql", queue, rangesBegun, rangesRoot, int32(10))

@@ -12,7 +12,7 @@ import (
 
 // writeAdmission writes what a pass has decided. It writes the queue and its keys only if the queue has a row.
 func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *store.AdmissionPlan, found bool) error {
-	runs, keys := plan.Runs, plan.Keys
+	runs, keys := plan.RunsToWrite, plan.KeysToWrite
 	var placed, ended []store.AdmissionRun
 	for i := range runs {
 		switch r := &runs[i]; {
@@ -25,7 +25,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 	if !found {
 		keys = nil
 	}
-	deletes := found && len(plan.DeleteKeys) > 0
+	deletes := found && len(plan.KeysToDelete) > 0
 	ends := found && q.Deleted && !plan.HasMoreWork
 	return ask("write an admission", func(batch *pgx.Batch) {
 		if len(runs) > 0 {
@@ -41,7 +41,7 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 			batch.Queue(s.statements.admitGroupKeyCountsUpsert, queueKeyArgs(q.Name, keys)...)
 		}
 		if deletes {
-			batch.Queue(s.statements.admitGroupKeyDelete, q.Name, textArray{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
+			batch.Queue(s.statements.admitGroupKeyDelete, q.Name, textArray{len(plan.KeysToDelete), func(i int) *string { return &plan.KeysToDelete[i] }})
 		}
 		if found && plan.CheckAllKeys {
 			batch.Queue(s.statements.admitGroupKeysMarkAllForCheck, q.Name, pgTime(q.Now))

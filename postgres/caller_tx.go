@@ -92,7 +92,7 @@ func (s *database) signalInTx(ctx context.Context, tx pgx.Tx, ref store.RunRef, 
 		return err
 	}
 	if runs[0] == nil {
-		signal.Outcome, signal.Existing, signal.RunState = store.Fenced, nil, store.RunState{}
+		signal.Outcome, signal.ExistingSignal, signal.RunState = store.Fenced, nil, store.RunState{}
 		return nil
 	}
 	if err := signal.SetRunAndEncodePayload(runs[0].UUID); err != nil {
@@ -109,6 +109,6 @@ func (s *database) signalInTx(ctx context.Context, tx pgx.Tx, ref store.RunRef, 
 	if took.signals == 0 {
 		return s.setSignalOutcomes(ask, w.signals)
 	}
-	signal.Outcome, signal.Existing, signal.RunState = store.Written, nil, store.RunState{}
+	signal.Outcome, signal.ExistingSignal, signal.RunState = store.Written, nil, store.RunState{}
 	return nil
 }

@@ -19,7 +19,7 @@ func TestCitusRenewsWithoutTheEnginePool(t *testing.T) {
 	at := migratedURL(t)
 	execAt(t, at, fakeCitus, placed(1, addressIn(t, at)))
 	s := openAt(t, at)
-	for range engineConns {
+	for range maxEngineConns {
 		conn, err := s.acquireConn(t.Context(), s.enginePool)
 		if err != nil {
 			t.Fatal(err)

@@ -62,13 +62,13 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 	err = s.runBatchOnHomeNode(ctx, "claim", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.claimCheckLanesAndVersions, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds), newLaneArray(plan.claimable), pgTime(q.Now), pgTime(arrival))
 		batch.Queue(s.statements.claimRuns, newLaneArray(plan.claimable),
-			pgTime(q.Now), int32(q.Limit), newUUIDArray(q.OwnersOfClaimedRuns()), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.MaxSuspects, q.Limit)), int64(q.Nonce),
+			pgTime(q.Now), int32(q.Limit), newUUIDArray(q.OwnersOfClaimedRuns()), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.MaxSuspects, q.Limit)), int64(q.EpochNonce),
 			pgTime(q.OutageFrom), pgTime(q.OutageUntil), newBoolArray(plan.onlyStarted), newLaneArray(plan.nextLanes), newTextArray(plan.nextVersions), q.QueueRules.ClaimsOnlyUnstartedRuns())
 		batch.Queue(s.statements.claimHistories, int64(maxHistoryBytesOfClaim(q)))
 	}, func(res statementResults) error {
 		claims.Runs, overtaken = make([]store.ClaimedRun, 0, 8), nil
 		err := eachRow(res, func(rows pgx.Rows) error {
-			return rows.Scan(&again, (*timeValue)(&claims.NextDue), &claims.NewVersions)
+			return rows.Scan(&again, (*timeValue)(&claims.NextDue), &claims.HasNewVersions)
 		})
 		if err != nil {
 			return err
@@ -130,7 +130,7 @@ func (s *database) findUnknownLanes(ctx context.Context, plan *claimLaneArgs) er
 // LeasesOfClaim implements store.Store.
 func (s *database) LeasesOfClaim(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read back a claim", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.leasesOfClaim, pgTime(q.LeaseUntil), pgUUID(q.Worker), int64(q.Nonce))
+		batch.Queue(s.statements.leasesOfClaim, pgTime(q.LeaseUntil), pgUUID(q.Worker), int64(q.EpochNonce))
 	}, func(res statementResults) error {
 		leases = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

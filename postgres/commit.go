@@ -248,7 +248,7 @@ func (s *database) setBatchOutcomes(ctx context.Context, w *sortedBatch, took ch
 	ask := s.roundTripFuncOnEnginePool(ctx)
 	if took.starts == int64(len(w.starts)) {
 		for _, item := range w.starts {
-			item.Outcome, item.Existing, item.RunState = store.Written, nil, store.RunState{}
+			item.Outcome, item.ExistingRun, item.RunState = store.Written, nil, store.RunState{}
 		}
 	} else if left, err = s.setStartOutcomes(ask, w.starts); err != nil {
 		return nil, err
@@ -261,7 +261,7 @@ func (s *database) setBatchOutcomes(ctx context.Context, w *sortedBatch, took ch
 	}
 	if took.signals == int64(len(w.signals)) {
 		for _, item := range w.signals {
-			item.Outcome, item.Existing, item.RunState = store.Written, nil, store.RunState{}
+			item.Outcome, item.ExistingSignal, item.RunState = store.Written, nil, store.RunState{}
 		}
 	} else if err := s.setSignalOutcomes(ask, w.signals); err != nil {
 		return nil, err

@@ -252,7 +252,7 @@ func TestHeldNameSetsNeighboursFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit(t, s, b)
-	if got := b.Starts[0]; got.Outcome != store.AlreadyRecorded || got.Existing.UUID != taken.UUID {
+	if got := b.Starts[0]; got.Outcome != store.AlreadyRecorded || got.ExistingRun.UUID != taken.UUID {
 		t.Errorf("the held name: outcome %d", got.Outcome)
 	}
 	if got := b.Starts[1]; got.Outcome != store.Written {
@@ -268,7 +268,7 @@ func TestTwoStartsOfOneNameInOneBatch(t *testing.T) {
 	second.UUID = store.NewUUID(store.ShardOf(first.UUID))
 	b := &store.Batch{Starts: []*store.StartWrite{{Run: first}, {Run: second}}}
 	commit(t, s, b)
-	if b.Starts[0].Outcome != store.Written || b.Starts[1].Outcome != store.AlreadyRecorded || b.Starts[1].Existing.UUID != first.UUID {
+	if b.Starts[0].Outcome != store.Written || b.Starts[1].Outcome != store.AlreadyRecorded || b.Starts[1].ExistingRun.UUID != first.UUID {
 		t.Errorf("outcomes %d and %d", b.Starts[0].Outcome, b.Starts[1].Outcome)
 	}
 }

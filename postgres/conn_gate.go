@@ -33,22 +33,22 @@ type connGate struct {
 	max       int
 	openConns func() int // how many connections the pool has, without those that are being opened
 
-	mu              sync.Mutex
-	bound           int
-	inUse           int
-	changedAt       time.Time     // when inUse changed
-	usedTime        time.Duration // the sum of the times for which connections were in use since computedAt
-	boundCheckedAt  time.Time
-	frozenUntil     time.Time
-	countedFrom     time.Time       // when the present interval of connBusyTime began
-	callsInInterval int             // that began in it
-	wasBusy         bool            // the interval before it had connBusyCalls calls, and ended when it began
-	waiting         []chan struct{} // closed when the call may use the pool; in the order of arrival
+	mu                  sync.Mutex
+	currentMax          int
+	inUse               int
+	changedAt           time.Time     // when inUse changed
+	usedTime            time.Duration // the sum of the times for which connections were in use since computedAt
+	currentMaxCheckedAt time.Time
+	frozenUntil         time.Time
+	intervalBegan       time.Time       // when the present interval of connBusyTime began
+	callsInInterval     int             // that began in it
+	lastIntervalBusy    bool            // the interval before it had connBusyCalls calls, and ended when it began
+	waiting             []chan struct{} // closed when the call may use the pool; in the order of arrival
 }
 
 func newConnGate(most int, openConns func() int) *connGate {
 	now := time.Now()
-	return &connGate{max: most, openConns: openConns, bound: 1, changedAt: now, boundCheckedAt: now}
+	return &connGate{max: most, openConns: openConns, currentMax: 1, changedAt: now, currentMaxCheckedAt: now}
 }
 
 // acquireSlot waits until the caller may use the pool. If it returns nil, the caller must call releaseSlot. A nil gate
@@ -58,10 +58,10 @@ func (g *connGate) acquireSlot(ctx context.Context) error {
 		return nil
 	}
 	g.mu.Lock()
-	if g.recordCall() && g.inUse >= g.bound && g.openConns() >= g.bound {
+	if g.recordCall() && g.inUse >= g.currentMax && g.openConns() >= g.currentMax {
 		g.raiseBound()
 	}
-	if g.inUse < g.bound && len(g.waiting) == 0 {
+	if g.inUse < g.currentMax && len(g.waiting) == 0 {
 		g.updateInUseCount(1)
 		g.mu.Unlock()
 		return nil
@@ -78,7 +78,7 @@ func (g *connGate) acquireSlot(ctx context.Context) error {
 			return nil
 		case <-patience.C:
 			g.mu.Lock()
-			if g.openConns() >= g.bound || time.Since(waitedSince) >= connOpenWait {
+			if g.openConns() >= g.currentMax || time.Since(waitedSince) >= connOpenWait {
 				g.raiseBound()
 				waitedSince = time.Now()
 			}
@@ -112,7 +112,7 @@ func (g *connGate) releaseSlot() {
 
 // admitWaiting lets calls in up to the bound. g.mu is held.
 func (g *connGate) admitWaiting() {
-	for len(g.waiting) > 0 && g.inUse < g.bound {
+	for len(g.waiting) > 0 && g.inUse < g.currentMax {
 		close(g.waiting[0])
 		g.waiting = slices.Delete(g.waiting, 0, 1)
 		g.updateInUseCount(1)
@@ -122,18 +122,18 @@ func (g *connGate) admitWaiting() {
 // recordCall counts a call, and reports whether calls follow one another closely. g.mu is held.
 func (g *connGate) recordCall() bool {
 	now := time.Now()
-	if elapsed := now.Sub(g.countedFrom); elapsed >= connBusyTime {
-		g.wasBusy = g.callsInInterval >= connBusyCalls && elapsed < 2*connBusyTime
-		g.countedFrom, g.callsInInterval = now, 0
+	if elapsed := now.Sub(g.intervalBegan); elapsed >= connBusyTime {
+		g.lastIntervalBusy = g.callsInInterval >= connBusyCalls && elapsed < 2*connBusyTime
+		g.intervalBegan, g.callsInInterval = now, 0
 	}
 	g.callsInInterval++
-	return g.wasBusy || g.callsInInterval >= connBusyCalls
+	return g.lastIntervalBusy || g.callsInInterval >= connBusyCalls
 }
 
 // raiseBound raises the bound by one. g.mu is held.
 func (g *connGate) raiseBound() {
-	if g.bound < g.max && time.Now().After(g.frozenUntil) {
-		g.bound++
+	if g.currentMax < g.max && time.Now().After(g.frozenUntil) {
+		g.currentMax++
 		g.admitWaiting()
 	}
 }
@@ -145,10 +145,10 @@ func (g *connGate) updateInUseCount(change int) {
 	g.usedTime += time.Duration(g.inUse) * now.Sub(g.changedAt)
 	g.changedAt = now
 	g.inUse += change
-	if window := now.Sub(g.boundCheckedAt); window >= connShrinkInterval {
+	if window := now.Sub(g.currentMaxCheckedAt); window >= connShrinkInterval {
 		needed := int(math.Ceil(2*float64(g.usedTime)/float64(window) + 0.5))
-		g.bound = max(1, min(g.bound, needed))
-		g.usedTime, g.boundCheckedAt = 0, now
+		g.currentMax = max(1, min(g.currentMax, needed))
+		g.usedTime, g.currentMaxCheckedAt = 0, now
 	}
 }
 
@@ -159,5 +159,5 @@ func (g *connGate) capBoundAtOpenConns(conns int) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.bound, g.frozenUntil = max(1, min(g.bound, conns)), time.Now().Add(connFreezeTime)
+	g.currentMax, g.frozenUntil = max(1, min(g.currentMax, conns)), time.Now().Add(connFreezeTime)
 }

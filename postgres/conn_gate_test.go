@@ -71,7 +71,7 @@ func TestConnGateGrowsAtOnceWhileBusy(t *testing.T) {
 		for range 3 {
 			g.releaseSlot()
 		}
-		for g.bound > 1 {
+		for g.currentMax > 1 {
 			time.Sleep(connShrinkInterval)
 			hurried()
 			g.releaseSlot()
@@ -113,7 +113,7 @@ func TestConnGateWaitsForConnectionsThatAreOpened(t *testing.T) {
 }
 
 // allOpen says that all connections of the pool are open.
-func allOpen() int { return engineConns }
+func allOpen() int { return maxEngineConns }
 
 // A gate whose calls no longer overlap shrinks to one connection, and one in full use does not shrink.
 func TestConnGateShrinks(t *testing.T) {
@@ -126,8 +126,8 @@ func TestConnGateShrinks(t *testing.T) {
 		}
 		time.Sleep(2 * connShrinkInterval)
 		g.releaseSlot()
-		if g.bound != 3 {
-			t.Errorf("a bound of %d while all connections were in use", g.bound)
+		if g.currentMax != 3 {
+			t.Errorf("a bound of %d while all connections were in use", g.currentMax)
 		}
 		g.releaseSlot()
 		g.releaseSlot()
@@ -138,8 +138,8 @@ func TestConnGateShrinks(t *testing.T) {
 			}
 			g.releaseSlot()
 		}
-		if g.bound != 1 || g.inUse != 0 {
-			t.Errorf("a bound of %d without load, %d calls are in", g.bound, g.inUse)
+		if g.currentMax != 1 || g.inUse != 0 {
+			t.Errorf("a bound of %d without load, %d calls are in", g.currentMax, g.inUse)
 		}
 	})
 }
@@ -182,7 +182,7 @@ func TestServerWithoutConnectionsLeft(t *testing.T) {
 	s.userPool.Reset()
 	for {
 		conn, err := pgx.Connect(t.Context(), server.URL())
-		if hasSQLState(err, stateTooManyConns) {
+		if hasSQLState(err, sqlStateTooManyConns) {
 			break
 		}
 		if err != nil {
@@ -209,7 +209,7 @@ func TestServerWithoutConnectionsLeft(t *testing.T) {
 	if warning := s.tooManyConnsWarning.takeWarning(time.Now()); !strings.Contains(warning, "calls share the connections") || !strings.Contains(warning, "raise max_connections") {
 		t.Errorf("what is logged: %q", warning)
 	}
-	if _, err := s.dialListenSession(t.Context()); !hasSQLState(err, stateTooManyConns) {
+	if _, err := s.dialListenSession(t.Context()); !hasSQLState(err, sqlStateTooManyConns) {
 		t.Fatalf("a session to listen: %v", err)
 	}
 	if warning := s.tooManyConnsWarning.takeWarning(time.Now()); warning != "" {
@@ -223,10 +223,10 @@ func TestServerWithoutConnectionsLeft(t *testing.T) {
 	if _, err := s.RenewLeases(t.Context(), beat); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.acquireUserConn(t.Context()); !hasSQLState(err, stateTooManyConns) {
+	if _, err := s.acquireUserConn(t.Context()); !hasSQLState(err, sqlStateTooManyConns) {
 		t.Errorf("a pool without any connection got %v", err)
 	}
-	if err := s.wrapError(t.Context(), "call", &pgconn.PgError{Code: stateTooManyConns}); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "raise max_connections") {
+	if err := s.wrapError(t.Context(), "call", &pgconn.PgError{Code: sqlStateTooManyConns}); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "raise max_connections") {
 		t.Errorf("the error does not name the fix: %v", err)
 	}
 }

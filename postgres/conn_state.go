@@ -163,7 +163,7 @@ func (f *pipelineResults) nextResultReader() (*pgconn.ResultReader, error) {
 	return reader, nil
 }
 
-// Exec implements results.
+// Exec implements statementResults.
 func (f *pipelineResults) Exec() (pgconn.CommandTag, error) {
 	reader, err := f.nextResultReader()
 	if err != nil {
@@ -172,7 +172,7 @@ func (f *pipelineResults) Exec() (pgconn.CommandTag, error) {
 	return reader.Close()
 }
 
-// Query implements results.
+// Query implements statementResults.
 func (f *pipelineResults) Query() (pgx.Rows, error) {
 	reader, err := f.nextResultReader()
 	if err != nil {
@@ -181,7 +181,7 @@ func (f *pipelineResults) Query() (pgx.Rows, error) {
 	return pgx.RowsFromResultReader(f.typeMap, reader), nil
 }
 
-// Close implements ending.
+// Close implements closableResults.
 func (f *pipelineResults) Close() error { return f.pipe.Close() }
 
 // reusedBuffer is no message of the protocol. As the first message of a pipeline it makes pgx encode the

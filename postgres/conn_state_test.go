@@ -142,12 +142,12 @@ func TestPreparedStatementsThatAreGone(t *testing.T) {
 		}
 	}
 	failures := 0
-	for range 2 * (engineConns + heartbeatConns) {
+	for range 2 * (maxEngineConns + maxHeartbeatConns) {
 		if _, err := s.Now(t.Context()); err != nil {
 			failures++
 		}
 	}
-	if failures == 0 || failures > heartbeatConns {
+	if failures == 0 || failures > maxHeartbeatConns {
 		t.Errorf("%d of the calls failed after the statements were gone, want one for each connection that there was", failures)
 	}
 }

@@ -124,7 +124,7 @@ func controlApplyArgs(o *store.ControlRequest, items []store.ControlChange, chan
 		int2Array{n, func(i int) int16 { return int16(items[i].Before.Control) }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Status) }},
 		int2Array{n, func(i int) int16 { return int16(items[i].Control) }},
-		int2Array{n, func(i int) int16 { return int16(items[i].Wake) }},
+		int2Array{n, func(i int) int16 { return int16(items[i].WakeAt) }},
 		int2Array{n, func(i int) int16 { return int16(items[i].AuditColumns) }},
 		pgTime(o.Now), textOrNull(&o.Reason), textOrNull(&o.Actor), o.Error, channel,
 		uuidArray{n, func(i int) *uuid.UUID { return uuidOrNull(&items[i].Before.Owner) }},

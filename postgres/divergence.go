@@ -31,7 +31,7 @@ func (s *database) ClaimRunHeldForDrift(ctx context.Context, run *store.Run, div
 	lane, version := q.Versions.LaneOfHeldRun(run, diverged)
 	era := s.rewindDetector.rewindCount.Load()
 	err = s.runBatch(ctx, s.enginePool, "claim a held run", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.claimRunHeldForDrift, store.ShardOf(run.UUID), pgUUID(run.UUID), int64(q.Nonce), pgUUID(q.Worker), pgTime(q.LeaseUntil), pgTime(q.Now),
+		batch.Queue(s.statements.claimRunHeldForDrift, store.ShardOf(run.UUID), pgUUID(run.UUID), int64(q.EpochNonce), pgUUID(q.Worker), pgTime(q.LeaseUntil), pgTime(q.Now),
 			int64(lane), version, run.Queue, run.Priority, run.Version, textOrNull((*string)(&diverged)))
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {

@@ -28,7 +28,7 @@ func (s *database) wrapError(ctx context.Context, what string, err error) error 
 	if hasSQLState(err, "42P05") {
 		return fmt.Errorf("postgres: %s: %w: %w: a pooler in transaction mode seems to stand between; add default_query_exec_mode=cache_describe to the URL", what, store.ErrRejected, err)
 	}
-	if hasSQLState(err, stateTooManyConns) {
+	if hasSQLState(err, sqlStateTooManyConns) {
 		return fmt.Errorf("postgres: %s: %w: %w: the server has no connection left: raise max_connections, or let fewer workers or smaller pools use it", what, store.ErrUnavailable, err)
 	}
 	if refused := asAccessError(err); refused != nil {
@@ -136,15 +136,15 @@ func isConnectionError(err error) bool {
 // isLockTimeout reports whether a lock timeout ended the statement.
 func isLockTimeout(err error) bool { return hasSQLState(err, "55P03") }
 
-// stateTooManyConns is the SQLSTATE of a connection that the server or the limit of a role refuses.
-const stateTooManyConns = "53300"
+// sqlStateTooManyConns is the SQLSTATE of a connection that the server or the limit of a role refuses.
+const sqlStateTooManyConns = "53300"
 
-// stateReadOnly is the SQLSTATE of a write that a standby or a read-only transaction refuses.
-const stateReadOnly = "25006"
+// sqlStateReadOnly is the SQLSTATE of a write that a standby or a read-only transaction refuses.
+const sqlStateReadOnly = "25006"
 
 // isStaleStatement reports whether a prepared statement was lost with its session, its plan with the table, or the
 // right to write with the server's role. The call may succeed on another connection.
-func isStaleStatement(err error) bool { return hasSQLState(err, "26000", "0A000", stateReadOnly) }
+func isStaleStatement(err error) bool { return hasSQLState(err, "26000", "0A000", sqlStateReadOnly) }
 
 // isPlanInvalid reports whether a cached plan became invalid with its table. The message depends on
 // lc_messages.

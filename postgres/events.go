@@ -101,8 +101,8 @@ func eventInsertArgs(act store.ActorAndReason, events []store.Event) []any {
 		int2Array{n, func(i int) int16 { return store.ShardOf(events[i].Run) }},
 		uuidArray{n, func(i int) *uuid.UUID { return &events[i].Run }},
 		int2Array{n, func(i int) int16 { return int16(events[i].Type) }},
-		textArray{n, func(i int) *string { return textOrNull(&events[i].Old) }},
-		textArray{n, func(i int) *string { return textOrNull(&events[i].New) }},
+		textArray{n, func(i int) *string { return textOrNull(&events[i].OldValue) }},
+		textArray{n, func(i int) *string { return textOrNull(&events[i].NewValue) }},
 	}
 }
 
@@ -119,8 +119,8 @@ func readEvents(res statementResults, events *[]store.Event) error {
 	return eachRow(res, func(rows pgx.Rows) error {
 		var txid string
 		var e store.Event
-		err := rows.Scan(&txid, (*uuidValue)(&e.Run), (*int16)(&e.Type), (*timeValue)(&e.At), &e.Name, &e.Workflow, &e.Child,
-			&e.Actor, &e.Reason, &e.Old, &e.New)
+		err := rows.Scan(&txid, (*uuidValue)(&e.Run), (*int16)(&e.Type), (*timeValue)(&e.At), &e.Name, &e.Workflow, &e.IsChild,
+			&e.Actor, &e.Reason, &e.OldValue, &e.NewValue)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func (s *database) tryForkRun(ask roundTripFunc, f *store.ForkRequest) error {
 		}
 		return err
 	}
-	f.Start.Outcome, f.Start.Existing = store.Written, nil
+	f.Start.Outcome, f.Start.ExistingRun = store.Written, nil
 	return s.writeForkedCheckpoints(ask, f)
 }
 
@@ -41,7 +41,7 @@ func (s *database) writeForkedCheckpoints(ask roundTripFunc, f *store.ForkReques
 	shard, id := store.ShardOf(run.UUID), pgUUID(run.UUID)
 	return ask("write the checkpoints of a forked run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.eventInsert, eventInsertArgs(store.ActorAndReason{Actor: f.Actor, Reason: f.Reason, At: run.CreatedAt},
-			[]store.Event{{Type: store.EventRepaired, Run: run.UUID, Old: f.Source.String()}})...)
+			[]store.Event{{Type: store.EventRepaired, Run: run.UUID, OldValue: f.Source.String()}})...)
 		if len(f.Steps) > 0 {
 			batch.Queue(s.statements.repairNewStepsInsert, append([]any{shard, id, run.Epoch.EncodeInt64()}, repairedStepArgs(f.Steps)...)...)
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// idleHeartbeatPool returns the pool for a call of the heartbeat that renews no leases: that of the engine unless all its connections are in
-// use, so that a worker without work needs no other.
-func (s *database) idleHeartbeatPool() *pgxpool.Pool {
+// poolForHeartbeatWithoutLeases returns the pool for a call of the heartbeat that renews no leases: that of the engine unless all its
+// connections are in use, so that a worker without work needs no other.
+func (s *database) poolForHeartbeatWithoutLeases() *pgxpool.Pool {
 	if at := s.enginePool.Stat(); at.AcquiredConns() < at.MaxConns() {
 		return s.enginePool
 	}
@@ -31,10 +31,10 @@ func (s *database) RenewLeases(ctx context.Context, h store.Heartbeat) (store.Re
 	}
 	pool := s.heartbeatPool
 	if len(h.Leases) == 0 {
-		pool = s.idleHeartbeatPool()
+		pool = s.poolForHeartbeatWithoutLeases()
 	}
 	result, err := s.renewLeasesOnPool(ctx, pool, h)
-	if pool == s.heartbeatPool && hasSQLState(err, stateTooManyConns) {
+	if pool == s.heartbeatPool && hasSQLState(err, sqlStateTooManyConns) {
 		return s.renewLeasesOnPool(ctx, s.enginePool, h)
 	}
 	return result, err
@@ -149,7 +149,7 @@ func (s *database) readLostLeases(ctx context.Context, pool *pgxpool.Pool, h sto
 // Now implements store.Store.
 func (s *database) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
-	err := s.runBatch(ctx, s.idleHeartbeatPool(), "read the clock", func(batch *pgx.Batch) { batch.Queue(s.statements.now) },
+	err := s.runBatch(ctx, s.poolForHeartbeatWithoutLeases(), "read the clock", func(batch *pgx.Batch) { batch.Queue(s.statements.now) },
 		func(res statementResults) error {
 			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) })
 		})

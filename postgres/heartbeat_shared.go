@@ -126,7 +126,7 @@ func (s *database) canShareHeartbeat(h *store.Heartbeat) bool {
 func (s *database) sendHeartbeatsTogether(ctx context.Context, all []*sharedHeartbeat) error {
 	var at logPosition
 	var now time.Time
-	err := s.runBatch(ctx, s.idleHeartbeatPool(), "renew", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.poolForHeartbeatWithoutLeases(), "renew", func(batch *pgx.Batch) {
 		for _, one := range all {
 			one.positionBefore = one.database.rewindDetector.lastPosition()
 			one.database.addHeartbeatToBatch(batch, &one.heartbeat)
@@ -163,7 +163,7 @@ func (s *database) sendHeartbeatsTogether(ctx context.Context, all []*sharedHear
 func (s *database) addHeartbeatToBatch(batch *pgx.Batch, h *store.Heartbeat) {
 	w, held := &h.Worker, s.presenceLockOf(h.Worker.ID)
 	batch.Queue(s.statements.workerUpsert, append(make([]any, 0, 16), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.ActiveRuns, pgTime(w.StartedAt),
-		pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema, w.Quiet, w.LastChange.EncodeJSONOrNil(), w.ClockAhead.Microseconds())...)
+		pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.SchemaVersion, w.Quiet, w.LastChange.EncodeJSONOrNil(), w.ClockAhead.Microseconds())...)
 }
 
 // readHeartbeatResult reads the result of addHeartbeatToBatch.

@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// searchAfterSilence is how long a call may go without a reply before the store searches for another host.
-const searchAfterSilence = time.Second
+// hostSearchAfterSilence is how long a call may go without a reply before the store searches for another host.
+const hostSearchAfterSilence = time.Second
 
 // maxFlushTimeout is the longest time that a flush waits for its reply if there are several hosts.
 const maxFlushTimeout = 30 * time.Second
@@ -28,7 +28,7 @@ type hostCall struct {
 	cancel       context.CancelCauseFunc
 	hostChanged  atomic.Bool
 	silenceTimer *time.Timer // nil if the call may take any time
-	wasSilent    bool        // it had no reply for searchAfterSilence
+	wasSilent    bool        // it had no reply for hostSearchAfterSilence
 }
 
 // hostChangedError returns the error of a call that was cancelled because another host takes writes now.
@@ -50,7 +50,7 @@ func (h *hostSelector) trackCall(ctx context.Context, where string, long bool) (
 	defer h.mu.Unlock()
 	h.openCalls[c] = struct{}{}
 	if !long {
-		c.silenceTimer = time.AfterFunc(searchAfterSilence, func() { h.searchHostUntilReply(c) })
+		c.silenceTimer = time.AfterFunc(hostSearchAfterSilence, func() { h.searchHostUntilReply(c) })
 	}
 	return ctx, func() bool {
 		h.mu.Lock()
@@ -70,7 +70,7 @@ func (h *hostSelector) searchHostUntilReply(c *hostCall) {
 	_, open := h.openCalls[c]
 	if open {
 		c.wasSilent = true
-		c.silenceTimer.Reset(searchAfterSilence)
+		c.silenceTimer.Reset(hostSearchAfterSilence)
 	}
 	h.mu.Unlock()
 	if open {
@@ -86,7 +86,7 @@ func (h *hostSelector) boundFlushDuration(ctx context.Context) (_ context.Contex
 		return ctx, func(*error) {}
 	}
 	h.mu.Lock()
-	limit := max(searchAfterSilence, h.flushTimeout)
+	limit := max(hostSearchAfterSilence, h.flushTimeout)
 	h.mu.Unlock()
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
 	return bounded, func(err *error) {

@@ -25,11 +25,11 @@ import (
 const (
 	connectTimeout            = 5 * time.Second        // unless the URL sets another one
 	poolDefaultConnectTimeout = 2 * time.Minute        // what pgxpool sets if the URL sets none
-	maxSearchWait             = 5 * time.Second        // then the calls that need a host return an error
+	maxHostSearchWait         = 5 * time.Second        // then the calls that need a host return an error
 	hostTryInterval           = 25 * time.Millisecond  // between the first tries of the hosts, so that the URL's order is a preference
 	firstHostRetryDelay       = 50 * time.Millisecond  // first pause between two tries of a host
 	maxHostRetryDelay         = 200 * time.Millisecond // longest such pause, shorter than a failover
-	searchResultTTL           = 200 * time.Millisecond // how long the result of a search is reused
+	hostSearchResultTTL       = 200 * time.Millisecond // how long the result of a search is reused
 )
 
 // hostSelector selects, among the hosts of a URL that names several, the one that takes writes.
@@ -42,7 +42,7 @@ type hostSelector struct {
 	config         *pgx.ConnConfig // of the latest connection, because credentials may rotate
 	latestSearch   *hostSearch     // in progress, or the last one
 	openCalls      map[*hostCall]struct{}
-	flushTimeout   time.Duration // timeout of the next flush; zero: searchAfterSilence
+	flushTimeout   time.Duration // timeout of the next flush; zero: hostSearchAfterSilence
 	currentAddress string        // address of the host that was found last
 	name           string        // its name in the URL
 	closed         bool
@@ -50,11 +50,11 @@ type hostSelector struct {
 
 // hostSearch is one search for the host that takes writes. Several calls may wait for it.
 type hostSearch struct {
-	done    chan struct{}
-	endedAt time.Time // this field and the next ones are read after done is closed
-	found   []*pgconn.FallbackConfig
-	address string
-	err     error
+	done       chan struct{}
+	endedAt    time.Time // this field and the next ones are read after done is closed
+	foundHosts []*pgconn.FallbackConfig
+	address    string
+	err        error
 }
 
 // newHostSelectorIfSeveralHosts returns the hosts of a configuration, or nil if it names only one.
@@ -155,7 +155,7 @@ func (h *hostSelector) setWriterHost(ctx context.Context, cfg *pgx.ConnConfig) e
 	if found.err != nil {
 		return found.err
 	}
-	restrictToHost(cfg, found.found)
+	restrictToHost(cfg, found.foundHosts)
 	boundCloseTime(cfg)
 	return nil
 }
@@ -171,7 +171,7 @@ func (h *hostSelector) startSearch(cfg *pgx.ConnConfig, first string) *hostSearc
 	if s := h.latestSearch; s != nil {
 		select {
 		case <-s.done:
-			if s.err == nil && first == "" && time.Since(s.endedAt) < searchResultTTL {
+			if s.err == nil && first == "" && time.Since(s.endedAt) < hostSearchResultTTL {
 				return s
 			}
 		default:
@@ -220,7 +220,7 @@ func (h *hostSelector) discardSearchResult(err error) bool {
 
 // runSearch executes a search.
 func (h *hostSelector) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
-	ctx, cancel := context.WithTimeout(h.lifeCtx, maxSearchWait)
+	ctx, cancel := context.WithTimeout(h.lifeCtx, maxHostSearchWait)
 	defer cancel()
 	groups := groupAddressesByHost(cfg)
 	type hostReply struct {
@@ -256,8 +256,8 @@ func (h *hostSelector) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first strin
 	}()
 	causes := make([]error, len(groups))
 	for a := range replies {
-		if a.err == nil && s.found == nil {
-			s.found, s.address = groups[a.group], a.where
+		if a.err == nil && s.foundHosts == nil {
+			s.foundHosts, s.address = groups[a.group], a.where
 			cancel()
 		}
 		causes[a.group] = a.err
@@ -266,7 +266,7 @@ func (h *hostSelector) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first strin
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.endedAt = time.Now()
-	if s.found == nil {
+	if s.foundHosts == nil {
 		s.err = noHostError(groups, causes)
 	}
 	close(s.done)
@@ -274,7 +274,7 @@ func (h *hostSelector) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first strin
 		return
 	}
 	left := h.currentAddress != "" && h.currentAddress != s.address
-	h.currentAddress, h.name = s.address, formatHostNames(s.found)
+	h.currentAddress, h.name = s.address, formatHostNames(s.foundHosts)
 	for c := range h.openCalls {
 		if c.address != s.address && (c.address != "" || c.wasSilent) {
 			left = left || c.address != ""
@@ -292,7 +292,7 @@ func (h *hostSelector) recordSearchErrors(s *hostSearch, groups [][]*pgconn.Fall
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.err = nil
-	if s.found == nil {
+	if s.foundHosts == nil {
 		s.err = noHostError(groups, causes)
 	}
 }

@@ -140,7 +140,7 @@ func (s *database) PermitsOfRun(ctx context.Context, run uuid.UUID) (permits []s
 			var before int64
 			columns := p.scanTargets()
 			err := rows.Scan(append(append(columns[:2:2], &step), append(columns[2:], &before)...)...)
-			permits = append(permits, store.QueuedPermit{Permit: p.toPermit(run, step), StepsAhead: int(before)})
+			permits = append(permits, store.QueuedPermit{PermitRow: p.toPermit(run, step), StepsAhead: int(before)})
 			return err
 		})
 	})

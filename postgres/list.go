@@ -142,7 +142,7 @@ func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) 
 
 // RunTreeCounts implements store.Store.
 func (s *database) RunTreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
-	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.StepKind]int)}
+	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCallsByKind: make(map[store.StepKind]int)}
 	err := s.runBatch(ctx, s.enginePool, "count a tree", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.runTreeCounts, store.ShardOf(run), pgUUID(run), pgTime(now))
 	}, func(res statementResults) error {

@@ -120,7 +120,7 @@ func TestRunProgress(t *testing.T) {
 		if !slices.Equal(open, []string{"map\x1f2", "sleeps", "started"}) {
 			t.Errorf("open are %q", open)
 		}
-		if len(o.Maps) != 1 || o.Maps[0].Step.Name != "map" || o.Maps[0].Done != 2 {
+		if len(o.Maps) != 1 || o.Maps[0].Step.Name != "map" || o.Maps[0].DoneCount != 2 {
 			t.Errorf("the maps are %+v", o.Maps)
 		}
 		if !slices.Equal(o.Tags, []store.Tag{{Key: "a", Value: "4"}, {Key: "b", Value: "3"}}) {

@@ -39,8 +39,8 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(sto
 		return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
 	}
 	s.activeListeners.Add(1)
-	s.listeners++
-	shared := s.isFromOpenSchema || s.listeners > 1 && !s.onCitus
+	s.listenerCount++
+	shared := s.isFromOpenSchema || s.listenerCount > 1 && !s.onCitus
 	s.mu.Unlock()
 	defer s.stopListening()
 	outer := ctx
@@ -89,7 +89,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(sto
 // stopListening ends a call of Listen.
 func (s *database) stopListening() {
 	s.mu.Lock()
-	s.listeners--
+	s.listenerCount--
 	s.mu.Unlock()
 	s.activeListeners.Done()
 }
@@ -168,7 +168,7 @@ func (s *database) dialListenSession(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := s.connectListener(ctx)
-	if hasSQLState(err, stateTooManyConns) {
+	if hasSQLState(err, sqlStateTooManyConns) {
 		s.tooManyConnsWarning.recordRefusal("no session listens, so workers poll, and a dead worker is noticed when its leases end")
 	}
 	return conn, err

@@ -202,7 +202,7 @@ func TestASilentServerKeepsNoTenantFromStopping(t *testing.T) {
 func TestALookThatHangsKeepsNoTenantFromStopping(t *testing.T) {
 	leaktest.Test(t)
 	_, tenants := openTenants(t, migratedURL(t), 2)
-	for range engineConns {
+	for range maxEngineConns {
 		conn, err := tenants[0].acquireConn(t.Context(), tenants[0].enginePool)
 		if err != nil {
 			t.Fatal(err)

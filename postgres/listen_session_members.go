@@ -19,9 +19,9 @@ type listenSessionMember struct {
 	failureCount int           // how often in succession the session could not be used for this member alone
 	released     chan struct{} // closed when the session holds nothing for it any more
 
-	retryAt   time.Time // after a failure; only for the goroutine
-	listening bool      // it has received HintListenBegan; likewise
-	unwatch   func()    // likewise: ends the link to the timeline of the store
+	retryAt              time.Time // after a failure; only for the goroutine
+	listening            bool      // it has received HintListenBegan; likewise
+	stopWatchingTimeline func()    // likewise: ends the link to the timeline of the store
 }
 
 // firstMember returns a member, or nil.

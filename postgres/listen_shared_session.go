@@ -159,7 +159,7 @@ func (h *sharedListenSession) updateMembers(ctx context.Context, end func(), con
 func (h *sharedListenSession) attachMember(ctx context.Context, end func(), conn *pgx.Conn, m *listenSessionMember, proven bool) error {
 	era, leave := m.database.rewindDetector.contextUntilRewind(ctx)
 	stop := context.AfterFunc(era, end) // the database has gone back: this session belongs to its former history
-	m.unwatch = func() {
+	m.stopWatchingTimeline = func() {
 		stop()
 		leave()
 	}
@@ -214,9 +214,9 @@ func (h *sharedListenSession) recordAttachFailure(ctx context.Context, conn *pgx
 
 // releaseMember ends what the session does for a member.
 func (h *sharedListenSession) releaseMember(ctx context.Context, conn *pgx.Conn, m *listenSessionMember) error {
-	if m.unwatch != nil {
-		m.unwatch()
-		m.unwatch = nil
+	if m.stopWatchingTimeline != nil {
+		m.stopWatchingTimeline()
+		m.stopWatchingTimeline = nil
 	}
 	h.mu.Lock()
 	alone := !slices.ContainsFunc(h.members, func(other *listenSessionMember) bool {
@@ -256,9 +256,9 @@ func (h *sharedListenSession) detachAll(ctx context.Context) {
 	h.mu.Unlock()
 	var records sync.WaitGroup
 	for _, m := range members {
-		if m.unwatch != nil {
-			m.unwatch()
-			m.unwatch = nil
+		if m.stopWatchingTimeline != nil {
+			m.stopWatchingTimeline()
+			m.stopWatchingTimeline = nil
 		}
 		if m.listening {
 			m.listening = false

@@ -72,7 +72,7 @@ func TestMigrationOfADatabaseInUse(t *testing.T) {
 		t.Error("the run that was paused does not count as paused, or the other one does")
 	}
 	order(t, s, &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{first.UUID}})
-	if workers, err := s.Workers(t.Context()); err != nil || len(workers) != 1 || workers[0].Schema != 0 || !workers[0].DeadAt.After(time.Now()) {
+	if workers, err := s.Workers(t.Context()); err != nil || len(workers) != 1 || workers[0].SchemaVersion != 0 || !workers[0].DeadAt.After(time.Now()) {
 		t.Errorf("the worker of before: %+v, %v", workers, err)
 	}
 	var status string

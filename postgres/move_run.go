@@ -95,9 +95,9 @@ func (s *database) writeQueueMove(ask roundTripFunc, m *store.MoveRunRequest, q 
 	n := len(plan.Events)
 	return ask("requeue a run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.queueMoveRunUpdate, store.ShardOf(m.Run), pgUUID(m.Run), r.Name, r.RowPriority, int64(r.Lane), pgTime(r.WakeAt), pgTime(m.Now),
-			int16(m.Found.Status), int16(m.Found.Control), textOrNull(&m.Actor), textOrNull(&m.Reason),
+			int16(m.FoundRun.Status), int16(m.FoundRun.Control), textOrNull(&m.Actor), textOrNull(&m.Reason),
 			int2Array{n, func(i int) int16 { return int16(plan.Events[i].Type) }},
-			textArray{n, func(i int) *string { return &plan.Events[i].Old }}, textArray{n, func(i int) *string { return &plan.Events[i].New }})
+			textArray{n, func(i int) *string { return &plan.Events[i].OldValue }}, textArray{n, func(i int) *string { return &plan.Events[i].NewValue }})
 		if plan.HasPlace {
 			batch.Queue(s.statements.queueMovePlaceWrite, store.ShardOf(m.Run), pgUUID(m.Run), r.Name, r.Key, r.Weight, r.Priority, int16(r.State), r.Root, r.HasBegun, r.Turn,
 				pgTime(r.ArrivedAt), pgTime(r.StartBy))

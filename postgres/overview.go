@@ -36,9 +36,9 @@ func (s *database) FailureGroups(ctx context.Context, f store.Filter, examine, l
 				var g store.FailureGroup
 				var parent pgtype.UUID
 				var runs int64
-				err := rows.Scan(&g.Key.Workflow, &g.Key.Step, &g.Key.Type, &runs, &g.More, (*timeValue)(&g.First), (*timeValue)(&g.Last),
+				err := rows.Scan(&g.Key.Workflow, &g.Key.Step, &g.Key.Type, &runs, &g.HasMoreRuns, (*timeValue)(&g.First), (*timeValue)(&g.Last),
 					(*uuidValue)(&g.Newest.UUID), &parent, &g.Newest.Name, (*int16)(&g.Newest.Status), &g.Newest.Error)
-				g.Runs, g.Newest.Workflow, g.Newest.Parent = int(runs), g.Key.Workflow, uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}
+				g.RunCount, g.Newest.Workflow, g.Newest.Parent = int(runs), g.Key.Workflow, uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}
 				groups = append(groups, g)
 				return err
 			})
@@ -56,8 +56,8 @@ func (s *database) StatusCounts(ctx context.Context, now time.Time, most int) ([
 		return eachRow(res, func(rows pgx.Rows) error {
 			var c store.StatusCount
 			var runs int64
-			err := rows.Scan((*int16)(&c.Status), &runs, &c.More)
-			c.Runs = int(runs)
+			err := rows.Scan((*int16)(&c.Status), &runs, &c.HasMoreRuns)
+			c.RunCount = int(runs)
 			counts = append(counts, c)
 			return err
 		})

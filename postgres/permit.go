@@ -69,11 +69,11 @@ const (
 
 // lockedLimitKeys holds what a transaction has read of its limit keys, which it has locked.
 type lockedLimitKeys struct {
-	limitKeys  []store.LimitKeyState
-	requesting store.PermitRequestingSteps
-	timeline   string             // of the database
-	limitNames []string           // that have a row
-	lockedRuns map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
+	limitKeys       []store.LimitKeyState
+	requestingSteps store.PermitRequestingSteps
+	timeline        string             // of the database
+	limitNames      []string           // that have a row
+	lockedRuns      map[uuid.UUID]bool // runs that another transaction has locked: they get no offer
 }
 
 func (r *lockedLimitKeys) limitNameArray() textArray {
@@ -131,7 +131,7 @@ func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *loc
 			var until time.Time
 			var row store.LimitRow
 			var declared, version pgtype.Text
-			name, settings, err := scanLimitSettings(rows, (*timeValue)(&until), &row.IsSet, &declared, &version, &row.MayReplaceDeclared)
+			name, settings, err := scanLimitSettings(rows, (*timeValue)(&until), &row.IsSetByOperator, &declared, &version, &row.MayReplaceDeclared)
 			row.LimitSettings, row.Declared, row.DeclaredVersion = settings, declared.String, version.String
 			limits[name], shut[name] = row, until
 			return err
@@ -187,7 +187,7 @@ func (r *lockedLimitKeys) readLimitKeys(res statementResults, b *store.PermitBat
 	for i := range r.limitKeys {
 		r.limitKeys[i].Permits = nil
 	}
-	r.requesting = store.PermitRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.PermitRequestingRun)}
+	r.requestingSteps = store.PermitRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.PermitRow), Runs: make(map[uuid.UUID]store.PermitRequestingRun)}
 	err := eachRow(res, func(rows pgx.Rows) error {
 		var ordinal int64
 		var p store.PermitWithRun
@@ -219,9 +219,9 @@ func (r *lockedLimitKeys) readLimitKeys(res statementResults, b *store.PermitBat
 			return err
 		}
 		a := b.Requests[ordinal-1]
-		r.requesting.Runs[a.Run] = store.PermitRequestingRun{RunState: runStateFromColumns(status, epoch, control), LeaseUntil: lease}
+		r.requestingSteps.Runs[a.Run] = store.PermitRequestingRun{RunState: runStateFromColumns(status, epoch, control), LeaseUntil: lease}
 		if p.limit.Valid {
-			r.requesting.HeldPermits[a] = p.toPermit(a.Run, a.Step)
+			r.requestingSteps.HeldPermits[a] = p.toPermit(a.Run, a.Step)
 		}
 		return nil
 	})
@@ -232,7 +232,7 @@ func (s *database) planPermits(b *store.PermitBatch, r *lockedLimitKeys) []store
 	plans := make([]store.PermitPlan, len(r.limitKeys))
 	for i := range r.limitKeys {
 		l := &r.limitKeys[i]
-		plans[i] = l.Plan(b, &r.requesting, s.rewindDetector.timelineText())
+		plans[i] = l.Plan(b, &r.requestingSteps, s.rewindDetector.timelineText())
 		l.RateUsedUntil, l.ClosedUntil, l.DatabaseTimeline = plans[i].RateUsedUntil, plans[i].ClosedUntil, s.rewindDetector.timelineText()
 	}
 	return plans
@@ -244,7 +244,7 @@ func (s *database) writePermits(
 	ask roundTripFunc, b *store.PermitBatch, lines []store.LimitKeyState, plans []store.PermitPlan, busy map[uuid.UUID]bool,
 ) (locked []store.LimitKey, err error) {
 	woken := make(map[uuid.UUID]bool)
-	var gone, written, offers []store.Permit
+	var gone, written, offers []store.PermitRow
 	for i := range plans {
 		gone, written, offers = append(gone, plans[i].ToDelete...), append(written, plans[i].ToWrite...), append(offers, plans[i].ToOffer...)
 	}
@@ -310,7 +310,7 @@ func permitReturnArgs(items []store.PermitReturn) []any {
 }
 
 // permitKeyArgs returns the first parameters of the statements that change permits.
-func permitKeyArgs(items []store.Permit) []any {
+func permitKeyArgs(items []store.PermitRow) []any {
 	n := len(items)
 	return append(make([]any, 0, 16),
 		int2Array{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
@@ -321,7 +321,7 @@ func permitKeyArgs(items []store.Permit) []any {
 	)
 }
 
-func permitArgs(items []store.Permit) []any {
+func permitArgs(items []store.PermitRow) []any {
 	n := len(items)
 	return append(permitKeyArgs(items),
 		int2Array{n, func(i int) int16 { return int16(items[i].Status) }},
@@ -353,8 +353,8 @@ func (p *permitRowScanner) scanTargets() []any {
 	}
 }
 
-func (p *permitRowScanner) toPermit(run uuid.UUID, step string) store.Permit {
-	return store.Permit{
+func (p *permitRowScanner) toPermit(run uuid.UUID, step string) store.PermitRow {
+	return store.PermitRow{
 		Limit: p.limit.String, Key: p.key.String, Run: run, Step: step, Status: store.PermitStatus(p.status.Int16), Epoch: p.epoch,
 		Attempt: p.attempt.Int32, Units: int(p.units.Int32), Priority: p.priority.Int16, MissedOffer: p.missedOffer.Bool,
 		ArrivedAt: p.arrived, GrantedAt: p.granted, OfferedUntil: p.until,

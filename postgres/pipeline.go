@@ -74,7 +74,7 @@ func (s *database) runBatchOnConn(ctx context.Context, conn *pgxpool.Conn, what 
 	if pg := conn.Conn().PgConn(); err != nil && !pg.IsClosed() && pg.TxStatus() != 'I' {
 		_, _ = conn.Exec(ctx, rollbackSQL) // if it fails, the pool drops the connection
 	}
-	if hasSQLState(err, stateReadOnly) {
+	if hasSQLState(err, sqlStateReadOnly) {
 		_ = conn.Conn().Close(ctx) // this server takes no writes; a pooler may lead elsewhere next time
 	}
 	if err == nil && !s.wasOpenedSinceRewind(conn.Conn()) {
@@ -123,7 +123,7 @@ func (s *database) acquireConn(ctx context.Context, pool *pgxpool.Pool) (conn *p
 		}
 		gate.releaseSlot()
 		open := openConnCount(pool)
-		if gate == nil || !hasSQLState(err, stateTooManyConns) || open == 0 {
+		if gate == nil || !hasSQLState(err, sqlStateTooManyConns) || open == 0 {
 			return nil, err
 		}
 		gate.capBoundAtOpenConns(open)

@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	engineConns = 6
+	maxEngineConns = 6
 	// Heartbeats use one connection. A connection that hangs counts until pgx has closed it, which takes
 	// longer than most leases last; the next heartbeat needs another one.
-	heartbeatConns = 3
+	maxHeartbeatConns = 3
 )
 
 // MaxOwnConns is how many connections the store of a process with one worker opens at most, besides the pool for [Tx]. MaxOwnConns counts
 // the connections for statements and heartbeats, and one connection for notifications. If several engines of a process work on one store,
 // the store opens one more connection for notifications. Stores that [Store.OpenSchema] returns share the connections of the first store.
 // Compare the server's max_connections with MaxOwnConns times the number of processes.
-const MaxOwnConns = engineConns + heartbeatConns + 1
+const MaxOwnConns = maxEngineConns + maxHeartbeatConns + 1
 
 // openPools creates the store's own pools with the configuration of the user's pool. It does not connect.
 func (s *database) openPools(ctx context.Context) error {
 	var err error
-	if s.enginePool, err = s.newPool(ctx, engineConns); err != nil {
+	if s.enginePool, err = s.newPool(ctx, maxEngineConns); err != nil {
 		return err
 	}
-	s.engineGate = newConnGate(engineConns, func() int { return openConnCount(s.enginePool) })
-	if s.heartbeatPool, err = s.newPool(ctx, heartbeatConns); err != nil {
+	s.engineGate = newConnGate(maxEngineConns, func() int { return openConnCount(s.enginePool) })
+	if s.heartbeatPool, err = s.newPool(ctx, maxHeartbeatConns); err != nil {
 		s.enginePool.Close()
 		return err
 	}

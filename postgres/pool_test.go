@@ -25,7 +25,7 @@ func TestExhaustedPoolKeepsLeases(t *testing.T) {
 		}
 		defer conn.Release()
 	}
-	for range engineConns {
+	for range maxEngineConns {
 		conn, err := s.enginePool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -43,7 +43,7 @@ type database struct {
 	mu                 sync.Mutex
 	closed             bool
 	activeListeners    sync.WaitGroup // calls of Listen; added to under mu while not closed
-	listeners          int            // how many there are
+	listenerCount      int            // how many there are
 	activeCalls        sync.WaitGroup // that use the engine's connections; likewise
 	rewindDetector     rewindDetector
 	citus              citusLocation
@@ -118,7 +118,7 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 
 // newDatabaseWithPool creates a database with the user's pool. If owned is true, Close closes the pool.
 func newDatabaseWithPool(ctx context.Context, user *pgxpool.Pool, several *hostSelector, owned bool, o openOptions) (*database, error) {
-	sv := &sharedConns{userPool: user, ownsUserPool: owned, hosts: several, stores: 1, heartbeats: sharedHeartbeats{phase: rand.N(maxHeartbeatPhase)}}
+	sv := &sharedConns{userPool: user, ownsUserPool: owned, hosts: several, openStoreCount: 1, heartbeats: sharedHeartbeats{phase: rand.N(maxHeartbeatPhase)}}
 	sv.presenceView.readSemaphore = make(chan struct{}, 1)
 	sv.userConfig = o.userConfig
 	sv.lifeCtx, sv.endLifeCtx = context.WithCancel(context.Background())

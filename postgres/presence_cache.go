@@ -33,7 +33,7 @@ const (
 type sharedPresenceView struct {
 	readSemaphore    chan struct{} // held during a look and for access to the fields below; a look must end when its caller's context does
 	locks            string
-	started          time.Time // of the server
+	serverStartedAt  time.Time // of the server
 	seenAt           time.Time
 	changes          uint64 // how often a lock has disappeared or appeared
 	changedAt        time.Time
@@ -70,8 +70,8 @@ func (v *sharedPresenceView) refreshIfOld(ctx context.Context, s *database) (cha
 		return 0, time.Time{}, err
 	}
 	v.seenAt = time.Now()
-	if locks != v.locks || !started.Equal(v.started) {
-		v.locks, v.started, v.changes, v.changedAt = locks, started, v.changes+1, v.seenAt
+	if locks != v.locks || !started.Equal(v.serverStartedAt) {
+		v.locks, v.serverStartedAt, v.changes, v.changedAt = locks, started, v.changes+1, v.seenAt
 	}
 	return v.changes, v.changedAt, nil
 }

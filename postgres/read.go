@@ -214,7 +214,7 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 				if err != nil {
 					return err
 				}
-				w.Schema, w.ClockAhead = version.Int16, time.Duration(clockAhead)*time.Microsecond
+				w.SchemaVersion, w.ClockAhead = version.Int16, time.Duration(clockAhead)*time.Microsecond
 				w.LastChange, err = store.DecodeOperatorChange(change.String)
 				workers = append(workers, w)
 				return err

@@ -146,7 +146,7 @@ func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *sto
 	shard, id, archive := store.ShardOf(run.Run), pgUUID(run.Run), pgUUID(run.ArchiveID())
 	return ask("repair a run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.repairOldGenerationInsert, shard, id, run.SupersededNumber, archive, pgUUID(r.RequestID), pgTime(r.Now), r.Verb, textOrNull(&r.Actor), textOrNull(&r.Reason),
-			textOrNull(&run.From), run.Detail)
+			textOrNull(&run.FromStep), run.Detail)
 		batch.Queue(s.statements.repairStepsArchive, shard, id, archive)
 		if len(run.KeptSteps) > 0 {
 			batch.Queue(s.statements.repairKeptStepsCopy, shard, id, archive, run.Epoch.EncodeInt64(), textArray{len(run.KeptSteps), func(i int) *string { return &run.KeptSteps[i] }}, run.FirstChangedSeq)
@@ -222,17 +222,17 @@ func repairedStepArgs(items []store.Step) []any {
 }
 
 // SupersededGenerations implements store.RepairStore.
-func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
+func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.SupersededGeneration, err error) {
 	before, limit, maxBytes := q.BoundsOrMax()
 	err = s.roundTripFuncOnEnginePool(ctx)("read generations", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.supersededGenerations, store.ShardOf(run), pgUUID(run), q.Payloads&store.WithInput != 0, q.Payloads&store.WithOutputAndError != 0, before, limit, maxBytes)
 	}, func(res statementResults) error {
 		all = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
-			g := store.Generation{Run: store.Run{UUID: run}}
+			g := store.SupersededGeneration{Run: store.Run{UUID: run}}
 			r := &g.Run
-			err := rows.Scan(&g.Number, (*uuidValue)(&g.ArchiveID), (*uuidValue)(&g.Request), (*int16)(&r.Status), (*int16)(&r.Control), &r.Priority, (*epochValue)(&r.Epoch),
-				&g.Verb, &g.Actor, &g.Reason, &g.From, (*timeValue)(&g.At), (*timeValue)(&r.CreatedAt), (*timeValue)(&r.StartedAt), (*timeValue)(&r.EndedAt),
+			err := rows.Scan(&g.Number, (*uuidValue)(&g.ArchiveID), (*uuidValue)(&g.RequestID), (*int16)(&r.Status), (*int16)(&r.Control), &r.Priority, (*epochValue)(&r.Epoch),
+				&g.Verb, &g.Actor, &g.Reason, &g.FromStep, (*timeValue)(&g.At), (*timeValue)(&r.CreatedAt), (*timeValue)(&r.StartedAt), (*timeValue)(&r.EndedAt),
 				(*timeValue)(&r.Deadline), (*timeValue)(&r.PausedAt), (*timeValue)(&r.CancelledAt), &r.Workflow, &r.Queue, &r.Version, &r.Trace,
 				&r.PauseOrHoldReason, &r.PausedBy, &r.CancelledBy, &r.CancelReason, &r.Input, &r.Output, &r.Error, &g.Detail, &g.StoredBytes)
 			all = append(all, g)

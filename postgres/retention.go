@@ -123,7 +123,7 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.DeleteTreesRequest
 func deletionEventArgs(d *store.DeleteTreesRequest, withEvents []*store.DeleteTreeRequest) []any {
 	events := make([]store.Event, len(withEvents))
 	for i, t := range withEvents {
-		events[i] = store.Event{Type: store.EventDeleted, Run: t.Root, Old: t.Name, New: strconv.Itoa(t.DeletedRunCount)}
+		events[i] = store.Event{Type: store.EventDeleted, Run: t.Root, OldValue: t.Name, NewValue: strconv.Itoa(t.DeletedRunCount)}
 	}
 	return eventInsertArgs(store.ActorAndReason{Actor: d.Actor, Reason: d.Reason, At: d.Now}, events)
 }

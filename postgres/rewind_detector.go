@@ -306,7 +306,7 @@ func (s *database) checkForRewind(ctx context.Context, at logPosition, floor see
 	case at.timeline < was.timeline && time.Since(time.Unix(0, l.lastReplyAt.Load())) < refuseOldPrimaryFor:
 		return fmt.Errorf("%w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errOldPrimary, at, was)
 	case at.timeline != was.timeline || at.timeline == floor.timeline && at.position < floor.position:
-		rewind := store.DatabaseRewind{PositionBefore: was.String(), PositionAfter: at.String(), OwnedRuns: len(l.ownedRuns)}
+		rewind := store.DatabaseRewind{PositionBefore: was.String(), PositionAfter: at.String(), OwnedRunCount: len(l.ownedRuns)}
 		lost, err := s.findRunsLostInRewind(ctx, ask)
 		if err != nil {
 			return err

@@ -56,7 +56,7 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := heartbeat(t, s)
-	if len(told) != 1 || told[0].OwnedRuns != 2 || len(told[0].LostRuns) != 1 {
+	if len(told) != 1 || told[0].OwnedRunCount != 2 || len(told[0].LostRuns) != 1 {
 		t.Fatalf("told: %+v", told)
 	}
 	lost := told[0].LostRuns[0]

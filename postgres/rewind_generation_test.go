@@ -40,7 +40,7 @@ func repairRuns(t *testing.T, s *database, r *store.RepairRequest) {
 	}
 }
 
-// ownedRuns returns how many runs the store counts as held.
+// heldRuns returns how many runs the store counts as owned.
 func heldRuns(s *database) int {
 	s.rewindDetector.mu.Lock()
 	defer s.rewindDetector.mu.Unlock()
@@ -72,7 +72,7 @@ func TestARunThatContinuedAsNewIsSearchedAfterARewind(t *testing.T) {
 	if err := goneBack(t, s, earlier); err != nil {
 		t.Fatal(err)
 	}
-	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRuns != 3 || len(told[0].LostRuns) != 0 {
+	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRunCount != 3 || len(told[0].LostRuns) != 0 {
 		t.Fatalf("with nothing lost: %+v", told)
 	}
 	if _, err := s.userPool.Exec(t.Context(), "DELETE FROM durable.step WHERE run_id = $1 AND name = 'b' OR run_id = $2", runs[1].UUID, runs[2].UUID); err != nil {
@@ -123,7 +123,7 @@ func TestARunThatRetriesItselfIsHeldNoLonger(t *testing.T) {
 	if err := goneBack(t, s, earlier); err != nil {
 		t.Fatal(err)
 	}
-	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRuns != 0 || len(told[0].LostRuns) != 0 {
+	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRunCount != 0 || len(told[0].LostRuns) != 0 {
 		t.Errorf("told: %+v", told)
 	}
 }
@@ -182,7 +182,7 @@ func TestATerminatedRunIsHeldNoLonger(t *testing.T) {
 	if err := goneBack(t, s, earlier); err != nil {
 		t.Fatal(err)
 	}
-	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRuns != 1 || len(told[0].LostRuns) != 0 {
+	if told := heartbeat(t, s); len(told) != 1 || told[0].OwnedRunCount != 1 || len(told[0].LostRuns) != 0 {
 		t.Errorf("told: %+v", told)
 	}
 }

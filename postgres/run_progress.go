@@ -67,5 +67,5 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 func scanMapProgress(rows pgx.Rows) (store.MapProgress, error) {
 	var done int64
 	step, err := scanStep(rows, &done)
-	return store.MapProgress{Step: step, Done: int(done)}, err
+	return store.MapProgress{Step: step, DoneCount: int(done)}, err
 }

@@ -69,7 +69,7 @@ func (s *database) startScheduledRuns(ask roundTripFunc, w *store.ScheduleWrite)
 		return err
 	}
 	for _, item := range starts {
-		item.Outcome, item.Existing = store.Written, nil
+		item.Outcome, item.ExistingRun = store.Written, nil
 	}
 	if took < int64(len(starts)) {
 		left, err := s.setStartOutcomes(ask, b.starts)
@@ -88,12 +88,12 @@ func (s *database) compactScheduleFires(ask roundTripFunc, row *store.Schedule) 
 	key := scheduleKeyArgs(row.Name)
 	var old []store.ScheduleFire
 	err := ask("read old fires", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.scheduleFiresToCompact, append(key, int32(store.KeptFires), int32(store.KeptFires))...)
+		batch.Queue(s.statements.scheduleFiresToCompact, append(key, int32(store.FiresKeptInFull), int32(store.FiresKeptInFull))...)
 	}, readScheduleFires(row.Name, &old))
 	if err != nil {
 		return err
 	}
-	if row.FireCount = store.KeptFires; len(old) == store.KeptFires {
+	if row.FireCount = store.FiresKeptInFull; len(old) == store.FiresKeptInFull {
 		row.FireCount = store.CompactFiresAtCount // there may be more
 	}
 	if len(old) == 0 {

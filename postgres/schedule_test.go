@@ -20,7 +20,7 @@ func TestALockedScheduleIsSkipped(t *testing.T) {
 		return u
 	}
 	write := func(store.ScheduleSnapshot) *store.ScheduleWrite {
-		return &store.ScheduleWrite{Row: row, LastRunFire: -1}
+		return &store.ScheduleWrite{Row: row, LastRunFireIndex: -1}
 	}
 	set(false, write)
 	met := false

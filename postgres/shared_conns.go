@@ -28,7 +28,7 @@ type sharedConns struct {
 	tooManyConnsWarning tooManyConnsWarning
 
 	mu               sync.Mutex
-	stores           int    // that are open
+	openStoreCount   int    // that are open
 	resetForTimeline uint32 // the timeline for which the pools were last reset
 
 	heartbeats   sharedHeartbeats
@@ -40,18 +40,18 @@ type sharedConns struct {
 func (sv *sharedConns) retain() bool {
 	sv.mu.Lock()
 	defer sv.mu.Unlock()
-	if sv.stores == 0 {
+	if sv.openStoreCount == 0 {
 		return false
 	}
-	sv.stores++
+	sv.openStoreCount++
 	return true
 }
 
 // release removes a store, whose calls have ended. It closes the connections of the last store.
 func (sv *sharedConns) release() {
 	sv.mu.Lock()
-	sv.stores--
-	last := sv.stores == 0
+	sv.openStoreCount--
+	last := sv.openStoreCount == 0
 	sv.mu.Unlock()
 	if !last {
 		return

@@ -118,14 +118,14 @@ func setSignalOutcome(rows pgx.Rows, items []*store.SignalWrite) error {
 		return err
 	}
 	item := items[ordinal-1]
-	item.Outcome, item.Existing = 0, nil
+	item.Outcome, item.ExistingSignal = 0, nil
 	item.RunState = runStateFromColumns(status, epoch, control)
 	switch {
 	case own:
 		item.Outcome = store.Written
 	case id.Valid:
 		used.Run, used.ID, used.Name, used.Key = item.Run, id.Bytes, name.String, item.Key
-		item.Outcome, item.Existing = store.AlreadyRecorded, &used
+		item.Outcome, item.ExistingSignal = store.AlreadyRecorded, &used
 	case !item.RunState.IsLive():
 		item.Outcome = store.Fenced
 	}

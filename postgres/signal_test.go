@@ -33,8 +33,8 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 			if first.Outcome != store.Written || second.Outcome != store.Written || nobody.Outcome != store.Fenced || nobody.RunState.Found {
 				t.Errorf("%s: outcomes %d, %d, %d", when, first.Outcome, second.Outcome, nobody.Outcome)
 			}
-			if again.Outcome != store.AlreadyRecorded || again.Existing.ID != first.ID || string(again.Existing.Payload) != "1" || again.Existing.Key != "once" || !again.Existing.CreatedAt.Equal(at) {
-				t.Errorf("%s: a key used twice: outcome %d, %+v", when, again.Outcome, again.Existing)
+			if again.Outcome != store.AlreadyRecorded || again.ExistingSignal.ID != first.ID || string(again.ExistingSignal.Payload) != "1" || again.ExistingSignal.Key != "once" || !again.ExistingSignal.CreatedAt.Equal(at) {
+				t.Errorf("%s: a key used twice: outcome %d, %+v", when, again.Outcome, again.ExistingSignal)
 			}
 		}
 		a, c, d := receive(run.UUID, "a", "go", at), receive(run.UUID, "c", "go", at), receive(run.UUID, "d", "go", at)

@@ -64,26 +64,26 @@ func (s *database) StartKeyOfWaitingRun(ctx context.Context, run uuid.UUID) (row
 	return row, err
 }
 
-// ChangeStartKey implements store.StartKeyStore.
-func (s *database) ChangeStartKey(ctx context.Context, c *store.StartKeyChangeRequest) error {
+// UpdateStartKeyRow implements store.StartKeyStore.
+func (s *database) UpdateStartKeyRow(ctx context.Context, c *store.StartKeyChangeRequest) error {
 	return retryUnavailable(ctx, func() error {
-		return s.tryTransaction(ctx, "change a key", startKeyLockTimeout, func(ask roundTripFunc) error { return s.changeStartKey(ask, c) })
+		return s.tryTransaction(ctx, "change a key", startKeyLockTimeout, func(ask roundTripFunc) error { return s.updateStartKeyRow(ask, c) })
 	})
 }
 
-// changeStartKeyInTx changes a key in the caller's transaction. The change holds if and when that commits. The wait for
+// updateStartKeyRowInTx changes a key in the caller's transaction. The change holds if and when that commits. The wait for
 // the row of the key is bounded by the settings of the caller's session.
-func (s *database) changeStartKeyInTx(ctx context.Context, tx pgx.Tx, c *store.StartKeyChangeRequest) error {
-	return s.changeStartKey(s.roundTripFuncWithSyncCommit(s.roundTripFuncInUserTx(ctx, tx)), c)
+func (s *database) updateStartKeyRowInTx(ctx context.Context, tx pgx.Tx, c *store.StartKeyChangeRequest) error {
+	return s.updateStartKeyRow(s.roundTripFuncWithSyncCommit(s.roundTripFuncInUserTx(ctx, tx)), c)
 }
 
 // errStartKeyCreated tells that another transaction has created the row of a key since the caller looked.
 var errStartKeyCreated = errors.New("the row exists by now")
 
-// changeStartKey makes one try. If the row was created meanwhile, it plans again with that row.
-func (s *database) changeStartKey(ask roundTripFunc, c *store.StartKeyChangeRequest) error {
+// updateStartKeyRow makes one try. If the row was created meanwhile, it plans again with that row.
+func (s *database) updateStartKeyRow(ask roundTripFunc, c *store.StartKeyChangeRequest) error {
 	for try := 1; ; try++ {
-		err := s.tryChangeStartKey(ask, c)
+		err := s.tryUpdateStartKeyRow(ask, c)
 		if !errors.Is(err, errStartKeyCreated) {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *database) changeStartKey(ask roundTripFunc, c *store.StartKeyChangeRequ
 	}
 }
 
-func (s *database) tryChangeStartKey(ask roundTripFunc, c *store.StartKeyChangeRequest) error {
+func (s *database) tryUpdateStartKeyRow(ask roundTripFunc, c *store.StartKeyChangeRequest) error {
 	c.AppliedWrite = nil
 	state, err := s.lockAndReadStartKey(ask, c)
 	if err != nil || state.Row == nil && c.SkipLocked {
@@ -103,7 +103,7 @@ func (s *database) tryChangeStartKey(ask roundTripFunc, c *store.StartKeyChangeR
 	if w == nil {
 		return nil
 	}
-	if err := s.writeStartKey(ask, c, w, state.Row != nil); err != nil {
+	if err := s.writeOrDeleteStartKeyRow(ask, c, w, state.Row != nil); err != nil {
 		return err
 	}
 	if w.RunToCreate != nil {
@@ -171,8 +171,8 @@ func (s *database) lockAndReadStartKey(ask roundTripFunc, c *store.StartKeyChang
 	return state, err
 }
 
-// writeStartKey writes or deletes the row, which this transaction has locked if it was found.
-func (s *database) writeStartKey(ask roundTripFunc, c *store.StartKeyChangeRequest, w *store.StartKeyWrite, found bool) error {
+// writeOrDeleteStartKeyRow writes or deletes the row, which this transaction has locked if it was found.
+func (s *database) writeOrDeleteStartKeyRow(ask roundTripFunc, c *store.StartKeyChangeRequest, w *store.StartKeyWrite, found bool) error {
 	args, statement := startKeyArgs(c.Key), s.statements.startKeyDelete
 	if !w.Delete {
 		row := &w.Row
@@ -211,7 +211,7 @@ func (s *database) insertRunWithStartKey(ask roundTripFunc, item *store.StartWri
 		return err
 	}
 	if took.starts == 1 {
-		item.Outcome, item.Existing, item.RunState = store.Written, nil, store.RunState{}
+		item.Outcome, item.ExistingRun, item.RunState = store.Written, nil, store.RunState{}
 		return nil
 	}
 	return fmt.Errorf("postgres: start %q: %w: another start has just taken the ID", shortenName(item.Run.Name), store.ErrUnavailable)

@@ -55,7 +55,7 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 		if err != nil {
 			return err
 		}
-		return endedTxError(own.changeStartKeyInTx(ctx, tx, c))
+		return endedTxError(own.updateStartKeyRowInTx(ctx, tx, c))
 	})
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
@@ -258,7 +258,7 @@ func wasRolledBack(ctx context.Context, tx pgx.Tx, err error) bool {
 // first copy of a start is still committing.
 func maySucceedOnRetry(err *pgconn.PgError) bool {
 	switch err.Code {
-	case "23505", stateAbortedTx, stateReadOnly: // stateReadOnly: the function made its transaction read-only
+	case "23505", sqlStateAbortedTx, sqlStateReadOnly: // sqlStateReadOnly: the function made its transaction read-only
 		return false
 	case "0A000": // a plan that became invalid with its table; otherwise a feature that is never supported
 		return isPlanInvalid(err)
@@ -273,9 +273,9 @@ func txMisuseError(err error) error {
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed):
 		return errEndedItself
-	case hasSQLState(err, stateAbortedTx):
+	case hasSQLState(err, sqlStateAbortedTx):
 		return fmt.Errorf("%w: a statement of a Tx step failed, and its function went on as if it had not: return that error", durable.ErrInvalidConfig)
-	case hasSQLState(err, stateReadOnly):
+	case hasSQLState(err, sqlStateReadOnly):
 		return fmt.Errorf("%w: the function of a Tx step made its transaction read-only, so the step's checkpoint cannot be written: leave out SET TRANSACTION READ ONLY", durable.ErrInvalidConfig)
 	}
 	return nil
@@ -284,8 +284,8 @@ func txMisuseError(err error) error {
 // errEndedItself is returned when the function committed or rolled back, by a method or by a statement.
 var errEndedItself = fmt.Errorf("%w: the function of a Tx step ended its transaction itself: leave Commit and Rollback to the step", durable.ErrInvalidConfig)
 
-// stateAbortedTx is the SQLSTATE of a statement that follows a failed statement in the same transaction.
-const stateAbortedTx = "25P02"
+// sqlStateAbortedTx is the SQLSTATE of a statement that follows a failed statement in the same transaction.
+const sqlStateAbortedTx = "25P02"
 
 // executeTxStepOnce executes one transaction. If before, the error of the former try, is not nil, executeTxStepOnce
 // first checks whether the former try took effect, because its reply may have been lost. If the former

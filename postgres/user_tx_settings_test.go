@@ -85,7 +85,7 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 			return s.signalInTx(ctx, tx, store.RunRef{UUIDOrName: owned.Name}, sent)
 		})
 		in(func(tx pgx.Tx) error {
-			return s.changeStartKeyInTx(ctx, tx, &store.StartKeyChangeRequest{
+			return s.updateStartKeyRowInTx(ctx, tx, &store.StartKeyChangeRequest{
 				Key: store.StartKey{Workflow: "w", Key: "k", Kind: store.StartKeySingleton}, Name: plain.Name,
 				RunsToRead: func(*store.StartKeyRow) []uuid.UUID { return []uuid.UUID{owned.UUID} },
 				Plan: func(store.StartKeySnapshot) *store.StartKeyWrite {

@@ -13,7 +13,7 @@ import (
 // RecordWorkerVersion implements store.Store. It uses the pool of the heartbeats, so that no other work can delay it.
 func (s *database) RecordWorkerVersion(ctx context.Context, r *store.WorkerVersionReport) (known store.KnownVersions, err error) {
 	records := store.IsOrderedVersion(r.Version)
-	err = s.runBatch(ctx, s.idleHeartbeatPool(), "record the version", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.poolForHeartbeatWithoutLeases(), "record the version", func(batch *pgx.Batch) {
 		if records {
 			batch.Queue(s.statements.versionsDeleteOld, pgTime(r.Now.Add(-store.VersionRetention)))
 			batch.Queue(s.statements.workerVersionRecord, newTextArray(r.Workflows), timeArray{len(r.FirstSeen), func(i int) *time.Time { return &r.FirstSeen[i] }}, r.Version,

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// skew is how far the workers' measurements of the database's clock may be apart, and how long before the end of its lease
+	// clockSkew is how far the workers' measurements of the database's clock may be apart, and how long before the end of its lease
 	// a run is surely held.
 	clockSkew = 100 * time.Millisecond
 	// maxChangeDelay is how long after the last entry of its process a change of a queue may take effect.

@@ -14,7 +14,7 @@ import (
 )
 
 // recordingStore is a store that records in the ledger what a worker claims, what it is about to
-// write, and the outcomes. It implements engine.Probed, so that Tx finds the wrapped store.
+// write, and the outcomes. It implements engine.HookedStore, so that Tx finds the wrapped store.
 type recordingStore struct {
 	store.Store
 	ledger  *ledger
@@ -121,28 +121,28 @@ func (s *recordingStore) Claim(ctx context.Context, q store.ClaimQuery) (store.C
 	return c, nil
 }
 
-// Probe implements engine.ProbedStore.
-func (s *recordingStore) Probe() engine.TestProbe { return silent{} }
+// Hooks implements engine.HookedStore.
+func (s *recordingStore) Hooks() engine.TestHooks { return silent{} }
 
-// WrappedStore implements engine.ProbedStore.
+// WrappedStore implements engine.HookedStore.
 func (s *recordingStore) WrappedStore() store.Store { return s.Store }
 
-// silent is a probe that changes nothing.
+// silent implements engine.TestHooks and changes nothing.
 type silent struct{}
 
-// AttachEngine implements engine.TestProbe.
+// AttachEngine implements engine.TestHooks.
 func (silent) AttachEngine(*engine.Engine) {}
 
-// Clock implements engine.TestProbe.
+// Clock implements engine.TestHooks.
 func (silent) Clock() engine.ManualClock { return nil }
 
-// OnCall implements engine.TestProbe.
-func (silent) OnCall(engine.ProbedCall) {}
+// OnCall implements engine.TestHooks.
+func (silent) OnCall(engine.HookedCall) {}
 
-// ExecuteAttempt implements engine.TestProbe.
-func (silent) ExecuteAttempt(_ context.Context, _ engine.ProbedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
+// ExecuteAttempt implements engine.TestHooks.
+func (silent) ExecuteAttempt(_ context.Context, _ engine.HookedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 	return next()
 }
 
-// OutputToCommit implements engine.TestProbe.
-func (silent) OutputToCommit(_ engine.ProbedCall, output []byte) []byte { return output }
+// OutputToCommit implements engine.TestHooks.
+func (silent) OutputToCommit(_ engine.HookedCall, output []byte) []byte { return output }

@@ -118,10 +118,10 @@ func readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueSta
 	now := bindTime(q.Now)
 	kinds := []func() ([]store.AdmissionRun, error){
 		func() ([]store.AdmissionRun, error) {
-			return readAdmissionRuns(x, q, qAdmitRunsLosingPlace, q.Name, int64(store.MaxRunsRead))
+			return readAdmissionRuns(x, q, qAdmitRunsLosingPlace, q.Name, int64(store.MaxRunsReadPerAdmission))
 		},
 		func() ([]store.AdmissionRun, error) {
-			return readAdmissionRuns(x, q, qAdmitSelectDueRuns, q.Name, now, int64(store.MaxRunsRead))
+			return readAdmissionRuns(x, q, qAdmitSelectDueRuns, q.Name, now, int64(store.MaxRunsReadPerAdmission))
 		},
 	}
 	takesBack, unclaimedSince := q.MayTakeRunsBack(), q.Now.Add(-store.CheckUnclaimedRunAfter)
@@ -129,16 +129,16 @@ func readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueSta
 		unclaimedSince = q.Now
 	}
 	kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-		return readAdmissionRuns(x, q, qAdmitRunsUnclaimed, q.Name, now, bindTime(unclaimedSince), bindBool(takesBack), int64(store.MaxRunsRead))
+		return readAdmissionRuns(x, q, qAdmitSelectUnclaimedRuns, q.Name, now, bindTime(unclaimedSince), bindBool(takesBack), int64(store.MaxRunsReadPerAdmission))
 	})
 	if q.Deleted {
 		kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-			return readAdmissionRuns(x, q, qAdmitRunsOfDeletedQueue, q.Name, int64(store.UnreleasedLane), int64(store.MaxRunsRead))
+			return readAdmissionRuns(x, q, qAdmitRunsOfDeletedQueue, q.Name, int64(store.UnreleasedLane), int64(store.MaxRunsReadPerAdmission))
 		})
 	} else {
 		for _, l := range strays {
 			kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-				return readAdmissionRuns(x, q, qAdmitSelectUnseenRuns, int64(l), int64(store.MaxRunsRead))
+				return readAdmissionRuns(x, q, qAdmitSelectUnseenRuns, int64(l), int64(store.MaxRunsReadPerAdmission))
 			})
 		}
 	}
@@ -279,12 +279,12 @@ func readQueueKey(x executor, queue, key string) (k *store.QueueKeyState, err er
 
 // writeAdmission writes the runs and their places.
 func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) error {
-	slices.SortFunc(plan.Runs, func(l, r store.AdmissionRun) int { return store.CompareUUIDsByShard(l.Run, r.Run) })
-	for i := range plan.Runs {
+	slices.SortFunc(plan.RunsToWrite, func(l, r store.AdmissionRun) int { return store.CompareUUIDsByShard(l.Run, r.Run) })
+	for i := range plan.RunsToWrite {
 		if i%itemsPerContextCheck == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r := &plan.Runs[i]
+		r := &plan.RunsToWrite[i]
 		n, err := x.exec(qAdmitRunUpdate, int64(r.Admission), int64(r.Status), bindTime(r.WakeAt), bindShard(r.Run), bindUUID(r.Run))
 		if err := checkOneRow("admitting run", r.Run, n, err); err != nil {
 			return err
@@ -308,12 +308,12 @@ func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) 
 
 // writeQueue writes the row of a queue and its keys.
 func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) error {
-	for i := range plan.Keys {
-		if err := writeQueueKey(x, q.Name, &plan.Keys[i]); err != nil {
+	for i := range plan.KeysToWrite {
+		if err := writeQueueKey(x, q.Name, &plan.KeysToWrite[i]); err != nil {
 			return err
 		}
 	}
-	for _, key := range plan.DeleteKeys {
+	for _, key := range plan.KeysToDelete {
 		if _, err := x.exec(qAdmitGroupKeyDelete, q.Name, key); err != nil { // it may never have had a row
 			return err
 		}

@@ -41,7 +41,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 				return err
 			}
 		}
-		if result.NewVersions, err = hasNewVersions(x, &q, due); err != nil || result.NewVersions {
+		if result.HasNewVersions, err = hasNewVersions(x, &q, due); err != nil || result.HasNewVersions {
 			return err
 		}
 		result.Runs, err = claimRuns(ctx, x, &q, due)
@@ -72,7 +72,7 @@ func (s *database) LeasesOfClaim(ctx context.Context, q store.ClaimQuery) (lease
 			l := store.Lease{Run: c.uuid(), Epoch: store.DecodeEpoch(c.int())}
 			leases = append(leases, l)
 			return c.err
-		}, bindUUID(q.Worker), bindTime(q.LeaseUntil), int64(q.Nonce))
+		}, bindUUID(q.Worker), bindTime(q.LeaseUntil), int64(q.EpochNonce))
 	})
 	return leases, err
 }
@@ -89,7 +89,7 @@ func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []liv
 	due = append(due, suspects...)
 	claimed, owners := make([]store.ClaimedRun, 0, len(due)), q.OwnersOfClaimedRuns()
 	for i, d := range due {
-		d.owner = owners[i%len(owners)]
+		d.nextOwner = owners[i%len(owners)]
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -108,9 +108,9 @@ func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []liv
 type dueRun struct {
 	id            uuid.UUID
 	bypassesQueue bool            // its admission state is store.AdmissionBypassed
-	lane          store.ClaimLane // when it is claimed
-	version       string          // when it is claimed; empty: unchanged
-	owner         uuid.UUID       // when it is claimed
+	nextLane      store.ClaimLane // when it is claimed
+	nextVersion   string          // when it is claimed; empty: unchanged
+	nextOwner     uuid.UUID       // when it is claimed
 }
 
 // dueRuns returns due runs that the statement selects from the lanes: lane by lane, each lane oldest first.
@@ -129,7 +129,7 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []liveLane, kind queryID, li
 		}
 		err := x.query(kind, func(v []driver.Value) error {
 			c := columnReader{values: v[1:]}
-			due = append(due, dueRun{id: c.uuid(), bypassesQueue: l.lane.Admission() == store.AdmissionBypassed, lane: lane, version: version})
+			due = append(due, dueRun{id: c.uuid(), bypassesQueue: l.lane.Admission() == store.AdmissionBypassed, nextLane: lane, nextVersion: version})
 			return c.err
 		}, int64(l.lane), bindTime(q.Now), leastBegun, mostHistory, int64(limit-len(due)))
 		if err != nil {
@@ -194,16 +194,16 @@ func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, b
 
 // assignOwner makes a worker the owner of the run.
 func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, progress int64, lost bool) error {
-	if due.version != "" && due.version != run.Version {
+	if due.nextVersion != "" && due.nextVersion != run.Version {
 		if run.Epoch.Count > 0 {
-			if err := writeVersionEvent(x, run, due.version, q.Now); err != nil {
+			if err := writeVersionEvent(x, run, due.nextVersion, q.Now); err != nil {
 				return err
 			}
 		}
-		run.Version = due.version
+		run.Version = due.nextVersion
 	}
-	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: due.owner, Valid: true}, truncateTime(q.LeaseUntil)
-	run.Epoch = run.Epoch.Next(q.Nonce)
+	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: due.nextOwner, Valid: true}, truncateTime(q.LeaseUntil)
+	run.Epoch = run.Epoch.Next(q.EpochNonce)
 	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // keep the reason for the hold: nothing was recorded since
 	if !keep {
 		run.PauseOrHoldReason = ""
@@ -216,15 +216,15 @@ func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, p
 		lostAt = bindTime(q.Now)
 	}
 	n, err := x.exec(
-		qClaimRun, int64(q.Nonce), bindUUID(due.owner), bindTime(q.LeaseUntil), bindTime(q.Now), bindBool(keep), int64(run.Crashes), progress, lostAt,
-		int64(due.lane), run.Version, bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now),
+		qClaimRun, int64(q.EpochNonce), bindUUID(due.nextOwner), bindTime(q.LeaseUntil), bindTime(q.Now), bindBool(keep), int64(run.Crashes), progress, lostAt,
+		int64(due.nextLane), run.Version, bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now),
 	)
 	return checkOneRow("claiming run", run.UUID, n, err)
 }
 
 // writeVersionEvent records that a worker of another version executes a run than before.
 func writeVersionEvent(x executor, run *store.Run, version string, at time.Time) error {
-	return writeEventWithActor(x, &store.ActorAndReason{At: at}, &store.Event{Type: store.EventVersionChanged, Run: run.UUID, Old: run.Version, New: version})
+	return writeEventWithActor(x, &store.ActorAndReason{At: at}, &store.Event{Type: store.EventVersionChanged, Run: run.UUID, OldValue: run.Version, NewValue: version})
 }
 
 // pauseCrashedRun pauses a run that has crashed MaxCrashes times without progress.

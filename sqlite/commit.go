@@ -39,7 +39,7 @@ func (s *database) commitWithOneStatement(ctx context.Context, b *store.Batch) (
 	case len(b.Starts) == 1 && b.Starts[0].Run.Status == store.Running && len(b.Starts[0].Tags) == 0 && b.Starts[0].Place == nil:
 		w := b.Starts[0]
 		if written, err = s.writeWithoutTx(ctx, "commit", func(x executor) (int64, error) { return insertRun(x, w) }); written {
-			w.Outcome, w.Existing, w.RunState = store.Written, nil, store.RunState{}
+			w.Outcome, w.ExistingRun, w.RunState = store.Written, nil, store.RunState{}
 		}
 	}
 	return written, err

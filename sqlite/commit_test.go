@@ -33,8 +33,8 @@ func TestStartsAdoptAndReplay(t *testing.T) {
 	if first.Outcome != store.Written || second.Outcome != store.AlreadyRecorded {
 		t.Fatal(first.Outcome, second.Outcome)
 	}
-	if second.Existing == nil || second.Existing.UUID != first.Run.UUID || !second.Existing.CreatedAt.Equal(truncateTime(first.Run.CreatedAt)) {
-		t.Fatalf("adopted %+v", second.Existing)
+	if second.ExistingRun == nil || second.ExistingRun.UUID != first.Run.UUID || !second.ExistingRun.CreatedAt.Equal(truncateTime(first.Run.CreatedAt)) {
+		t.Fatalf("adopted %+v", second.ExistingRun)
 	}
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{first}})
 	if first.Outcome != store.Written {

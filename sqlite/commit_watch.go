@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// pollInterval is the mean time between two checks whether another connection has committed, where the file system does not notify.
+	// commitPollInterval is the mean time between two checks whether another connection has committed, where the file system does not notify.
 	// A check takes about four microseconds, and waking up for it more.
-	pollInterval = 20 * time.Millisecond
+	commitPollInterval = 20 * time.Millisecond
 	// watchedPollInterval is the same where the file system notifies.
 	watchedPollInterval = 250 * time.Millisecond
 	// A write to the WAL is notified before its commit can be seen, so checks follow: the first at once, and each after twice the time of
-	// the one before, from firstSettleInterval up to pollInterval, for postNotificationCheckTime.
+	// the one before, from firstSettleInterval up to commitPollInterval, for postNotificationCheckTime.
 	firstSettleInterval       = 250 * time.Microsecond
 	postNotificationCheckTime = time.Second
 	// In each commitCountWindow, the commits that were seen are counted. With more than busyCommitsPerWindow, the watch is taken away, because it would
-	// cost more than checks every pollInterval. It returns after a window with at most calmCommitsPerWindow.
+	// cost more than checks every commitPollInterval. It returns after a window with at most calmCommitsPerWindow.
 	commitCountWindow    = 500 * time.Millisecond
 	busyCommitsPerWindow = 100
 	calmCommitsPerWindow = 15
@@ -39,13 +39,13 @@ type commitWatch struct {
 	watching    bool
 	watchedPoll time.Duration // watchedPollInterval, but in tests
 
-	notified          bool // since the last commit that was seen
-	notifiedAt        time.Time
-	settleDelay       time.Duration // until the next check after a notification; zero: nothing was notified lately
-	notifiedCommits   int           // commits that were notified, since misses was last maxMissedNotifications
-	unnotifiedCommits int           // commits in a row that were not
-	windowSince       time.Time
-	commits           int // seen since windowSince
+	notifiedSinceLastCommit bool // since the last commit that was seen
+	notifiedAt              time.Time
+	settleDelay             time.Duration // until the next check after a notification; zero: nothing was notified lately
+	notifiedCommits         int           // commits that were notified, since misses was last maxMissedNotifications
+	unnotifiedCommits       int           // commits in a row that were not
+	windowSince             time.Time
+	commits                 int // seen since windowSince
 }
 
 func newCommitWatch(path string) *commitWatch {
@@ -110,7 +110,7 @@ func (c *commitWatch) waitForNextCheck(ctx context.Context, done <-chan struct{}
 
 // checkInterval returns the time until the next check.
 func (c *commitWatch) checkInterval() time.Duration {
-	poll := pollInterval
+	poll := commitPollInterval
 	if c.watching && c.notifiedCommits >= notificationsToTrust {
 		poll = c.watchedPoll
 	}
@@ -133,7 +133,7 @@ func (c *commitWatch) noteNotification() {
 			continue
 		default:
 		}
-		c.notified, c.notifiedAt, c.settleDelay = true, time.Now(), firstSettleInterval/2
+		c.notifiedSinceLastCommit, c.notifiedAt, c.settleDelay = true, time.Now(), firstSettleInterval/2
 		return
 	}
 }
@@ -141,15 +141,15 @@ func (c *commitWatch) noteNotification() {
 // noteCheck is called after each check. changed says whether there was a commit.
 func (c *commitWatch) noteCheck(changed bool) {
 	switch {
-	case changed && c.notified:
+	case changed && c.notifiedSinceLastCommit:
 		c.notifiedCommits, c.unnotifiedCommits = c.notifiedCommits+1, 0
-		c.notified, c.settleDelay = false, 0
+		c.notifiedSinceLastCommit, c.settleDelay = false, 0
 	case changed && c.watching:
 		if c.unnotifiedCommits++; c.unnotifiedCommits >= maxMissedNotifications {
 			c.notifiedCommits = 0
 		}
 	case c.settleDelay > 0:
-		if c.settleDelay = min(2*c.settleDelay, pollInterval); time.Since(c.notifiedAt) > postNotificationCheckTime {
+		if c.settleDelay = min(2*c.settleDelay, commitPollInterval); time.Since(c.notifiedAt) > postNotificationCheckTime {
 			c.settleDelay = 0
 		}
 	}

@@ -43,7 +43,7 @@ func TestCommitWatchTrustsNotifications(t *testing.T) {
 	c, path := newTestWatch(t)
 	for range notificationsToTrust {
 		write(t, path+"-wal")
-		for c.notified = false; !c.notified; {
+		for c.notifiedSinceLastCommit = false; !c.notifiedSinceLastCommit; {
 			if !c.waits(t, time.Minute) {
 				t.Fatal("a write to the WAL was not notified")
 			}
@@ -89,12 +89,12 @@ func TestCommitWatchDistrustsSilence(t *testing.T) {
 	for range maxMissedNotifications {
 		c.noteCheck(true)
 	}
-	if got := c.checkInterval(); got > 2*pollInterval {
+	if got := c.checkInterval(); got > 2*commitPollInterval {
 		t.Errorf("checks follow after %v although commits were not notified", got)
 	}
-	c.notified = true
+	c.notifiedSinceLastCommit = true
 	c.noteCheck(true)
-	c.notified = true
+	c.notifiedSinceLastCommit = true
 	c.noteCheck(true)
 	if got := c.checkInterval(); got < time.Minute {
 		t.Errorf("checks follow after %v although commits are notified again", got)
@@ -105,8 +105,8 @@ func TestCommitWatchDistrustsSilence(t *testing.T) {
 func TestCommitWatchUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &commitWatch{watchedPoll: time.Hour, watching: true, notifiedCommits: notificationsToTrust, windowSince: time.Now(), folder: t.TempDir()}
-		c.notified, c.notifiedAt, c.settleDelay = true, time.Now(), firstSettleInterval
-		for range 2 * int(postNotificationCheckTime/pollInterval) {
+		c.notifiedSinceLastCommit, c.notifiedAt, c.settleDelay = true, time.Now(), firstSettleInterval
+		for range 2 * int(postNotificationCheckTime/commitPollInterval) {
 			time.Sleep(c.checkInterval())
 			c.noteCheck(false)
 			if c.settleDelay == 0 {
@@ -124,7 +124,7 @@ func TestCommitWatchUnderLoad(t *testing.T) {
 	}
 	c.windowSince = time.Now().Add(-commitCountWindow)
 	c.noteCheck(true)
-	if c.watching || c.checkInterval() > 2*pollInterval {
+	if c.watching || c.checkInterval() > 2*commitPollInterval {
 		t.Error("the file is watched under load")
 	}
 	c.windowSince = time.Now().Add(-commitCountWindow)

@@ -107,7 +107,7 @@ func applyControlChange(x *writeTx, o *store.ControlRequest, c *store.ControlCha
 			n, lane = n+1, store.ClaimLane(c.int())
 			return c.err
 		}, bindTime(o.Now), bindText(o.Reason), bindText(o.Actor), bindShard(run), bindUUID(run),
-		int64(c.Before.Status), c.Before.Epoch.EncodeInt64(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.AuditColumns),
+		int64(c.Before.Status), c.Before.Epoch.EncodeInt64(), int64(c.Status), int64(c.Control), int64(c.WakeAt), int64(c.AuditColumns),
 		bindBytes(o.Error), int64(c.Before.Control), bindBool(c.Detached), int64(store.UnreleasedLane),
 	)
 	if err != nil || n != 1 {

@@ -39,7 +39,7 @@ func TestPauseAndResume(t *testing.T) {
 	late := newChild(run, "late")
 	again := newChild(run, "child")
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{late, again}})
-	if late.Outcome != store.Fenced || late.RunState != want || again.Outcome != store.AlreadyRecorded || again.Existing.UUID != child.Run.UUID {
+	if late.Outcome != store.Fenced || late.RunState != want || again.Outcome != store.AlreadyRecorded || again.ExistingRun.UUID != child.Run.UUID {
 		t.Fatalf("%+v %+v", late, again)
 	}
 	park := &store.OwnershipEnd{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: now().Add(time.Hour), Now: now()}

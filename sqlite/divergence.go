@@ -45,7 +45,7 @@ func (s *database) ClaimRunHeldForDrift(ctx context.Context, run *store.Run, div
 	lane, version := q.Versions.LaneOfHeldRun(run, diverged)
 	err = s.writeAndNotify(ctx, "claim a held run", func(x *writeTx) error {
 		claimed = nil
-		n, err := x.exec(qClaimRunHeldForDrift, bindShard(run.UUID), bindUUID(run.UUID), int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now),
+		n, err := x.exec(qClaimRunHeldForDrift, bindShard(run.UUID), bindUUID(run.UUID), int64(q.EpochNonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now),
 			int64(lane), version, run.Queue, int64(run.Priority), run.Version, bindText(string(diverged)))
 		if err != nil || n == 0 {
 			return err

@@ -28,10 +28,10 @@ func writeCancelledEvent(x executor, run uuid.UUID, at time.Time) error {
 // writeEventWithActor writes an event with the actor and the reason of an act, and the values before and after the change. Any of them may be
 // empty.
 func writeEventWithActor(x executor, act *store.ActorAndReason, e *store.Event) error {
-	if !act.HasActorOrReason() && e.Old == "" && e.New == "" {
+	if !act.HasActorOrReason() && e.OldValue == "" && e.NewValue == "" {
 		return writeEvent(x, e.Run, e.Type, act.At)
 	}
-	_, err := x.exec(qEventInsertWithValues, bindUUID(e.Run), int64(e.Type), bindTime(act.At), bindText(act.Actor), bindText(act.Reason), bindText(e.Old), bindText(e.New))
+	_, err := x.exec(qEventInsertWithValues, bindUUID(e.Run), int64(e.Type), bindTime(act.At), bindText(act.Actor), bindText(act.Reason), bindText(e.OldValue), bindText(e.NewValue))
 	return err
 }
 
@@ -41,7 +41,7 @@ func writeDeletionEvent(x executor, what store.EventType, c *store.DeleteOrReset
 	if !act.HasActorOrReason() {
 		return nil
 	}
-	return writeEventWithActor(x, &act, &store.Event{Type: what, Run: store.NoRun, Old: c.Name})
+	return writeEventWithActor(x, &act, &store.Event{Type: what, Run: store.NoRun, OldValue: c.Name})
 }
 
 // Events implements store.Store. SQLite has one writer at a time, so the numbers of the events are in commit order,
@@ -86,7 +86,7 @@ func (s *database) readEvents(ctx context.Context, check func(executor) error, p
 				c := columnReader{values: v}
 				id := c.int()
 				e := store.Event{Run: c.uuid(), Type: store.EventType(c.int()), At: c.time()}
-				e.Actor, e.Reason, e.Old, e.New = c.text(), c.text(), c.text(), c.text()
+				e.Actor, e.Reason, e.OldValue, e.NewValue = c.text(), c.text(), c.text(), c.text()
 				e.Cursor = formatEventCursor(id, e.At.UnixMicro())
 				events = append(events, e)
 				return c.err
@@ -131,7 +131,7 @@ func checkEventCursor(x executor, id, at int64) error {
 func addRunNameToEvent(x executor, e *store.Event) error {
 	return x.query(qRunNameAndWorkflow, func(v []driver.Value) error {
 		c := columnReader{values: v}
-		e.Name, e.Workflow, e.Child = c.text(), c.text(), c.int() != 0
+		e.Name, e.Workflow, e.IsChild = c.text(), c.text(), c.int() != 0
 		return c.err
 	}, bindShard(e.Run), bindUUID(e.Run))
 }

@@ -28,6 +28,6 @@ func (s *database) ForkRun(ctx context.Context, f *store.ForkRequest) error {
 				return err
 			}
 		}
-		return writeEventWithActor(x, &store.ActorAndReason{Actor: f.Actor, Reason: f.Reason, At: run.CreatedAt}, &store.Event{Type: store.EventRepaired, Run: run.UUID, Old: f.Source.String()})
+		return writeEventWithActor(x, &store.ActorAndReason{Actor: f.Actor, Reason: f.Reason, At: run.CreatedAt}, &store.Event{Type: store.EventRepaired, Run: run.UUID, OldValue: f.Source.String()})
 	})
 }

@@ -41,7 +41,7 @@ func (s *database) RenewLeases(ctx context.Context, h store.Heartbeat) (store.Re
 			pulse.LastChange, _ = store.DecodeOperatorChange(c.text()) // leases are renewed also if somebody has damaged the text
 			return c.err
 		}, bindUUID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.ActiveRuns), int64(w.State),
-			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues, int64(w.Schema), bindBool(w.Quiet), w.LastChange.EncodeJSONOrNil(), w.ClockAhead.Microseconds())
+			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues, int64(w.SchemaVersion), bindBool(w.Quiet), w.LastChange.EncodeJSONOrNil(), w.ClockAhead.Microseconds())
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// maxSortedRuns is the number of runs with a name prefix or a tag up to which List sorts them. If there are more, List
+// maxSortedRuns is the number of runs with a name prefix or a tag up to which ListRuns sorts them. If there are more, ListRuns
 // scans all runs, newest first, and filters. At the threshold both take about as long.
 const maxSortedRuns = 10_000
 
@@ -165,8 +165,8 @@ type shardPage struct {
 
 // listRunsOfAllShards returns the newest runs of all shards. The runs of one shard are read in order, page by page, as needed.
 func listRunsOfAllShards(ctx context.Context, x executor, q queryID, args []driver.Value, before uuid.UUID, limit int) ([]*store.Run, error) {
-	ahead := min(limit, 4+2*(limit/store.Shards))
-	var lanes [store.Shards]shardPage
+	ahead := min(limit, 4+2*(limit/store.ShardCount))
+	var lanes [store.ShardCount]shardPage
 	for shard := range lanes {
 		lanes[shard].beforeID = before
 	}
@@ -206,7 +206,7 @@ func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.U
 	examine = max(examine, 1)
 	err = s.withReadConn(ctx, "search", func(x executor) error {
 		args := filterArgs(&f)
-		for shard := range int64(store.Shards) {
+		for shard := range int64(store.ShardCount) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

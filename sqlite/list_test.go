@@ -150,7 +150,7 @@ func TestRunProgress(t *testing.T) {
 	for _, p := range o.OpenCalls {
 		open = append(open, p.Name)
 	}
-	if !slices.Equal(open, []string{"asleep", "busy", "m\x1f2"}) || len(o.Maps) != 1 || o.Maps[0].Done != 2 || o.Maps[0].Step.Name != "m" {
+	if !slices.Equal(open, []string{"asleep", "busy", "m\x1f2"}) || len(o.Maps) != 1 || o.Maps[0].DoneCount != 2 || o.Maps[0].Step.Name != "m" {
 		t.Fatalf("%q %+v", open, o.Maps)
 	}
 }

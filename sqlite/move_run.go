@@ -14,7 +14,7 @@ func (s *database) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
 	return s.writeAndNotify(ctx, "requeue a run", func(x *writeTx) error {
 		found, err := readRunToMove(x, m.Run)
 		if err != nil || found == nil {
-			m.Outcome, m.Found = store.Fenced, nil
+			m.Outcome, m.FoundRun = store.Fenced, nil
 			return err
 		}
 		q, exists, err := readQueue(x, &store.AdmissionRequest{Queue: found.Name, Now: m.Now})
@@ -51,7 +51,7 @@ func readRunToMove(x executor, run uuid.UUID) (found *store.RunToMove, err error
 func writeQueueMove(x *writeTx, m *store.MoveRunRequest, q *store.QueueState, plan *store.QueueMovePlan) error {
 	r := &plan.Run
 	n, err := x.exec(qQueueMoveRunUpdate, r.Name, int64(r.RowPriority), int64(r.Lane), bindTime(r.WakeAt), bindShard(m.Run), bindUUID(m.Run),
-		int64(m.Found.Status), int64(m.Found.Control))
+		int64(m.FoundRun.Status), int64(m.FoundRun.Control))
 	if err := checkOneRow("requeueing run", m.Run, n, err); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ const (
 	walFile
 	shmFile
 	fileCount
-	dataFileCount = walFile + 1 // how many hold what is written
+	mainAndWALFileCount = walFile + 1 // how many hold what is written
 )
 
 // movedFileDetector detects that the path of the database or of a file beside it no longer leads to the file that the store has

@@ -31,8 +31,8 @@ func (s *database) FailureGroups(ctx context.Context, f store.Filter, examine, l
 			args[2], args[15], args[16], args[17] = int64(examine), after.Workflow, after.Step, after.Type
 			err = x.query(qFailureGroup, func(v []driver.Value) error {
 				c := columnReader{values: v}
-				g := store.FailureGroup{Key: after, Runs: int(c.int()), More: c.int() >= int64(examine), First: c.time(), Last: c.time()}
-				if g.Runs > 0 {
+				g := store.FailureGroup{Key: after, RunCount: int(c.int()), HasMoreRuns: c.int() >= int64(examine), First: c.time(), Last: c.time()}
+				if g.RunCount > 0 {
 					g.Newest = store.Run{UUID: c.uuid(), Parent: c.nullUUID(), Name: c.text(), Workflow: after.Workflow, Status: store.Status(c.int()), Error: slices.Clone(c.bytes())}
 					groups = append(groups, g)
 				}
@@ -63,8 +63,8 @@ func (s *database) StatusCounts(ctx context.Context, now time.Time, most int) ([
 				return c.err
 			}, append(args, int64(most))...)
 			for status, n := range part {
-				sums[status].Runs += n
-				sums[status].More = sums[status].More || n > 0 && total >= most
+				sums[status].RunCount += n
+				sums[status].HasMoreRuns = sums[status].HasMoreRuns || n > 0 && total >= most
 			}
 			return err
 		}
@@ -95,7 +95,7 @@ func (s *database) StatusCounts(ctx context.Context, now time.Time, most int) ([
 	})
 	var counts []store.StatusCount
 	for status, c := range sums {
-		if c.Runs > 0 {
+		if c.RunCount > 0 {
 			c.Status = store.Status(status)
 			counts = append(counts, c)
 		}

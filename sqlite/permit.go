@@ -61,7 +61,7 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 		rows := make(map[string]store.LimitRow)
 		err = x.query(qPermitLimitBounds, func(v []driver.Value) (err error) {
 			c := columnReader{values: v}
-			rows[g.Limit] = store.LimitRow{LimitSettings: scanLimitSettings(&c), IsSet: c.int() != 0, Declared: c.text(), DeclaredVersion: c.text(), MayReplaceDeclared: c.int() != 0}
+			rows[g.Limit] = store.LimitRow{LimitSettings: scanLimitSettings(&c), IsSetByOperator: c.int() != 0, Declared: c.text(), DeclaredVersion: c.text(), MayReplaceDeclared: c.int() != 0}
 			return c.err
 		}, g.Limit, b.Version, bindTime(b.WorkerStarted), bindTime(b.Now))
 		if err != nil {
@@ -74,7 +74,7 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 		}
 		see := func(v []driver.Value) error {
 			c := columnReader{values: v}
-			p := store.PermitWithRun{Permit: scanPermit(&c)}
+			p := store.PermitWithRun{PermitRow: scanPermit(&c)}
 			status := c.int()
 			p.RunState = store.RunState{Found: status != 0, Status: store.Status(status), Epoch: store.DecodeEpoch(c.int()), Control: store.ControlBits(c.int())}
 			p.LeaseUntil = c.time()
@@ -95,7 +95,7 @@ func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []stor
 
 // readPermitsOfRequests reads the permits that the requesting steps have, and the states of their runs.
 func readPermitsOfRequests(x executor, asks []*store.PermitRequest) (*store.PermitRequestingSteps, error) {
-	asked := &store.PermitRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.Permit), Runs: make(map[uuid.UUID]store.PermitRequestingRun)}
+	asked := &store.PermitRequestingSteps{HeldPermits: make(map[*store.PermitRequest]store.PermitRow), Runs: make(map[uuid.UUID]store.PermitRequestingRun)}
 	for _, a := range asks {
 		err := x.query(qPermitByStep, func(v []driver.Value) error {
 			c := columnReader{values: v}
@@ -147,14 +147,14 @@ func writePermitPlan(x *writeTx, l *store.LimitKeyState, plan *store.PermitPlan,
 	return checkOneRow("a line of limit "+l.Limit+" for", uuid.Nil, n, err)
 }
 
-func writePermit(x executor, p *store.Permit) error {
+func writePermit(x executor, p *store.PermitRow) error {
 	n, err := x.exec(qPermitUpsert, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key, int64(p.Status), p.Epoch.EncodeInt64(), int64(p.Attempt),
 		int64(p.Units), int64(p.Priority), bindBool(p.MissedOffer), bindTime(p.ArrivedAt), bindTime(p.GrantedAt), bindTime(p.OfferedUntil))
 	return checkOneRow("a permit for run", p.Run, n, err)
 }
 
-func scanPermit(c *columnReader) store.Permit {
-	return store.Permit{
+func scanPermit(c *columnReader) store.PermitRow {
+	return store.PermitRow{
 		Limit: c.text(), Key: c.text(), Run: c.uuid(), Step: c.text(), Status: store.PermitStatus(c.int()), Epoch: store.DecodeEpoch(c.int()),
 		Attempt: int32(c.int()), Units: int(c.int()), Priority: int16(c.int()), MissedOffer: c.int() != 0,
 		ArrivedAt: c.time(), GrantedAt: c.time(), OfferedUntil: c.time(),
@@ -215,7 +215,7 @@ func (s *database) PermitsOfRun(ctx context.Context, run uuid.UUID) (permits []s
 		permits = nil // drops what a failed attempt read
 		return x.query(qPermitsOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			p := store.QueuedPermit{Permit: scanPermit(&c)}
+			p := store.QueuedPermit{PermitRow: scanPermit(&c)}
 			p.StepsAhead = int(c.int())
 			permits = append(permits, p)
 			return c.err

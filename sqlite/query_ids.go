@@ -133,7 +133,7 @@ const (
 	qAdmitRunHasRecordedEnd
 	qAdmitUnclaimedRunsCount
 	qAdmitUnclaimedRunsByGroupKey
-	qAdmitRunsUnclaimed
+	qAdmitSelectUnclaimedRuns
 	qAdmitGroupKeyRead
 	qAdmitGroupKeysDueForCheck
 	qAdmitGroupKeysMarkAllForCheck

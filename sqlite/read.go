@@ -196,7 +196,7 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 				StartedAt: c.time(), HeartbeatAt: c.time(),
 			}
 			workflows, queues := c.text(), c.text()
-			w.DeadAt, w.Schema, w.Quiet = c.time(), int16(c.int()), c.int() != 0
+			w.DeadAt, w.SchemaVersion, w.Quiet = c.time(), int16(c.int()), c.int() != 0
 			change, err := store.DecodeOperatorChange(c.text())
 			w.LastChange, w.ClockAhead = change, time.Duration(c.int())*time.Microsecond
 			err = cmp.Or(c.err, err, decodeTexts(workflows, &w.Workflows), decodeTexts(queues, &w.Queues))

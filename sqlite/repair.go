@@ -100,7 +100,7 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 		return err
 	}
 	err := write("generations", 1, qRepairOldGenerationInsert, shard, id, int64(run.SupersededNumber), archive, bindUUID(r.RequestID), bindTime(r.Now), r.Verb, bindText(r.Actor),
-		bindText(r.Reason), bindText(run.From), bindBytes(run.Detail))
+		bindText(r.Reason), bindText(run.FromStep), bindBytes(run.Detail))
 	if err == nil {
 		err = write("checkpoints", expectedCheckpointCount(run), qRepairStepsArchive, archive, shard, id)
 	}
@@ -133,7 +133,7 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 		return err
 	}
 	return writeEventWithActor(x, &store.ActorAndReason{Actor: r.Actor, Reason: r.Reason, At: r.Now},
-		&store.Event{Type: r.EventType(), Run: run.Run, Old: strconv.Itoa(int(run.SupersededNumber)), New: strconv.Itoa(int(run.SupersededNumber) + 1)})
+		&store.Event{Type: r.EventType(), Run: run.Run, OldValue: strconv.Itoa(int(run.SupersededNumber)), NewValue: strconv.Itoa(int(run.SupersededNumber) + 1)})
 }
 
 // expectedCheckpointCount returns how many checkpoints the run must have, or -1 if any number is right.
@@ -145,7 +145,7 @@ func expectedCheckpointCount(run *store.RunRepair) int {
 }
 
 // SupersededGenerations implements store.RepairStore.
-func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.Generation, err error) {
+func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.SupersededGeneration, err error) {
 	before, limit, maxBytes := q.BoundsOrMax()
 	err = s.withReadConn(ctx, "generations", func(x executor) error {
 		all = nil
@@ -155,11 +155,11 @@ func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q s
 				return errStopRows
 			}
 			c := columnReader{values: v}
-			g := store.Generation{Run: store.Run{UUID: run}}
+			g := store.SupersededGeneration{Run: store.Run{UUID: run}}
 			r := &g.Run
-			g.Number, g.ArchiveID, g.Request = int32(c.int()), c.uuid(), c.uuid()
+			g.Number, g.ArchiveID, g.RequestID = int32(c.int()), c.uuid(), c.uuid()
 			r.Status, r.Control, r.Priority, r.Epoch = store.Status(c.int()), store.ControlBits(c.int()), int16(c.int()), store.DecodeEpoch(c.int())
-			g.Verb, g.Actor, g.Reason, g.From, g.At = c.text(), c.text(), c.text(), c.text(), c.time()
+			g.Verb, g.Actor, g.Reason, g.FromStep, g.At = c.text(), c.text(), c.text(), c.text(), c.time()
 			for _, at := range []*time.Time{&r.CreatedAt, &r.StartedAt, &r.EndedAt, &r.Deadline, &r.PausedAt, &r.CancelledAt} {
 				*at = c.time()
 			}

@@ -69,7 +69,7 @@ func deleteTree(ctx context.Context, x executor, d *store.DeleteTreesRequest, t 
 	if t.Outcome != store.Written || !d.WithEvents {
 		return nil
 	}
-	return writeEventWithActor(x, &store.ActorAndReason{Actor: d.Actor, Reason: d.Reason, At: d.Now}, &store.Event{Type: store.EventDeleted, Run: t.Root, Old: t.Name, New: strconv.Itoa(t.DeletedRunCount)})
+	return writeEventWithActor(x, &store.ActorAndReason{Actor: d.Actor, Reason: d.Reason, At: d.Now}, &store.Event{Type: store.EventDeleted, Run: t.Root, OldValue: t.Name, NewValue: strconv.Itoa(t.DeletedRunCount)})
 }
 
 // deleteRun deletes a run that has ended, with everything that is its own.

@@ -48,7 +48,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 			if err != nil {
 				return err
 			}
-			o.Maps = append(o.Maps, store.MapProgress{Step: m, Done: done})
+			o.Maps = append(o.Maps, store.MapProgress{Step: m, DoneCount: done})
 		}
 		o.Tags, err = readTags(x, run)
 		return err

@@ -27,7 +27,7 @@ func (s *database) RunTree(ctx context.Context, run uuid.UUID) (runs []*store.Ru
 
 // RunTreeCounts implements store.Store.
 func (s *database) RunTreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (store.TreeCounts, error) {
-	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.StepKind]int)}
+	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCallsByKind: make(map[store.StepKind]int)}
 	err := s.withReadConn(ctx, "counts", func(x executor) error {
 		return x.query(qRunTreeCounts, func(v []driver.Value) error {
 			c := columnReader{values: v}

@@ -220,11 +220,11 @@ func writeSchedule(x executor, u *store.ScheduleChangeRequest, w *store.Schedule
 
 // compactScheduleFires folds the fires that are not among the latest.
 func compactScheduleFires(x executor, row *store.Schedule) error {
-	old, err := readScheduleFires(x, row.Name, qScheduleFiresToCompact, int64(store.KeptFires), int64(store.KeptFires))
+	old, err := readScheduleFires(x, row.Name, qScheduleFiresToCompact, int64(store.FiresKeptInFull), int64(store.FiresKeptInFull))
 	if err != nil {
 		return err
 	}
-	if row.FireCount = store.KeptFires; len(old) == store.KeptFires {
+	if row.FireCount = store.FiresKeptInFull; len(old) == store.FiresKeptInFull {
 		row.FireCount = store.CompactFiresAtCount // there may be more
 	}
 	for i := range old {

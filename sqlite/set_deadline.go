@@ -35,6 +35,6 @@ func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChangeReque
 		if !d.ActorAndReason.HasActorOrReason() || before.Equal(truncateTime(d.NewDeadline)) {
 			return nil
 		}
-		return writeEventWithActor(x, &d.ActorAndReason, &store.Event{Type: store.EventTimeoutSet, Run: d.Run, Old: store.TimeText(before), New: store.TimeText(d.NewDeadline)})
+		return writeEventWithActor(x, &d.ActorAndReason, &store.Event{Type: store.EventTimeoutSet, Run: d.Run, OldValue: store.TimeText(before), NewValue: store.TimeText(d.NewDeadline)})
 	})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func writeSignal(x *writeTx, w *store.SignalWrite) error {
-	w.Outcome, w.Existing, w.RunState = store.Written, nil, store.RunState{}
+	w.Outcome, w.ExistingSignal, w.RunState = store.Written, nil, store.RunState{}
 	arrived := w.ArrivedAt
 	if arrived.IsZero() {
 		arrived = now() // the transaction holds the write lock, so this time is after all earlier writes
@@ -24,7 +24,7 @@ func writeSignal(x *writeTx, w *store.SignalWrite) error {
 	}
 	if n == 1 {
 		if w.ActorAndReason.HasActorOrReason() {
-			if err := writeEventWithActor(x, &w.ActorAndReason, &store.Event{Type: store.EventSignalled, Run: w.Run, New: w.Name}); err != nil {
+			if err := writeEventWithActor(x, &w.ActorAndReason, &store.Event{Type: store.EventSignalled, Run: w.Run, NewValue: w.Name}); err != nil {
 				return err
 			}
 		}
@@ -46,7 +46,7 @@ func setSignalOutcome(x executor, w *store.SignalWrite) error {
 			return err
 		}
 		if used {
-			w.Outcome, w.Existing = store.AlreadyRecorded, &had
+			w.Outcome, w.ExistingSignal = store.AlreadyRecorded, &had
 			return nil
 		}
 	}

@@ -28,7 +28,7 @@ func TestSignalRules(t *testing.T) {
 	first, second := newSignal(run, "paid", now()), newSignal(run, "paid again", now())
 	first.Key, second.Key = "key", "key"
 	sendSignals(t, s, first, second)
-	if first.Outcome != store.Written || second.Outcome != store.AlreadyRecorded || second.Existing.ID != first.ID || second.Existing.Name != "paid" {
+	if first.Outcome != store.Written || second.Outcome != store.AlreadyRecorded || second.ExistingSignal.ID != first.ID || second.ExistingSignal.Name != "paid" {
 		t.Fatalf("%+v %+v", first, second)
 	}
 	commit(t, s, &store.Batch{OwnershipEnds: []*store.OwnershipEnd{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})

@@ -56,18 +56,18 @@ func (c *columnReader) startKey() store.StartKey {
 	return store.StartKey{Workflow: c.text(), Key: c.text(), Kind: store.StartKeyKind(c.int())}
 }
 
-// ChangeStartKey implements store.StartKeyStore. The write lock excludes other changes, so there is nothing to skip but a missing
+// UpdateStartKeyRow implements store.StartKeyStore. The write lock excludes other changes, so there is nothing to skip but a missing
 // row.
-func (s *database) ChangeStartKey(ctx context.Context, c *store.StartKeyChangeRequest) error {
-	return s.writeAndNotify(ctx, "change a key", func(x *writeTx) error { return changeStartKey(x, c) })
+func (s *database) UpdateStartKeyRow(ctx context.Context, c *store.StartKeyChangeRequest) error {
+	return s.writeAndNotify(ctx, "change a key", func(x *writeTx) error { return updateStartKeyRow(x, c) })
 }
 
-// changeStartKeyInTx changes a key in the caller's transaction.
-func (s *database) changeStartKeyInTx(ctx context.Context, tx *sql.Tx, c *store.StartKeyChangeRequest) error {
-	return s.wrapError("start", changeStartKey(s.newUserTx(ctx, tx), c))
+// updateStartKeyRowInTx changes a key in the caller's transaction.
+func (s *database) updateStartKeyRowInTx(ctx context.Context, tx *sql.Tx, c *store.StartKeyChangeRequest) error {
+	return s.wrapError("start", updateStartKeyRow(s.newUserTx(ctx, tx), c))
 }
 
-func changeStartKey(x *writeTx, c *store.StartKeyChangeRequest) error {
+func updateStartKeyRow(x *writeTx, c *store.StartKeyChangeRequest) error {
 	c.AppliedWrite = nil
 	state, err := readStartKey(x, c)
 	if err != nil || state.Row == nil && c.SkipLocked {

@@ -151,7 +151,7 @@ func sqlFileName(q queryID) string {
 		qAdmitRunsBehindGroupKeyLock:     "admit_runs_behind_group_key_lock.sql",
 		qAdmitUnclaimedRunsCount:         "admit_unclaimed_runs_count.sql",
 		qAdmitUnclaimedRunsByGroupKey:    "admit_unclaimed_runs_by_group_key.sql",
-		qAdmitRunsUnclaimed:              "admit_runs_unclaimed.sql",
+		qAdmitSelectUnclaimedRuns:        "admit_select_unclaimed_runs.sql",
 		qAdmitGroupKeyRead:               "admit_group_key_read.sql",
 		qAdmitGroupKeysDueForCheck:       "admit_group_keys_due_for_check.sql",
 		qAdmitGroupKeysMarkAllForCheck:   "admit_group_keys_mark_all_for_check.sql",

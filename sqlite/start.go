@@ -7,7 +7,7 @@ import (
 )
 
 func writeStart(x *writeTx, w *store.StartWrite) error {
-	w.Outcome, w.Existing, w.RunState = store.Written, nil, store.RunState{}
+	w.Outcome, w.ExistingRun, w.RunState = store.Written, nil, store.RunState{}
 	n, err := insertRun(x, w)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func setStartOutcome(x executor, w *store.StartWrite) error {
 	}
 	switch w.Outcome = w.OutcomeFromRows(parent, existing); w.Outcome {
 	case store.AlreadyRecorded:
-		w.Existing = existing
+		w.ExistingRun = existing
 	case store.Fenced:
 		w.RunState = parent
 	case 0: // only a conflict of the ID is left as the cause

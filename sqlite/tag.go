@@ -22,7 +22,7 @@ func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag,
 		if by.HasActorOrReason() {
 			changes, err := wouldChangeTags(x, run, tags)
 			if err == nil && changes {
-				err = writeEventWithActor(x, &by, &store.Event{Type: store.EventTagged, Run: run, New: store.TagsText(tags)})
+				err = writeEventWithActor(x, &by, &store.Event{Type: store.EventTagged, Run: run, NewValue: store.TagsText(tags)})
 			}
 			if err != nil {
 				return err

@@ -57,7 +57,7 @@ func (s *database) withWriteTx(ctx context.Context, what string, fn func(executo
 		}
 		if err == nil {
 			if _, err = c.exec(qCommit); err == nil {
-				return s.files.checkPaths(dataFileCount) // if the files are still in place after the commit, they contain it
+				return s.files.checkPaths(mainAndWALFileCount) // if the files are still in place after the commit, they contain it
 			}
 		}
 		return c.rollback(err)
@@ -76,7 +76,7 @@ func (s *database) writeWithoutTx(ctx context.Context, what string, fn func(exec
 		if err != nil {
 			return err
 		}
-		return s.files.checkPaths(dataFileCount) // as in write
+		return s.files.checkPaths(mainAndWALFileCount) // as in write
 	})
 	return written && err == nil, err
 }
@@ -111,7 +111,7 @@ func (s *database) signalInTx(ctx context.Context, tx *sql.Tx, ref store.RunRef,
 		return s.wrapError("signal", err)
 	}
 	if !ok {
-		w.Outcome, w.Existing, w.RunState = store.Fenced, nil, store.RunState{}
+		w.Outcome, w.ExistingSignal, w.RunState = store.Fenced, nil, store.RunState{}
 		return nil
 	}
 	if err := w.SetRunAndEncodePayload(row.UUID); err != nil {

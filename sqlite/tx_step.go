@@ -42,7 +42,7 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 		if err != nil {
 			return err
 		}
-		return endedTxError(own.changeStartKeyInTx(ctx, tx, c))
+		return endedTxError(own.updateStartKeyRowInTx(ctx, tx, c))
 	})
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }

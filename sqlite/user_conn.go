@@ -38,7 +38,7 @@ func (t *userTx) Commit() error {
 	if err := t.Tx.Commit(); err != nil {
 		return err
 	}
-	return t.c.files.checkPaths(dataFileCount)
+	return t.c.files.checkPaths(mainAndWALFileCount)
 }
 
 // Rollback implements driver.Tx.

@@ -34,7 +34,7 @@ type bulkVerb struct {
 	Name, Done string
 	statuses   []durable.Status // the runs it considers
 	Roots      bool             // it considers root runs only
-	// skips reports whether the run needs no act; nil means each run needs one.
+	// needsNoAct reports whether the run needs no act; nil means each run needs one.
 	needsNoAct func(*durable.RunInfo) bool
 }
 
@@ -144,7 +144,7 @@ func (v *requestView) resolveFilterTimes(b *bulkAct) error {
 	}
 	b.filter.OlderThan = 0
 	b.filterParams.Del(paramOlder)
-	for name, t := range filterTimeFields(&b.filter) {
+	for name, t := range filterTimesByParam(&b.filter) {
 		if !t.IsZero() {
 			b.filterParams.Set(name, t.UTC().Format(time.RFC3339Nano))
 		}

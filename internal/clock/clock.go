@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Clock tells the time that all processes of one database share. Ensure or Set must be called before the
+// Clock tells the time that all processes of one database share. EnsureReading or AddReading must be called before the
 // first call of another method. All methods may be called concurrently.
 type Clock interface {
 	// EnsureReading makes the time known. It reads the database's clock from r if nobody has read it yet, or for a minute.

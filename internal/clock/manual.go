@@ -18,10 +18,10 @@ type ManualClock interface {
 // have no effect.
 func FromManualClock(m ManualClock) Clock { return manualAdapter{m} }
 
-// manualAdapter makes a Clock of a Manual.
+// manualAdapter makes a Clock of a ManualClock.
 type manualAdapter struct{ m ManualClock }
 
-// EnsureReading implements Clock. The time of a Manual is always known.
+// EnsureReading implements Clock. The time of a ManualClock is always known.
 func (manualAdapter) EnsureReading(context.Context, Reader) error { return nil }
 
 // AddReading implements Clock.
@@ -52,7 +52,7 @@ func (a manualAdapter) RowTimeOverride() time.Time { return a.m.Now() }
 // IsManual implements Clock.
 func (manualAdapter) IsManual() bool { return true }
 
-// manualTimer is a timer of a Manual that can be reset.
+// manualTimer is a timer of a ManualClock that can be reset.
 type manualTimer struct {
 	Timer
 	m ManualClock

@@ -85,8 +85,8 @@ func (s *Store) sealInput(run uuid.UUID, input *[]byte) (err error) {
 
 // setStartOutcome sets the outcome of a start from that of its encoded copy.
 func (s *Store) setStartOutcome(to, w *store.StartWrite) {
-	s.openRun(w.Existing)
-	to.Outcome, to.Existing, to.RunState = w.Outcome, w.Existing, w.RunState
+	s.openRun(w.ExistingRun)
+	to.Outcome, to.ExistingRun, to.RunState = w.Outcome, w.ExistingRun, w.RunState
 }
 
 // SealStep encodes the payloads of a step that is about to be committed, so that the journal, which writes for all callers, need not do
@@ -128,10 +128,10 @@ func (s *Store) sealSignal(w *store.SignalWrite) (err error) {
 }
 
 func (s *Store) setSignalOutcome(to, w *store.SignalWrite) {
-	if had := w.Existing; had != nil {
+	if had := w.ExistingSignal; had != nil {
 		s.open(&had.Payload, signalSlot(had))
 	}
-	to.Outcome, to.Existing, to.RunState = w.Outcome, w.Existing, w.RunState
+	to.Outcome, to.ExistingSignal, to.RunState = w.Outcome, w.ExistingSignal, w.RunState
 }
 
 func (s *Store) sealOwnershipEnd(w, sealed *store.OwnershipEnd) (err error) {

@@ -97,7 +97,7 @@ func (s *Store) CheckpointsByName(ctx context.Context, run uuid.UUID, names []st
 	return s.CheckpointsOf(ctx, run, run, names, maxOutput)
 }
 
-// CheckpointsOf is Checkpoints for the arguments of HistoryOf.
+// CheckpointsOf is CheckpointsByName for the arguments of HistoryOf.
 func (s *Store) CheckpointsOf(ctx context.Context, archive, origin uuid.UUID, names []string, maxOutput int) ([]store.SizedStep, error) {
 	steps, err := s.Store.CheckpointsByName(ctx, archive, names, maxOutput)
 	for i := range steps {

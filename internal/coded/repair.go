@@ -61,7 +61,7 @@ func (s *Store) ForkRun(ctx context.Context, f *store.ForkRequest) error {
 }
 
 // SupersededGenerations implements store.RepairStore.
-func (s *Store) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) ([]store.Generation, error) {
+func (s *Store) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) ([]store.SupersededGeneration, error) {
 	all, err := s.Store.SupersededGenerations(ctx, run, q)
 	for i := range all {
 		s.openRun(&all[i].Run)

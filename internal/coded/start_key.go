@@ -8,14 +8,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// ChangeStartKey implements store.StartKeyStore.
-func (s *Store) ChangeStartKey(ctx context.Context, c *store.StartKeyChangeRequest) error {
-	return s.ChangeStartKeyWith(c, func(sealed *store.StartKeyChangeRequest) error { return s.Store.ChangeStartKey(ctx, sealed) })
+// UpdateStartKeyRow implements store.StartKeyStore.
+func (s *Store) UpdateStartKeyRow(ctx context.Context, c *store.StartKeyChangeRequest) error {
+	return s.UpdateStartKeyRowWith(c, func(sealed *store.StartKeyChangeRequest) error { return s.Store.UpdateStartKeyRow(ctx, sealed) })
 }
 
-// ChangeStartKeyWith calls change with a StartKeyChangeRequest that encodes what c plans, and sets the outcome in c. The function change writes it in a
-// transaction, which may be the caller's.
-func (s *Store) ChangeStartKeyWith(c *store.StartKeyChangeRequest, change func(*store.StartKeyChangeRequest) error) error {
+// UpdateStartKeyRowWith calls change with a StartKeyChangeRequest that encodes what c plans, and sets the outcome in c. The function change
+// writes it in a transaction, which may be the caller's.
+func (s *Store) UpdateStartKeyRowWith(c *store.StartKeyChangeRequest, change func(*store.StartKeyChangeRequest) error) error {
 	var planned *store.StartKeyWrite
 	var problem error
 	sealed := *c

@@ -27,7 +27,7 @@ var errAttemptTimeout = errors.New("durable: the attempt's time is over")
 // that of the workflow function, so that a pause lets the step finish.
 type attemptContext struct {
 	context.Context
-	t *stepTask
+	task *stepTask
 }
 
 type attemptContextKey struct{}
@@ -36,7 +36,7 @@ type attemptContextKey struct{}
 // context.
 func (c *attemptContext) Value(key any) any {
 	if key == (attemptContextKey{}) {
-		return c.t
+		return c.task
 	}
 	return c.Context.Value(key)
 }
@@ -74,7 +74,7 @@ func AttemptNumber(ctx context.Context) int {
 
 // RunningAttempt describes an attempt of a step.
 type RunningAttempt struct {
-	Name, Map            string // with their scopes, as people see them
+	Name, MapName        string // with their scopes, as people see them
 	ItemIndex            int    // the index of the item; -1: the step is no item of a Map
 	ItemKey              string
 	Attempt, MaxAttempts int
@@ -93,7 +93,7 @@ func AttemptInfo(ctx context.Context) (RunningAttempt, bool) {
 		i.MaxAttempts = 1
 	}
 	if i.ItemIndex >= 0 {
-		i.Map = naming.Display(strings.TrimSuffix(t.scope.namePrefix, naming.Separator))
+		i.MapName = naming.Display(strings.TrimSuffix(t.scope.namePrefix, naming.Separator))
 	}
 	return i, true
 }
@@ -134,7 +134,7 @@ func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	}
 	// A function that failed because its process or its lease ended, or because the run is cancelled, does
 	// not count as failed: the next owner calls it again. If the function succeeded all the same, its
-	// result is recorded. The error of an at-most-once function without Verify is recorded too, even if it
+	// result is recorded. The error of an at-most-once function without VerifyInterruptedAttempt is also recorded, even if it
 	// came from a call of the suspended run: the function may not be called again, and since it returned,
 	// its outcome is known.
 	met := got.failure != nil && got.failure.Suspended && t.r.isSuspended() && (!t.spec.AtMostOnce || t.spec.VerifyInterruptedAttempt != nil)
@@ -306,7 +306,7 @@ func (t *stepTask) callFunction(ctx *attemptContext) (got attemptResult) {
 				telemetry.KeyError, got.failure.Message, telemetry.KeyStack, got.failure.Stack)
 		}
 	}()
-	return t.executeThroughProbeIfSet(ctx)
+	return t.executeThroughTestHooksIfSet(ctx)
 }
 
 // callAttemptFunction calls the function of the attempt: Verify if the outcome of an earlier attempt is unknown, the
@@ -330,8 +330,8 @@ func (t *stepTask) goexitFailure() *record.Failure {
 	}
 }
 
-// callVerify calls Verify to find out what an attempt did whose process died. Without Verify the outcome is
-// unknown.
+// callVerify calls VerifyInterruptedAttempt to find out what an attempt did whose process died. If VerifyInterruptedAttempt is nil, the
+// outcome is unknown.
 func (t *stepTask) callVerify(ctx context.Context) attemptResult {
 	unknown := &record.Failure{
 		Message: fmt.Sprintf("attempt %d began, its process died, and what it did is not known", t.attempt-1),

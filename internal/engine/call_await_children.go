@@ -27,7 +27,7 @@ const (
 // the children have ended is read from their rows. While the run is in memory, it waits for one of the children, chosen at random,
 // so that it looks only about as often as the logarithm of their number, in whatever order they end.
 //
-// While a run starts the children, and between both calls of awaitCount, no end wakes it. So it must not park then. If it is suspended
+// While a run starts the children, and between the two reads of the count, no end wakes it. So the run must not park then. If it is suspended
 // in another way, or its process dies, it is executed again anyway.
 
 // HoldInMemory keeps the run in memory until the returned function is called. A caller calls HoldInMemory before it starts the
@@ -43,7 +43,7 @@ func (s *Scope) HoldInMemory() (release func()) {
 // leave memory nevertheless.
 func (s *Scope) AwaitChildren(children []*Child) {
 	r := s.r
-	unrecorded := slices.DeleteFunc(slices.Clone(children), func(c *Child) bool { return c.row.Status.IsTerminal() })
+	unrecorded := slices.DeleteFunc(slices.Clone(children), func(c *Child) bool { return c.startRow.Status.IsTerminal() })
 	if len(unrecorded) == 0 || r.preflightFindings != nil || s.isInsideCall() || s.checkOpen() != nil {
 		return
 	}
@@ -101,7 +101,7 @@ func (s *Scope) awaitRunEnd(run uuid.UUID) (*store.Run, error) {
 	waiting := idle.beginWait(time.Time{})
 	row, err := s.r.e.awaitRun(s.ctx, run, false)
 	if err != nil {
-		s.noteSuspensionSeenIfSuspended()
+		s.noteGoroutineNotifiedIfSuspended()
 	}
 	idle.beginBusy() // before the wait ends, so that the run is not unloaded in between
 	idle.endWait(waiting)
@@ -185,8 +185,8 @@ func (s *Scope) recordChildResultsChunk(children []*Child) {
 		byID[it.ID] = it.Run
 	}
 	for _, c := range children {
-		c.endedRow = byID[c.id]
+		c.endedRun = byID[c.id]
 		_, _ = c.Wait()
-		c.endedRow = nil
+		c.endedRun = nil
 	}
 }

@@ -32,10 +32,10 @@ type Branch struct {
 
 	stackBase   atomic.Uintptr // stack.Base of the goroutine of the branch; zero: it has not begun
 	hasBranches atomic.Bool    // branches were started in the branch
-	isNode      bool           // see OpenGraphNodeBranch
+	isGraphNode bool           // see OpenGraphNodeBranch
 
-	endByChoice            *branchEnd // guarded by run.mu; nil: no choice has ended the branch
-	hasCallRefusedAfterEnd bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
+	endByChoice            *branchEndByChoice // guarded by run.mu; nil: no choice has ended the branch
+	hasCallRefusedAfterEnd bool               // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
 }
 
 // OpenBranch opens a branch of this scope. The names of all calls in the branch begin with the name of the branch, so no other call of
@@ -66,7 +66,7 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 	if err := s.reserveNameLocked(full, site); err != nil {
 		return nil, err
 	}
-	b := &Branch{parent: s.branch, isNode: isNode, scope: *s}
+	b := &Branch{parent: s.branch, isGraphNode: isNode, scope: *s}
 	if s.branch != nil {
 		s.branch.hasBranches.Store(true)
 	}

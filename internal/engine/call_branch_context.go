@@ -10,8 +10,8 @@ import (
 // their run, and most steps never wait for the end of their context. So the cancellable context, whose parent has to know it, is created
 // only when somebody calls Done, or when the branch ends first: it took a third of the time to open a branch and make a call in it.
 type branchContext struct {
-	parent context.Context
-	own    atomic.Pointer[cancellableContext] // nil: nobody has called Done or end
+	parent         context.Context
+	cancellableCtx atomic.Pointer[cancellableContext] // nil: nobody has called Done or end
 }
 
 type cancellableContext struct {
@@ -21,7 +21,7 @@ type cancellableContext struct {
 
 // currentContext returns the context that has the same state at this time.
 func (c *branchContext) currentContext() context.Context {
-	if own := c.own.Load(); own != nil {
+	if own := c.cancellableCtx.Load(); own != nil {
 		return own
 	}
 	return c.parent
@@ -29,15 +29,15 @@ func (c *branchContext) currentContext() context.Context {
 
 // getOrCreateCancellableContext returns the cancellable context, and creates it if there is none.
 func (c *branchContext) getOrCreateCancellableContext() *cancellableContext {
-	if own := c.own.Load(); own != nil {
+	if own := c.cancellableCtx.Load(); own != nil {
 		return own
 	}
 	own := new(cancellableContext)
 	own.Context, own.cancel = context.WithCancelCause(c.parent)
-	if !c.own.CompareAndSwap(nil, own) {
+	if !c.cancellableCtx.CompareAndSwap(nil, own) {
 		own.cancel(nil) // another goroutine was faster: the parent must not keep this one
 	}
-	return c.own.Load()
+	return c.cancellableCtx.Load()
 }
 
 // end ends the context with the cause, unless it has ended.

@@ -21,9 +21,9 @@ type Child struct {
 	scope       *Scope
 	name        string // including the prefix of its scope
 	id          uuid.UUID
-	row         store.Step // the row of the start in the parent's history
+	startRow    store.Step // the row of the start in the parent's history
 	startedHere bool       // this execution started the child
-	endedRow    *store.Run // not nil: what AwaitChildren has read
+	endedRun    *store.Run // not nil: what AwaitChildren has read
 
 	once   sync.Once
 	result CallResult
@@ -48,7 +48,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	}
 	c := &Child{scope: s, name: full}
 	if recorded != nil {
-		c.row = *recorded
+		c.startRow = *recorded
 		about := record.DecodeFailures(recorded)
 		if had := about.Workflow; had != "" && had != q.Workflow {
 			return nil, s.reportDivergence(full, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, naming.Display(full), r.row.NameOrUUID(), had, q.Workflow))
@@ -147,7 +147,7 @@ func (c *Child) commitStart(q StartRequest) error {
 		free.Release() // other starts need not wait for these slots
 		own = false
 		clearOwner(&start.Run)
-	}, func(j journal.Writer) (*store.WriteOutcome, error) {
+	}, func(j journal.CommittingWriter) (*store.WriteOutcome, error) {
 		c.scope.branch.preventEndByChoice() // a choice that ends the branch either comes before this start or cancels this child
 		defer c.scope.branch.allowEndByChoice()
 		if left = c.scope.checkBranchOpen(); left != nil {
@@ -188,14 +188,14 @@ func (c *Child) commitStart(q StartRequest) error {
 		r.applyControl(start.RunState.Control)
 		return c.scope.checkOpen()
 	case start.Outcome == store.AlreadyRecorded: // child names are unique within a parent, and this parent has not started the existing child
-		r.suspendAfterFailedWrite("start child", c.name, unknownChildError(start.Existing, c.id))
+		r.suspendAfterFailedWrite("start child", c.name, unknownChildError(start.ExistingRun, c.id))
 		return ErrSuspended
 	case !written:
 		r.suspendFenced(start.RunState)
 		return ErrSuspended
 	}
 	r.e.telemetry.CountStart(r.ctx, q.Workflow, q.Queue)
-	c.row, c.startedHere = step.Step, true
+	c.startRow, c.startedHere = step.Step, true
 	r.clearSuspect()
 	if own {
 		w.startExecution(&store.ClaimedRun{Run: start.Run}, 0, &free)
@@ -209,7 +209,7 @@ func (c *Child) commitStart(q StartRequest) error {
 func (c *Child) UUID() uuid.UUID { return c.id }
 
 // HasRecordedEnd reports whether the result of the child was in the history when the child was started in this execution.
-func (c *Child) HasRecordedEnd() bool { return c.row.Status.IsTerminal() }
+func (c *Child) HasRecordedEnd() bool { return c.startRow.Status.IsTerminal() }
 
 // Wait returns the result of the child when it has ended, wherever it is executed. During Wait the parent may be unloaded from memory; the
 // end of the child wakes the parent.
@@ -252,12 +252,12 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	if err := r.holdIfRowUnreadable(&store.Step{Name: c.name, Output: row.Output, Error: row.Error}); err != nil {
 		return CallResult{}, err
 	}
-	t := &stepTask{r: r, scope: c.scope, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, firstBegan: c.row.StartedAt, hasRow: true, seq: c.row.Seq}
+	t := &stepTask{r: r, scope: c.scope, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: c.startRow.Attempt, firstBegan: c.startRow.StartedAt, hasRow: true, seq: c.startRow.Seq}
 	w := t.newStepWrite(store.StepCompleted, row.Output, nil)
 	if row.Status != store.Completed {
 		w = t.newStepWrite(store.StepFailed, nil, childFailure(row))
 	}
-	w.Step.Failures = c.row.Failures // holds the child's workflow
+	w.Step.Failures = c.startRow.Failures // holds the child's workflow
 	res, _, err := t.commitRow(w)
 	if err == nil {
 		r.removeChild(c.name)
@@ -269,8 +269,8 @@ func (c *Child) awaitEnd() (CallResult, error) {
 // have woken this execution, and no second wake would follow. For a child that this execution started, readIfEnded returns nil: its end is delivered to the
 // waiter.
 func (c *Child) readIfEnded() (*store.Run, error) {
-	if c.endedRow != nil || c.startedHere {
-		return c.endedRow, nil
+	if c.endedRun != nil || c.startedHere {
+		return c.endedRun, nil
 	}
 	var ended []results.EndedRun
 	err := c.scope.r.e.retryUntilPatienceEnds(c.scope.ctx, writeOptions{}, func() (err error) {

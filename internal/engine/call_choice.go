@@ -34,8 +34,8 @@ import (
 //  5. The children that losers started are cancelled. Every later execution makes sure of this before it
 //     calls the workflow function.
 
-// branchEnd describes the end of a branch that a choice has ended.
-type branchEnd struct {
+// branchEndByChoice describes the end of a branch that a choice has ended.
+type branchEndByChoice struct {
 	choice      string    // the name of the choice, including its scope
 	endedAt     time.Time // when the choice ended the branch: a sleep that was over by then has ended by itself
 	hadReturned bool      // the branch had returned before the choice
@@ -50,7 +50,7 @@ type branchEnd struct {
 
 // endContextsIfReplayed ends the contexts of the branch if it has nothing left to replay and the function has reached
 // the choice. The caller holds run.mu.
-func (e *branchEnd) endContextsIfReplayed() {
+func (e *branchEndByChoice) endContextsIfReplayed() {
 	if e.choiceReached && e.rowsToReplay <= 0 && e.branch != nil {
 		e.branch.endContexts()
 	}
@@ -64,8 +64,8 @@ func (r *run) loadBranchEnds() {
 		if c == nil {
 			continue
 		}
-		r.branchEnds.noteEnds(c.Ended, branchEnd{choice: row.Name, endedAt: row.EndedAt})
-		r.branchEnds.noteEnds(c.Returned, branchEnd{choice: row.Name, endedAt: row.EndedAt, hadReturned: true})
+		r.branchEnds.noteEnds(c.Ended, branchEndByChoice{choice: row.Name, endedAt: row.EndedAt})
+		r.branchEnds.noteEnds(c.Returned, branchEndByChoice{choice: row.Name, endedAt: row.EndedAt, hadReturned: true})
 	}
 	if len(r.branchEnds) == 0 {
 		return
@@ -81,19 +81,19 @@ func (r *run) loadBranchEnds() {
 	}
 }
 
-// branchEnds holds the branches that choices have ended, by the prefixes of their scopes. run.mu guards it.
-type branchEnds map[string]*branchEnd
+// branchEndsByPrefix holds the branches that choices have ended, by the prefixes of their scopes. run.mu guards it.
+type branchEndsByPrefix map[string]*branchEndByChoice
 
 // set notes the end of the branch with the prefix.
-func (e *branchEnds) set(prefix string, end *branchEnd) {
+func (e *branchEndsByPrefix) set(prefix string, end *branchEndByChoice) {
 	if *e == nil {
-		*e = make(branchEnds)
+		*e = make(branchEndsByPrefix)
 	}
 	(*e)[prefix] = end
 }
 
 // noteEnds notes that the branches with the names ended. If a branch has ended before, the earlier end counts.
-func (e *branchEnds) noteEnds(names []string, end branchEnd) {
+func (e *branchEndsByPrefix) noteEnds(names []string, end branchEndByChoice) {
 	for _, name := range names {
 		prefix := naming.ParseDisplay(name) + naming.Separator
 		if first := (*e)[prefix]; first == nil || end.endedAt.Before(first.endedAt) {
@@ -104,7 +104,7 @@ func (e *branchEnds) noteEnds(names []string, end branchEnd) {
 }
 
 // endOfOutermostBranch returns the end of the outermost ended branch that contains the name, or nil if there is none.
-func (e branchEnds) endOfOutermostBranch(name string) *branchEnd {
+func (e branchEndsByPrefix) endOfOutermostBranch(name string) *branchEndByChoice {
 	for prefix := range naming.Scopes(name) {
 		if end := e[prefix]; end != nil {
 			return end
@@ -116,8 +116,9 @@ func (e branchEnds) endOfOutermostBranch(name string) *branchEnd {
 // LoserBranch is a branch that a choice may end because the branch lost.
 type LoserBranch struct {
 	Branch *Branch
-	// WithholdResult withholds the result of the branch until DeliverResult is called. WithholdResult returns true, and withholds nothing,
-	// if the branch has already returned.
+	// WithholdResult is called before the choice is recorded. If the branch has not returned, WithholdResult returns false, and callers that
+	// wait for the result of the branch get no result until DeliverResult is called. If the branch has returned, WithholdResult changes
+	// nothing and returns true.
 	WithholdResult func() (returned bool)
 	// DeliverResult delivers the result of a branch for which WithholdResult has returned false, and is called once. The argument err is
 	// ErrCancelled, or ErrSuspended if the choice was not recorded. See [Branch.HasCallRefusedAfterEnd].
@@ -255,7 +256,7 @@ func (t *stepTask) endLosers(losers, closed []LoserBranch, at time.Time, unlock 
 	for _, l := range losers {
 		if l.Branch.endByChoice == nil {
 			returned := !slices.ContainsFunc(closed, func(c LoserBranch) bool { return c.Branch == l.Branch })
-			l.Branch.endByChoice = &branchEnd{choice: t.name, endedAt: at, hadReturned: returned, branch: l.Branch}
+			l.Branch.endByChoice = &branchEndByChoice{choice: t.name, endedAt: at, hadReturned: returned, branch: l.Branch}
 			r.branchEnds.set(l.Branch.scope.namePrefix, l.Branch.endByChoice)
 		}
 	}

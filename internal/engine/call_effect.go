@@ -68,7 +68,7 @@ func (s *Scope) writeOnlyInOpenBranch(write writeFunc) writeFunc {
 	if s.branch == nil {
 		return write
 	}
-	return func(j journal.Writer) (*store.WriteOutcome, error) {
+	return func(j journal.CommittingWriter) (*store.WriteOutcome, error) {
 		s.branch.preventEndByChoice()
 		defer s.branch.allowEndByChoice()
 		if s.checkBranchOpen() != nil {
@@ -118,7 +118,7 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalW
 	writes, by := t.effectWriteContext(ctx)
 	err = s.r.e.sendSignal(writes, by, ref, &w, s.r.noteSignalSent(time.Time{}))
 	if own && w.Outcome == store.AlreadyRecorded {
-		w.CreatedAt, err = w.Existing.CreatedAt, nil // an earlier attempt of this call sent the signal, and that signal counts
+		w.CreatedAt, err = w.ExistingSignal.CreatedAt, nil // an earlier attempt of this call sent the signal, and that signal counts
 	}
 	if last := s.r.noteSignalSent(w.CreatedAt); !last.IsZero() {
 		t.minEndTime = last.UnixMicro()
@@ -131,10 +131,10 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalW
 func (r *run) noteSignalSent(at time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if at.After(r.lastSignalAt) {
-		r.lastSignalAt = at
+	if at.After(r.latestSignalSentAt) {
+		r.latestSignalSentAt = at
 	}
-	return r.lastSignalAt
+	return r.latestSignalSentAt
 }
 
 // StartRun starts a root run, as one attempt of a durable call in this scope, and returns the ID of the new run. StartRun returns

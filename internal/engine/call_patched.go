@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// patchScope stands between a scope and the IDs of its patches. No user call can have this name.
-const patchScope = naming.Separator + "patch" + naming.Separator
+// patchNameSeparator stands between a scope and the IDs of its patches. No user call can have this name.
+const patchNameSeparator = naming.Separator + "patch" + naming.Separator
 
 // patchDecision is whether a run takes the new path at one place, once that is decided.
 type patchDecision struct {
@@ -27,7 +27,7 @@ func (s *Scope) Patched(id string, site uintptr) (bool, error) {
 	if err := naming.Check("patch", id); err != nil {
 		return false, err
 	}
-	full := s.namePrefix + patchScope + id
+	full := s.namePrefix + patchNameSeparator + id
 	r := s.r
 	r.mu.Lock()
 	p := r.patches[full]
@@ -55,7 +55,7 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 			takes = string(known.Output) == "true"
 		}
 		if !takes {
-			p.noteNeededNameChange(naming.Display(s.namePrefix)+full[len(s.namePrefix)+len(patchScope):], store.KindPatch)
+			p.noteNeededNameChange(naming.Display(s.namePrefix)+full[len(s.namePrefix)+len(patchNameSeparator):], store.KindPatch)
 		}
 		return takes, nil
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxGrantAge    = 100 * time.Millisecond // how old the grant of a rate may be when the function is called, and how long a permit is kept while the step waits for its slot
-	maxPermitTries = 10                     // then an older grant is used, because the database or this process is that slow
+	maxPermitGrantAge = 100 * time.Millisecond // how old the grant of a rate may be when the function is called, and how long a permit is kept while the step waits for its slot
+	maxPermitTries    = 10                     // then an older grant is used, because the database or this process is that slow
 )
 
 // PermitSpec names the limit from which each attempt of a step needs a permit.
@@ -47,7 +47,7 @@ func (t *stepTask) awaitPermitAndSlot() (leave func(), err error) {
 			return nil, err
 		}
 		if vacate == nil {
-			atMost := maxGrantAge
+			atMost := maxPermitGrantAge
 			if try == maxPermitTries {
 				atMost = 0
 			}
@@ -63,7 +63,7 @@ func (t *stepTask) awaitPermitAndSlot() (leave func(), err error) {
 				return nil, err
 			}
 		}
-		aged := !granted.IsZero() && t.r.e.clock.Now().Sub(granted) > maxGrantAge
+		aged := !granted.IsZero() && t.r.e.clock.Now().Sub(granted) > maxPermitGrantAge
 		if !aged || try == maxPermitTries {
 			vacate := vacate
 			return func() {

@@ -146,7 +146,7 @@ func (w *receiveCall) commitRow(row *store.Step, late bool) (*store.Step, error)
 	rec := &store.ReceiveWrite{Step: *row, Signal: w.spec.Signal, Receiver: r.keyRenewals.Receiver(w.name)}
 	var left error // not nil: a choice has ended the branch
 	failed := false
-	err := r.e.writeWithRetry(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.WriteOutcome, error) {
+	err := r.e.writeWithRetry(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), nil, func(j journal.CommittingWriter) (*store.WriteOutcome, error) {
 		w.s.branch.preventEndByChoice()
 		defer w.s.branch.allowEndByChoice()
 		if left = w.s.checkBranchOpen(); left != nil {
@@ -203,7 +203,7 @@ func (w *receiveCall) setTimeoutOutcome(row *store.Step) error {
 }
 
 // applyOutcome returns the result that the recorded row of a wait means, in the first execution and in every
-// replay. It cancels or expires the run if the receive timed out and its Otherwise says so.
+// replay. It cancels or expires the run if the receive timed out and its OnTimeout says so.
 func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
 	res := recordedResult(recorded)
 	if res.Failure == nil {

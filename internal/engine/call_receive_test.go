@@ -152,7 +152,7 @@ func TestReceiveWaitsForItsSignal(t *testing.T) {
 	})
 }
 
-// When the time of a receive is over, what its Otherwise says happens, and is recorded. It is never early. A
+// When the time of a receive is over, what its OnTimeout says happens, and is recorded. It is never early. A
 // signal that arrived in time is taken all the same, even if nobody told the run; one that came later is not.
 func TestReceiveTimesOut(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -333,7 +333,7 @@ func TestReceiveTakesNothing(t *testing.T) {
 			}
 			time.AfterFunc(time.Millisecond, func() { // the choice is recorded, and the contexts of the branch have not ended yet
 				r.mu.Lock()
-				b.endByChoice = &branchEnd{choice: "first", endedAt: time.Now(), branch: b}
+				b.endByChoice = &branchEndByChoice{choice: "first", endedAt: time.Now(), branch: b}
 				r.mu.Unlock()
 				s.send("go", "too late")
 				r.recheckWaits()

@@ -42,7 +42,7 @@ func (s *Scope) WithNestingFromContext(ctx context.Context) *Scope {
 // isInsideCall reports whether a durable call is made from inside the function of another durable call. It
 // inspects the stack, which is slow, only when a durable call is being executed.
 func (s *Scope) isInsideCall() bool {
-	return s.isInsideStep || !(s.branch != nil && s.branch.isNode) && s.r.idleTracker.hasExecutingCall() && isInsideStep()
+	return s.isInsideStep || !(s.branch != nil && s.branch.isGraphNode) && s.r.idleTracker.hasExecutingCall() && isInsideStep()
 }
 
 // Context returns the context of the workflow function or of the scope's branch. The context of the workflow function ends when the run is
@@ -55,7 +55,7 @@ func (s *Scope) checkOpen() error {
 	defer s.r.mu.Unlock()
 	err := s.checkOpenLocked()
 	if errors.Is(err, ErrSuspended) {
-		s.r.noteSuspensionSeen()
+		s.r.noteGoroutineNotifiedOfSuspension()
 	}
 	return err
 }
@@ -67,17 +67,17 @@ func (s *Scope) endReason() error {
 	defer s.r.mu.Unlock()
 	err := s.endReasonLocked()
 	if err == ErrSuspended {
-		s.r.noteSuspensionSeen()
+		s.r.noteGoroutineNotifiedOfSuspension()
 	}
 	return err
 }
 
-// noteSuspensionSeenIfSuspended records that the calling goroutine is notified, if the run is suspended.
-func (s *Scope) noteSuspensionSeenIfSuspended() {
+// noteGoroutineNotifiedIfSuspended records that the calling goroutine is notified, if the run is suspended.
+func (s *Scope) noteGoroutineNotifiedIfSuspended() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	if s.r.suspension != nil {
-		s.r.noteSuspensionSeen()
+		s.r.noteGoroutineNotifiedOfSuspension()
 	}
 }
 
@@ -193,7 +193,7 @@ func (s *Scope) beginCallLocked(full string, kind store.StepKind, site uintptr) 
 		return nil, s.explainOldNameUsedAgain(full, err)
 	}
 	recorded := r.history[full]
-	s.notifyProbe(full, kind, recorded)
+	s.notifyTestHooks(full, kind, recorded)
 	if recorded != nil && recorded.Kind != kind {
 		return nil, kindMismatchError(&r.row, full, recorded.Kind, kind)
 	}

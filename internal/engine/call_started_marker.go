@@ -27,7 +27,7 @@ type delayedStartedMarker struct {
 // creating a timer for each step takes a measurable part of a fast step's time. The pool belongs to the
 // engine and not to the run: with many runs, only what the processor has just used is in its caches.
 func (t *stepTask) armStartedMarker() *delayedStartedMarker {
-	m, _ := t.r.e.markerPool.Get().(*delayedStartedMarker)
+	m, _ := t.r.e.startedMarkerPool.Get().(*delayedStartedMarker)
 	if m == nil {
 		m = new(delayedStartedMarker)
 	}
@@ -67,7 +67,7 @@ func (m *delayedStartedMarker) endMarker() error {
 	if m.timer.Stop() { // append was not called, and will not be
 		e := m.task.r.e
 		m.task = nil
-		e.markerPool.Put(m)
+		e.startedMarkerPool.Put(m)
 		return nil
 	}
 	m.mu.Lock()
@@ -100,7 +100,7 @@ func (t *stepTask) commitStartedMarker() (res CallResult, done bool, err error) 
 }
 
 // checkAttemptMayBegin returns why the step's function may not be called now, or nil if it may. It checks this right
-// before the call, because the preceding write or Verify function may have lasted until the lease ended,
+// before the call, because the preceding write or VerifyInterruptedAttempt may have lasted until the lease ended,
 // or until the run was paused or cancelled.
 func (t *stepTask) checkAttemptMayBegin() error {
 	if t.r.e.clock.Now().After(t.r.leaseEndTime()) {
@@ -110,7 +110,7 @@ func (t *stepTask) checkAttemptMayBegin() error {
 }
 
 // revokeStartedMarker replaces the started marker of an at-most-once attempt whose function was not called with a
-// backoff row. The next execution then calls the function without calling Verify first. If the row cannot
+// backoff row. The next execution then calls the function without calling VerifyInterruptedAttempt first. If the row cannot
 // be written, the marker stays, and the step's outcome counts as unknown. If another execution owns the
 // run, the write is fenced.
 func (t *stepTask) revokeStartedMarker() {

@@ -23,8 +23,8 @@ type CallSpec struct {
 	// if RetryDelay is nil.
 	MaxAttempts int32
 	// AtMostOnce makes the engine commit a started marker before it calls the step's function. If the process dies after the commit of the
-	// marker, the next execution of the run calls Verify to find out what happened. If Verify is nil, the step then fails with
-	// record.CodeOutcomeUnknown.
+	// marker, the next execution of the run calls VerifyInterruptedAttempt to find out what happened. If VerifyInterruptedAttempt is nil,
+	// the step then fails with record.CodeOutcomeUnknown.
 	AtMostOnce               bool
 	VerifyInterruptedAttempt func(ctx context.Context) (out AttemptOutput, happened bool, failure *record.Failure)
 
@@ -48,9 +48,10 @@ type CallSpec struct {
 	// ExecuteAttempt executes one attempt.
 	ExecuteAttempt func(ctx context.Context) (AttemptOutput, *record.Failure)
 
-	// ExecuteTxAttempt, used instead of Attempt, executes one attempt that commits its own checkpoint. The argument w is the row of the checkpoint,
-	// into which Transact puts the output of the attempt. Transact sets w.Outcome to the outcome of the commit. If Transact returns a
-	// failure, nothing was committed, unless the failure's Held is store.ErrInDoubt.
+	// ExecuteTxAttempt executes one attempt that commits its own checkpoint. A call has either ExecuteAttempt or ExecuteTxAttempt. The
+	// argument w is the row of the checkpoint: ExecuteTxAttempt sets the output in w to the output of the attempt, and w.Outcome to the
+	// outcome of the commit. If ExecuteTxAttempt returns a failure, nothing was committed, with one exception: if the field Held of the
+	// failure is store.ErrInDoubt, it is not known whether the commit took effect.
 	ExecuteTxAttempt func(ctx context.Context, w *store.StepWrite, t *TxAttempt) (value any, f *record.Failure)
 }
 
@@ -342,7 +343,9 @@ func (t *stepTask) commitRow(w *store.StepWrite) (CallResult, time.Time, error) 
 		err = errRowLocked
 	}
 	if MaySucceedOnRetry(err) {
-		err = r.e.retryWriteInSeparateTx(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.WriteOutcome, error) { return &w.Outcome, j.WriteStep(r.writeCtx, w) }, err)
+		err = r.e.retryWriteInSeparateTx(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), nil, func(j journal.CommittingWriter) (*store.WriteOutcome, error) {
+			return &w.Outcome, j.WriteStep(r.writeCtx, w)
+		}, err)
 	}
 	switch {
 	case err == nil:

@@ -87,8 +87,8 @@ func (w *worker) claimByQueueRules(shares []claimShare, maxSuspects int, setRule
 	q.MaxSuspects = maxSuspects
 	for i := range shares {
 		s := &shares[i]
-		defer s.free.Release()
-		q.Limit += s.free.Capacity()
+		defer s.reservedSlots.Release()
+		q.Limit += s.reservedSlots.Capacity()
 	}
 	if q.Worker = shares[0].w.id; len(shares) > 1 {
 		q.Owners = roundRobinOwners(shares, q.Limit)
@@ -112,7 +112,7 @@ func (w *worker) claimByQueueRules(shares []claimShare, maxSuspects int, setRule
 			w.logPausedByClaim(&c.Run, q.Now)
 			continue
 		}
-		s.w.startExecution(c, s.w.timeFromCreationToClaim(&c.Run, q.Now), &s.free)
+		s.w.startExecution(c, s.w.timeFromCreationToClaim(&c.Run, q.Now), &s.reservedSlots)
 		s.w.queueAdmitter.noteRunClaimed(c.Run.Queue)
 	}
 	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil
@@ -125,7 +125,7 @@ func (w *worker) claimByVersionRules(ctx context.Context, q *store.ClaimQuery, s
 		if q.Versions, err = w.versionClaimRules(ctx, q.Now); err != nil {
 			return claims, err
 		}
-		if claims, err = w.claimFromStore(ctx, q, shares); err != nil || !claims.NewVersions {
+		if claims, err = w.claimFromStore(ctx, q, shares); err != nil || !claims.HasNewVersions {
 			return claims, err
 		}
 		if err := w.reportAndReadVersions(ctx); err != nil {
@@ -179,7 +179,7 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 			defer expired.Stop()
 		}
 		select {
-		case <-w.claimGroup.freed:
+		case <-w.claimGroup.slotsFreed:
 		case <-enough:
 			return 0
 		case <-expired.C:
@@ -192,7 +192,7 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 
 // hintClaim tells the leader of the group that a run may be claimable.
 func (w *worker) hintClaim() {
-	w.firstHint.notify()
+	w.firstClaimHint.notify()
 	w.claimGroup.hints.notify()
 }
 
@@ -201,12 +201,12 @@ func (w *worker) hintClaim() {
 func (w *worker) hintClaimOfAdmitted() {
 	w.claimGroup.hasAdmittedRuns.Store(true)
 	w.hintClaim()
-	w.claimGroup.freed.notify()
+	w.claimGroup.slotsFreed.notify()
 }
 
 // hintClaimAfterBroadcast does the same after a notification for all workers.
 func (w *worker) hintClaimAfterBroadcast() {
-	w.firstHint.notify()
+	w.firstClaimHint.notify()
 	w.claimGroup.sharedHints.notify()
 }
 
@@ -215,7 +215,7 @@ func (w *worker) awaitFirstHint(ctx context.Context) {
 	t := time.NewTimer(maxFirstClaimDelay)
 	defer t.Stop()
 	select {
-	case <-w.firstHint:
+	case <-w.firstClaimHint:
 	case <-t.C:
 	case <-ctx.Done():
 	}

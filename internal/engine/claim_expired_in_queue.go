@@ -36,7 +36,7 @@ func (w *worker) claimRunsExpiredInQueue() (wait time.Duration) {
 	if beyond.Capacity() == 0 {
 		return min(wait, 10*expiringRunPoll) // those that were claimed have not ended yet
 	}
-	got, err := w.claimByQueueRules([]claimShare{{w: w, free: beyond}}, 0, func(_ context.Context, q *store.ClaimQuery) (capped bool) {
+	got, err := w.claimByQueueRules([]claimShare{{w: w, reservedSlots: beyond}}, 0, func(_ context.Context, q *store.ClaimQuery) (capped bool) {
 		q.QueueRules = c.rules
 		return false
 	})

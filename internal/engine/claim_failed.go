@@ -30,11 +30,11 @@ const (
 
 // failedClaims holds the queries of failed claims, starts and next generations, whose runs the worker searches for.
 type failedClaims struct {
-	wakeLoop notifier // wakes releaseFailedClaimsLoop
+	wakeLoop wakeupChan // wakes releaseFailedClaimsLoop
 
-	mu           sync.Mutex
-	queries      []store.ClaimQuery
-	unreleasedAt []time.Time // when the leases of claims ended whose runs were not released before; the latest ones
+	mu                  sync.Mutex
+	queries             []store.ClaimQuery
+	unreleasedLeaseEnds []time.Time // when the leases of claims ended whose runs were not released before; the latest ones
 }
 
 // maxUnreleasedClaims is how many claims whose runs were not released are remembered.
@@ -60,9 +60,9 @@ func (f *failedClaims) remove(q store.ClaimQuery, released bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !released {
-		f.unreleasedAt = append(f.unreleasedAt[max(0, len(f.unreleasedAt)-maxUnreleasedClaims+1):], q.LeaseUntil)
+		f.unreleasedLeaseEnds = append(f.unreleasedLeaseEnds[max(0, len(f.unreleasedLeaseEnds)-maxUnreleasedClaims+1):], q.LeaseUntil)
 	}
-	f.queries = slices.DeleteFunc(f.queries, func(u store.ClaimQuery) bool { return u.Nonce == q.Nonce && u.Now.Equal(q.Now) })
+	f.queries = slices.DeleteFunc(f.queries, func(u store.ClaimQuery) bool { return u.EpochNonce == q.EpochNonce && u.Now.Equal(q.Now) })
 }
 
 // extendOutageByFailedClaims extends the outage in the query by the ends of the leases of failed claims. The runs of these claims were not
@@ -70,7 +70,7 @@ func (f *failedClaims) remove(q store.ClaimQuery, released bool) {
 func (f *failedClaims) extendOutageByFailedClaims(q *store.ClaimQuery) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, at := range f.unreleasedAt {
+	for _, at := range f.unreleasedLeaseEnds {
 		q.ExtendOutageToLeaseEnd(at)
 	}
 	for i := range f.queries {
@@ -93,7 +93,7 @@ func (w *worker) addUncertainOwnership(run *store.Run, now time.Time, err error)
 		return
 	}
 	q := w.newClaimQuery()
-	q.Nonce, q.Now, q.LeaseUntil = run.Epoch.Nonce, now, run.WakeAt
+	q.EpochNonce, q.Now, q.LeaseUntil = run.Epoch.Nonce, now, run.WakeAt
 	w.failedClaims.add(q)
 }
 
@@ -143,7 +143,7 @@ func (w *worker) releaseFailedClaim(ctx context.Context, q store.ClaimQuery) (do
 	for i, l := range leases {
 		writes.Go(func() {
 			end := &store.OwnershipEnd{UUID: l.Run, Epoch: l.Epoch, Status: store.Pending, WakeAt: now, Now: now}
-			errs[i] = w.e.writeWithRetry(ctx, writeOptions{}, nil, func(j journal.Writer) (*store.WriteOutcome, error) {
+			errs[i] = w.e.writeWithRetry(ctx, writeOptions{}, nil, func(j journal.CommittingWriter) (*store.WriteOutcome, error) {
 				return &end.Outcome, j.WriteOwnershipEnd(ctx, end)
 			})
 		})

@@ -13,7 +13,7 @@ func TestLeasesOfFailedClaimsEndWithoutACrash(t *testing.T) {
 	now := time.Now()
 	claimedAt := func(at time.Time) store.ClaimQuery { return store.ClaimQuery{Now: at, LeaseUntil: at.Add(lease)} }
 	var f failedClaims
-	f.wakeLoop = newNotifier()
+	f.wakeLoop = newWakeupChan()
 	first, second, current := claimedAt(now.Add(-13*time.Second)), claimedAt(now.Add(-11*time.Second)), claimedAt(now.Add(-time.Second))
 	for _, q := range []store.ClaimQuery{first, second, current} {
 		f.add(q)

@@ -9,22 +9,22 @@ import "github.com/seed8ec063be/durable/internal/store"
 
 // maxClaimableSuspects returns how many suspects may be claimed now: zero or one.
 func (w *worker) maxClaimableSuspects() int {
-	if w.suspect.Load() != nil {
+	if w.suspectRun.Load() != nil {
 		return 0
 	}
 	return 1
 }
 
-// noteSuspect makes the run the worker's suspect if it is a suspect. The run is not executed yet.
-func (w *worker) noteSuspect(r *run) {
+// setSuspectRunIfCrashedOften makes the run the worker's suspect if it is a suspect. The run is not executed yet.
+func (w *worker) setSuspectRunIfCrashedOften(r *run) {
 	if r.row.Crashes >= store.SuspectAfterCrashes {
-		w.suspect.Store(r)
+		w.suspectRun.Store(r)
 	}
 }
 
 // clearSuspect clears the run if it is the worker's suspect, so that the worker can claim the next suspect.
 func (r *run) clearSuspect() {
-	if r.w.suspect.Load() == r && r.w.suspect.CompareAndSwap(r, nil) {
+	if r.w.suspectRun.Load() == r && r.w.suspectRun.CompareAndSwap(r, nil) {
 		r.w.wakeLoops()
 	}
 }

@@ -22,9 +22,9 @@ import (
 //
 // Everything else remains the worker's own: its leases, its presence, its heartbeats, its queues and its runs.
 type workerClaimGroup struct {
-	hints           notifier      // a run may be claimable
-	sharedHints     notifier      // likewise; all workers were notified
-	freed           notifier      // slots of a member came free
+	hints           wakeupChan    // a run may be claimable
+	sharedHints     wakeupChan    // likewise; all workers were notified
+	slotsFreed      wakeupChan    // slots of a member came free
 	hasAdmittedRuns atomic.Bool   // a member has admitted runs to a queue since the last claim began
 	leadership      chan struct{} // holds an element while no member leads
 
@@ -36,7 +36,7 @@ type workerClaimGroup struct {
 }
 
 func newWorkerClaimGroup() *workerClaimGroup {
-	g := &workerClaimGroup{hints: newNotifier(), sharedHints: newNotifier(), freed: newNotifier(), leadership: make(chan struct{}, 1)}
+	g := &workerClaimGroup{hints: newWakeupChan(), sharedHints: newWakeupChan(), slotsFreed: newWakeupChan(), leadership: make(chan struct{}, 1)}
 	g.leadership <- struct{}{}
 	return g
 }
@@ -46,13 +46,13 @@ type workerClaimGroupKey struct {
 	store                              store.Store // as New was given it
 	workflows, queues, pinned, version string
 	lease, poll                        time.Duration
-	crashes, limit                     int
+	maxCrashes, claimLimit             int
 }
 
-// findOrCreateClaimGroup returns the group of the engine's workers. Engines with a codec or a probe claim alone, because their stores
+// findOrCreateClaimGroup returns the group of the engine's workers. Engines with a codec or test hooks claim alone, because their stores
 // decode or observe what is claimed.
 func (e *Engine) findOrCreateClaimGroup() *workerClaimGroup {
-	sharer := e.storeIfShared()
+	sharer := e.sharedStoreOrNil()
 	if sharer == nil {
 		return newWorkerClaimGroup()
 	}
@@ -72,7 +72,7 @@ func (g *workerClaimGroup) join(w *worker) {
 	defer g.mu.Unlock()
 	g.setMembers(append(g.members, w))
 	g.hints.notify()
-	g.freed.notify()
+	g.slotsFreed.notify()
 }
 
 // leave removes a member, after the claim in flight.
@@ -123,8 +123,8 @@ func (g *workerClaimGroup) claimDelayAfterNotification(now time.Time) time.Durat
 
 // claimShare is the part of one worker in a claim.
 type claimShare struct {
-	w    *worker
-	free slots.Reservation
+	w             *worker
+	reservedSlots slots.Reservation
 }
 
 // reserveSlots reserves slots of all members for a claim of at most pace.limit runs. While the last claim was not full, and nothing is known to
@@ -173,7 +173,7 @@ func (g *workerClaimGroup) claimForMembers(leader *worker, pace *claimPace, pref
 	defer g.mu.Unlock()
 	shares := g.reserveSlots(pace, prefetch)
 	for i := range shares {
-		limit += shares[i].free.Capacity()
+		limit += shares[i].reservedSlots.Capacity()
 	}
 	if limit == 0 {
 		return 0, got, nil
@@ -220,7 +220,7 @@ func (g *workerClaimGroup) claimEachShare(shares []claimShare) (got claimResult,
 		one, failed := shares[i].w.claimRuns(shares[i:i+1], g.maxClaimableSuspects())
 		if failed != nil {
 			for j := i + 1; j < len(shares); j++ { // claimRuns has released the slots of the failed claim
-				shares[j].free.Release()
+				shares[j].reservedSlots.Release()
 			}
 			return got, failed
 		}
@@ -238,7 +238,7 @@ func roundRobinOwners(shares []claimShare, limit int) []uuid.UUID {
 	owners := make([]uuid.UUID, 0, limit)
 	for round := 0; len(owners) < limit; round++ {
 		for i := range shares {
-			if shares[i].free.Capacity() > round {
+			if shares[i].reservedSlots.Capacity() > round {
 				owners = append(owners, shares[i].w.id)
 			}
 		}

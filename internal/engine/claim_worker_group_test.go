@@ -182,7 +182,7 @@ func TestEachMemberSearchesForTheRunsOfAFailedClaim(t *testing.T) {
 	}
 	for _, m := range members {
 		failed := m.failedClaims.all()
-		if len(failed) != 1 || failed[0].Worker != m.id || failed[0].Owners != nil || failed[0].Nonce != s.got[0].Nonce || !failed[0].LeaseUntil.Equal(s.got[0].LeaseUntil) {
+		if len(failed) != 1 || failed[0].Worker != m.id || failed[0].Owners != nil || failed[0].EpochNonce != s.got[0].EpochNonce || !failed[0].LeaseUntil.Equal(s.got[0].LeaseUntil) {
 			t.Errorf("it searches for %+v", failed)
 		}
 	}
@@ -197,7 +197,7 @@ func TestTheMembersOfAClaimExecuteOneSuspect(t *testing.T) {
 		if _, err := claimOnce(t, members, 100); err != nil || s.got[len(s.got)-1].MaxSuspects != want {
 			t.Errorf("the claim takes %d suspects, want %d: %v", s.got[len(s.got)-1].MaxSuspects, want, err)
 		}
-		members[1].suspect.Store(new(run))
+		members[1].suspectRun.Store(new(run))
 	}
 	taken := members[1].slots.Reserve(2, 0, 0) // it has no share in the claim
 	defer taken.Release()

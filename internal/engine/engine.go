@@ -2,7 +2,7 @@
 // checkpoints new calls through the journal and renews their leases. It releases
 // them when they end, when they wait, or when this process stops.
 //
-// The engine sees bytes only. The root package gives each workflow a Definition
+// The engine sees bytes only. The root package gives each workflow a WorkflowDefinition
 // that decodes an input, calls the user's function and encodes its result. It gives
 // each step a function of the same kind.
 //
@@ -42,7 +42,7 @@
 //   - park: when a run that waits leaves memory.
 //   - queue_admission and start_in_queue: how runs in queues with settings are started, and which of them get a place.
 //   - start_with_start_key and start_keys_due: starts with the options Singleton, Debounce and Throttle.
-//   - test_probe: what package durabletest observes and controls.
+//   - test_hooks: what package durabletest observes and controls.
 //
 // What an operator changes (limits, queues, runs) is in files of engine, and what a worker does about it in files of worker.
 package engine
@@ -122,29 +122,29 @@ type WorkflowDefinition struct {
 
 // Engine lets one process use one store.
 type Engine struct {
-	cfg              Config
-	store            store.Store
-	journal          *journal.Journal
-	clock            clock.Clock
-	telemetry        *telemetry.Telemetry
-	workflows        map[string]*WorkflowDefinition
-	claimGroup       *workerClaimGroup  // of the workers
-	claimFilter      *store.ClaimFilter // the workflows of defs in the queues of cfg
-	resultWaiters    *results.Waiters
-	signalTimes      increasingTimeGenerator
-	tokenKey         atomic.Pointer[[]byte] // nil: not read yet
-	probe            TestProbe              // set by a test, else nil
-	rawStore         store.Store            // the store itself, without the wrappers of a probe and a codec
-	codecStore       *coded.Store           // database with the codec; nil: there is none
-	awaitCallerCount atomic.Int32           // the number of callers of Await
-	awaitCallers     awaitCallers           // the callers of Await, for an engine with a probe
-	counters         engineCounters
-	stepSlots        *slots.StepPool // nil: no limit
-	queueRows        queueRowCache
-	queueDepths      queueDepths
-	pinnedWorkflows  store.PinnedWorkflows // the pinned workflows of defs
-	startKeyLocks    startKeyLocks
-	markerPool       sync.Pool // of delayedStartedMarker, whose timers are stopped
+	cfg                 Config
+	store               store.Store
+	journal             *journal.Journal
+	clock               clock.Clock
+	telemetry           *telemetry.Telemetry
+	workflows           map[string]*WorkflowDefinition
+	claimGroup          *workerClaimGroup  // of the workers
+	claimFilter         *store.ClaimFilter // the workflows of defs in the queues of cfg
+	resultWaiters       *results.Waiters
+	signalTimeGenerator increasingTimeGenerator
+	tokenKey            atomic.Pointer[[]byte] // nil: not read yet
+	testHooks           TestHooks              // set by a test, else nil
+	rawStore            store.Store            // the store itself, without the wrappers of test hooks and a codec
+	codecStore          *coded.Store           // database with the codec; nil: there is none
+	awaitCallerCount    atomic.Int32           // the number of callers of Await
+	awaitCallers        awaitCallers           // the callers of Await, for an engine with test hooks
+	counters            engineCounters
+	stepSlots           *slots.StepPool // nil: no limit
+	queueRows           queueRowCache
+	queueDepths         queueDepths
+	pinnedWorkflows     store.PinnedWorkflows // the pinned workflows of defs
+	startKeyLocks       startKeyLocks
+	startedMarkerPool   sync.Pool // of delayedStartedMarker, whose timers are stopped
 
 	noOlderWorkerAt atomic.Pointer[time.Time] // when no worker that ignores generations lived last; nil: not known; see holdIfOlderWorkersLive
 
@@ -166,7 +166,7 @@ func New(s store.Store, cfg Config) *Engine {
 	}
 	e.queueRows.e = e
 	e.claimFilter = store.NewClaimFilter(slices.Collect(maps.Keys(e.workflows)), cfg.Queues)
-	e.attachProbe(s)
+	e.attachTestHooks(s)
 	if cfg.Codec != nil {
 		s, e.codecStore = coded.New(s, cfg.Codec), coded.New(e.rawStore, cfg.Codec)
 		e.store = s
@@ -176,7 +176,7 @@ func New(s store.Store, cfg Config) *Engine {
 	return e
 }
 
-// Store returns the engine's store without the wrapper of a test probe. The returned store encodes and decodes payloads with the codec.
+// Store returns the engine's store without the wrapper of test hooks. The returned store encodes and decodes payloads with the codec.
 func (e *Engine) Store() store.Store {
 	if e.codecStore != nil {
 		return e.codecStore
@@ -184,7 +184,7 @@ func (e *Engine) Store() store.Store {
 	return e.rawStore
 }
 
-// RawStore returns the store that was passed to New, without the wrapper of a test probe and without the codec. The returned store
+// RawStore returns the store that was passed to New, without the wrapper of test hooks and without the codec. The returned store
 // reads and writes payloads in their stored form.
 func (e *Engine) RawStore() store.Store { return e.rawStore }
 
@@ -267,7 +267,7 @@ func (e *Engine) createRuns(ctx context.Context, by writeOptions, requests []Sta
 	err := e.writeWithRetry(ctx, by, func() {
 		free.Release() // other starts need not wait for these slots
 		rows.makeRunsClaimable()
-	}, func(j journal.Writer) (*store.WriteOutcome, error) { return &outcome, rows.write(ctx, j) })
+	}, func(j journal.CommittingWriter) (*store.WriteOutcome, error) { return &outcome, rows.write(ctx, j) })
 	if err != nil {
 		free.Release()
 		w.addUncertainStart(rows.localStarts, err)
@@ -328,7 +328,7 @@ func (e *Engine) FinishCommittedStarts(ctx context.Context, starts []*store.Star
 			e.telemetry.CountStart(ctx, s.Run.Workflow, s.Run.Queue)
 			startResults[i] = StartResult{Run: s.Run, Created: true}
 		} else {
-			startResults[i] = StartResult{Run: *s.Existing, Err: e.startConflictError(ctx, &s.Run, s.Existing)}
+			startResults[i] = StartResult{Run: *s.ExistingRun, Err: e.startConflictError(ctx, &s.Run, s.ExistingRun)}
 		}
 		spans.endSpan(i, s, startResults[i].Err)
 	}

@@ -20,7 +20,7 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	e.awaitCallerCount.Add(1)
 	defer e.awaitCallerCount.Add(-1)
 	defer lendSlotsDuringWait(ctx)()
-	if e.probe != nil {
+	if e.testHooks != nil {
 		return e.awaitAsListedCaller(ctx, id)
 	}
 	return e.awaitRun(ctx, id, true)

@@ -23,7 +23,7 @@ type DeleteRequest struct {
 const (
 	deleteVerb                = "delete"
 	maxDeleteTries            = 8 // how often a deletion is tried because a run was locked, or changed meanwhile
-	firstDeleteDelay          = 10 * time.Millisecond
+	firstDeleteRetryDelay     = 10 * time.Millisecond
 	queuePlaceNotReleasedText = "a worker has not yet taken back its place in its queue: try again"
 )
 
@@ -59,7 +59,7 @@ func (e *Engine) DeleteTrees(ctx context.Context, rows []*store.Run, q DeleteReq
 		results[i].Run, todo[i] = row, i
 	}
 	deleted := 0
-	for try, delay := 1, firstDeleteDelay; len(todo) > 0; try, delay = try+1, 2*delay {
+	for try, delay := 1, firstDeleteRetryDelay; len(todo) > 0; try, delay = try+1, 2*delay {
 		d := &treeDeleter{e: e, request: q, isLastTry: try == maxDeleteTries}
 		left, err := d.tryDelete(ctx, results, todo)
 		if err != nil {

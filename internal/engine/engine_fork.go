@@ -50,10 +50,10 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 	if err != nil {
 		return nil, err
 	}
-	subject, r := &repair.RunToRepair{Run: row, History: history}, &repair.Request{From: naming.ParseDisplay(q.From), FromEnd: q.FromEnd, Now: e.clock.Now()}
+	subject, r := &repair.RunToRepair{Run: row, History: history}, &repair.Request{From: naming.ParseDisplay(q.FromStep), FromEnd: q.KeepAllOtherCalls, Now: e.clock.Now()}
 	steps, detail, err := repair.CopyHistory(subject, r, q.valuesByStoredName())
 	if err != nil || q.DryRun {
-		return &PlannedRunRepair{Run: &store.Run{Name: q.NewID}, Generation: 1, Detail: detail}, err
+		return &PlannedRunRepair{Run: &store.Run{Name: q.ForkRunID}, NewGeneration: 1, Detail: detail}, err
 	}
 	if err := checkForkPayloadsDecodable(row, steps); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 	if w := e.worker(); w != nil {
 		w.wakeLoops()
 	}
-	return &PlannedRunRepair{Run: run, Generation: 1, Detail: detail}, nil
+	return &PlannedRunRepair{Run: run, NewGeneration: 1, Detail: detail}, nil
 }
 
 // checkForkPayloadsDecodable returns why a payload of the copy cannot be decoded, or nil. It would be encoded anew for the other run.
@@ -104,7 +104,7 @@ func (e *Engine) newForkStartRequest(ctx context.Context, row *store.Run, q *Rep
 		return nil, err
 	}
 	all := []StartRequest{{
-		Name: q.NewID, Workflow: row.Workflow, Queue: row.Queue, Priority: &row.Priority, Input: row.Input, Timeout: details.Timeout, Tags: details.Tags,
+		Name: q.ForkRunID, Workflow: row.Workflow, Queue: row.Queue, Priority: &row.Priority, Input: row.Input, Timeout: details.Timeout, Tags: details.Tags,
 	}}
 	wrong, err := e.CheckNamesAgainstUUIDs(ctx, all)
 	if err == nil {

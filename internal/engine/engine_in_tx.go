@@ -23,10 +23,10 @@ func (e *Engine) SignalInTx(signal *store.SignalWrite, insert func(*store.Signal
 	return e.codecStore.CommitSignalWith(signal, insert)
 }
 
-// changeStartKeyInTx does the same for a start with a start key.
-func (e *Engine) changeStartKeyInTx(c *store.StartKeyChangeRequest, insert func(*store.StartKeyChangeRequest) error) error {
+// startWithKeyInTx does the same for a start with a start key.
+func (e *Engine) startWithKeyInTx(c *store.StartKeyChangeRequest, insert func(*store.StartKeyChangeRequest) error) error {
 	if e.codecStore == nil {
 		return insert(c)
 	}
-	return e.codecStore.ChangeStartKeyWith(c, insert)
+	return e.codecStore.UpdateStartKeyRowWith(c, insert)
 }

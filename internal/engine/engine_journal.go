@@ -18,7 +18,7 @@ type sharedJournalKey struct {
 }
 
 // findOrCreateJournal returns the journal for the engine's store. Engines of this process that use the same store share one: a write costs
-// the less, the more writes share its transaction. Engines with a codec or a probe have a journal of their own, because they commit
+// the less, the more writes share its transaction. Engines with a codec or test hooks have a journal of their own, because they commit
 // in ways of their own.
 func (e *Engine) findOrCreateJournal() *journal.Journal {
 	create := func() any {
@@ -29,16 +29,16 @@ func (e *Engine) findOrCreateJournal() *journal.Journal {
 		}
 		return j
 	}
-	sharer, meters := e.storeIfShared(), e.telemetry.MeterProvider()
+	sharer, meters := e.sharedStoreOrNil(), e.telemetry.MeterProvider()
 	if sharer == nil || !reflect.TypeOf(meters).Comparable() {
 		return create().(*journal.Journal)
 	}
 	return sharer.GetOrCreateSharedValue(sharedJournalKey{e.store, e.cfg.Patience, meters}, create).(*journal.Journal)
 }
 
-// storeIfShared returns the store if the engine shares its journal and its claims with other engines, or nil.
-func (e *Engine) storeIfShared() store.ValueSharer {
-	if sharer, shares := e.store.(store.ValueSharer); shares && e.codecStore == nil && e.probe == nil && reflect.TypeOf(e.store).Comparable() {
+// sharedStoreOrNil returns the store if the engine shares its journal and its claims with other engines, or nil.
+func (e *Engine) sharedStoreOrNil() store.ValueSharer {
+	if sharer, shares := e.store.(store.ValueSharer); shares && e.codecStore == nil && e.testHooks == nil && reflect.TypeOf(e.store).Comparable() {
 		return sharer
 	}
 	return nil

@@ -33,10 +33,10 @@ func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.MoveRun
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s run %q: %w", verb, ref, err)
-	case m.Found == nil:
+	case m.FoundRun == nil:
 		return fmt.Errorf("%w: run %q was removed", ErrNotFound, ref)
 	case m.Outcome != store.Written:
-		return &StateError{Ref: ref, Verb: verb, Status: m.Found.Status, Control: m.Found.Control, Expiring: m.Found.HasExpired(m.Now), Begun: m.Found.Epoch.Count > 0}
+		return &StateError{Ref: ref, Verb: verb, Status: m.FoundRun.Status, Control: m.FoundRun.Control, Expiring: m.FoundRun.HasExpired(m.Now), Begun: m.FoundRun.Epoch.Count > 0}
 	}
 	if !m.IsUnneeded() {
 		e.logMovedRun(m)
@@ -64,13 +64,13 @@ func (e *Engine) checkQueueAcceptsMove(ctx context.Context, queue string, at tim
 
 // logMovedRun logs a change of a run's queue or priority.
 func (e *Engine) logMovedRun(m *store.MoveRunRequest) {
-	queue, priority := m.Found.Name, m.Found.RowPriority
+	queue, priority := m.FoundRun.Name, m.FoundRun.RowPriority
 	if m.Queue != "" {
 		queue = m.Queue
 	}
 	if m.Priority != nil {
 		priority = *m.Priority
 	}
-	e.telemetry.Log.Info("a run was given another queue or priority", telemetry.KeyRun, m.Run, telemetry.KeyWorkflow, m.Found.Workflow,
+	e.telemetry.Log.Info("a run was given another queue or priority", telemetry.KeyRun, m.Run, telemetry.KeyWorkflow, m.FoundRun.Workflow,
 		telemetry.KeyQueue, queue, telemetry.KeyPriority, priority, telemetry.KeyActor, m.Actor, telemetry.KeyReason, m.Reason)
 }

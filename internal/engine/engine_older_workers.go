@@ -46,7 +46,7 @@ func (e *Engine) checkForOlderWorker(ctx context.Context, by writeOptions, ignor
 		return err
 	})
 	for i := range live {
-		if live[i].Schema < version {
+		if live[i].SchemaVersion < version {
 			return &OlderWorkerError{Worker: live[i], IgnoredFeature: ignored}
 		}
 	}

@@ -21,17 +21,17 @@ import (
 
 // RepairRequest is a request to make the next generation of a run.
 type RepairRequest struct {
-	Verb           string            // RetryVerb, OverrideVerb, SkipVerb, RerunVerb or ForkVerb
-	From           string            // of a retry or fork, as users see it; empty: the step that the run's failure names
-	FromEnd        bool              // all other calls are kept
-	Step           string            // of an override, skip or rerun, as users see it
-	StepValue      []byte            // of the step
-	ForkStepValues map[string][]byte // of a fork, by names as users see them
-	NewID          string            // of a fork: it is another run, with this ID
-	InterruptSteps bool              // a live run is not paused before: it is taken away from its worker at once
-	DryRun         bool              // nothing is changed
-	Actor          string
-	Reason         string
+	Verb              string            // RetryVerb, OverrideVerb, SkipVerb, RerunVerb or ForkVerb
+	FromStep          string            // of a retry or fork, as users see it; empty: the step that the run's failure names
+	KeepAllOtherCalls bool              // all other calls are kept
+	Step              string            // of an override, skip or rerun, as users see it
+	StepValue         []byte            // of the step
+	ForkStepValues    map[string][]byte // of a fork, by names as users see them
+	ForkRunID         string            // of a fork: it is another run, with this ID
+	InterruptSteps    bool              // a live run is not paused before: it is taken away from its worker at once
+	DryRun            bool              // nothing is changed
+	Actor             string
+	Reason            string
 }
 
 // The verbs of a RepairRequest.
@@ -46,7 +46,7 @@ const (
 // PlannedRunRepair is the part of a repair that concerns one run.
 type PlannedRunRepair struct {
 	Run              *store.Run // as it was
-	Generation       int32      // the number of the new generation
+	NewGeneration    int32      // the number of the new generation
 	Detail           record.RepairDetail
 	ChildrenToCancel []uuid.UUID // children of the superseded generation that are cancelled
 }
@@ -127,7 +127,7 @@ func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 	if p.storeRequest.Now, err = p.e.Now(ctx); err != nil {
 		return false, err
 	}
-	q := repair.Request{From: naming.ParseDisplay(p.request.From), FromEnd: p.request.FromEnd, Now: p.storeRequest.Now}
+	q := repair.Request{From: naming.ParseDisplay(p.request.FromStep), FromEnd: p.request.KeepAllOtherCalls, Now: p.storeRequest.Now}
 	switch {
 	case !row.Status.IsTerminal():
 		if done, err := p.pauseAndAwaitStop(ctx, row, &q); err != nil || !done {
@@ -248,7 +248,7 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 				return false, p.wrapError(row, err)
 			}
 		}
-		f := &store.FenceRequest{Run: row.UUID, Now: p.storeRequest.Now, Nonce: q.Nonce, StateBefore: runStateOf(row), Reason: p.pauseReason(), Actor: p.request.Actor}
+		f := &store.FenceRequest{Run: row.UUID, Now: p.storeRequest.Now, NextEpochNonce: q.Nonce, StateBefore: runStateOf(row), Reason: p.pauseReason(), Actor: p.request.Actor}
 		if err := p.e.commitInSeparateTx(ctx, userCaller, func() error { return p.e.store.FenceRun(ctx, f) }); err != nil {
 			return false, p.wrapError(row, err)
 		}
@@ -267,7 +267,7 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 		return false, err
 	}
 	p.storeRequest.Runs = append(p.storeRequest.Runs, made.Repair)
-	p.runs = append(p.runs, PlannedRunRepair{Run: row, Generation: s.Generation + 1, Detail: made.Detail, ChildrenToCancel: made.ChildrenToCancel})
+	p.runs = append(p.runs, PlannedRunRepair{Run: row, NewGeneration: s.Generation + 1, Detail: made.Detail, ChildrenToCancel: made.ChildrenToCancel})
 	p.childrenToCancel = append(p.childrenToCancel, made.ChildrenToCancel...)
 	p.noteChildrenToResume(s, made)
 	p.guardEndedChildren(s, made)
@@ -362,7 +362,7 @@ func (e *Engine) logRepairAndWakeWorkers(p *repairPlanner) {
 	for i := range p.runs {
 		r := &p.runs[i]
 		e.telemetry.Log.Info("a run was repaired: its next generation is executed", telemetry.KeyRun, r.Run.UUID, telemetry.KeyName, naming.DisplayRun(r.Run),
-			telemetry.KeyWorkflow, r.Run.Workflow, telemetry.KeyVerb, p.storeRequest.Verb, telemetry.KeyGeneration, r.Generation,
+			telemetry.KeyWorkflow, r.Run.Workflow, telemetry.KeyVerb, p.storeRequest.Verb, telemetry.KeyGeneration, r.NewGeneration,
 			telemetry.KeyActor, p.request.Actor, telemetry.KeyReason, p.request.Reason)
 	}
 	if w := e.worker(); w != nil {
@@ -372,7 +372,7 @@ func (e *Engine) logRepairAndWakeWorkers(p *repairPlanner) {
 }
 
 // Generations returns a run with its payloads, and those of its superseded generations that the query selects, oldest first.
-func (e *Engine) Generations(ctx context.Context, ref string, q store.GenerationsQuery) (*store.Run, []store.Generation, error) {
+func (e *Engine) Generations(ctx context.Context, ref string, q store.GenerationsQuery) (*store.Run, []store.SupersededGeneration, error) {
 	for {
 		row, err := e.Get(ctx, ref)
 		if err != nil {

@@ -45,7 +45,9 @@ func (e *Engine) sendSignal(ctx context.Context, by writeOptions, ref string, s 
 	}
 	s.Run = row.UUID
 	e.setSignalIDAndTimes(s, after)
-	write := func(j journal.Writer) (*store.WriteOutcome, error) { return &s.Outcome, j.WriteSignal(ctx, s) }
+	write := func(j journal.CommittingWriter) (*store.WriteOutcome, error) {
+		return &s.Outcome, j.WriteSignal(ctx, s)
+	}
 	if s.ActorAndReason.HasActorOrReason() { // a batch holds one such signal for each run
 		err = e.retryWriteInSeparateTx(ctx, by, nil, by.wrap(write), nil)
 	} else {
@@ -70,7 +72,7 @@ func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalIDAndTimes(s, ti
 // setSignalIDAndTimes does the same as StampSignal, with a time that is also later than the time after. So the signals of a run keep
 // their order even when the run continues in another process, whose estimate of the database's clock is behind.
 func (e *Engine) setSignalIDAndTimes(s *store.SignalWrite, after time.Time) {
-	s.CreatedAt = e.signalTimes.nextTime(e.clock.Now(), after)
+	s.CreatedAt = e.signalTimeGenerator.nextTime(e.clock.Now(), after)
 	s.ArrivedAt = e.clock.RowTimeOverride()
 	s.ID = store.NewUUIDAt(0, s.CreatedAt)
 	s.ActorAndReason.At = s.CreatedAt
@@ -101,7 +103,7 @@ func (e *Engine) SignalOutcomeError(ref string, s *store.SignalWrite) error {
 	case s.Outcome == store.Written:
 		return nil
 	case s.Outcome == store.AlreadyRecorded:
-		had := s.Existing
+		had := s.ExistingSignal
 		if err := payload.Problem(had.Payload); err != nil {
 			return fmt.Errorf("signal run %q: a signal with this key exists, and its payload cannot be compared: %w", ref, err)
 		}

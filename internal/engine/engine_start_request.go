@@ -26,7 +26,7 @@ type StartRequest struct {
 	isChild          bool  // it is not refused by a full or closed queue
 	inheritsGroupKey bool  // the group key is the parent's
 	hasQueueRow      bool  // the queue has a row; see Engine.MarkStartsNeedingQueuePlace
-	refusal          error // why the queue takes no further run; only of a start with a start key
+	queueRefusal     error // why the queue takes no further run; only of a start with a start key
 }
 
 // priority returns the priority of the run, unless it inherits one.

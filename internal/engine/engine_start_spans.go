@@ -49,12 +49,12 @@ func (s *StartSpans) endSpan(i int, start *store.StartWrite, conflicting error) 
 		telemetry.EndStart(span, telemetry.StartInTransaction, uuid.Nil, "", "")
 	case start.Outcome == store.Written:
 		telemetry.EndStart(span, telemetry.StartCreated, start.Run.UUID, naming.Display(start.Run.Name), "")
-	case start.Existing == nil:
+	case start.ExistingRun == nil:
 		telemetry.EndStart(span, telemetry.StartRefused, uuid.Nil, "", "")
 	case conflicting != nil:
-		telemetry.EndStart(span, telemetry.StartRefused, start.Existing.UUID, naming.Display(start.Existing.Name), errorType(conflicting))
+		telemetry.EndStart(span, telemetry.StartRefused, start.ExistingRun.UUID, naming.Display(start.ExistingRun.Name), errorType(conflicting))
 	default:
-		telemetry.EndStart(span, telemetry.StartExisting, start.Existing.UUID, naming.Display(start.Existing.Name), "")
+		telemetry.EndStart(span, telemetry.StartExisting, start.ExistingRun.UUID, naming.Display(start.ExistingRun.Name), "")
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 	maxLimitRetryDelay   = 5 * time.Second // longest pause after an exceeded limit, so that a short excess does not fail the step
 	maxPayloadLimitTries = 3
 	logRetryAfter        = time.Second // a write that is retried for longer than this is logged
-	maxReason            = 1 << 10
+	maxReasonBytes       = 1 << 10
 )
 
 // WriteError is the error of a failed write; see package journal.
@@ -43,17 +43,17 @@ func MaySucceedOnRetry(err error) bool {
 }
 
 // writeFunc writes one item with the given writer.
-type writeFunc func(j journal.Writer) (*store.WriteOutcome, error)
+type writeFunc func(j journal.CommittingWriter) (*store.WriteOutcome, error)
 
 // writeOptions is the run, or the user of the engine, that needs a write.
 type writeOptions struct {
 	stopRetrying   <-chan struct{}           // when it is closed, the write is no longer retried; nil: never closed
 	wrapAttempt    func(writeFunc) writeFunc // wraps each attempt of the write; nil: no wrapper
-	isUserOfEngine bool                      // a user of the engine, not a run: a missing privilege is returned at once
+	isCalledByUser bool                      // a user of the engine, not a run: a missing privilege is returned at once
 }
 
 // userCaller is the caller for users of the engine.
-var userCaller = writeOptions{isUserOfEngine: true}
+var userCaller = writeOptions{isCalledByUser: true}
 
 // newWriteOptions returns the caller for a run, or for a call in it, whose write is no longer needed when over is
 // closed.
@@ -67,16 +67,16 @@ func (c writeOptions) wrap(write writeFunc) writeFunc {
 	return c.wrapAttempt(write)
 }
 
-// attemptWrite makes one attempt of a write that needs no journal.Writer.
+// attemptWrite makes one attempt of a write that needs no journal.CommittingWriter.
 func (c writeOptions) attemptWrite(commit func() error) error {
-	_, err := c.wrap(func(journal.Writer) (*store.WriteOutcome, error) { return nil, commit() })(nil)
+	_, err := c.wrap(func(journal.CommittingWriter) (*store.WriteOutcome, error) { return nil, commit() })(nil)
 	return err
 }
 
 // shouldRetry reports whether the write is retried after err. A missing privilege makes a run wait, because
 // the privilege may be granted later, and the run loses nothing but time.
 func (c writeOptions) shouldRetry(err error) bool {
-	return MaySucceedOnRetry(err) && !(c.isUserOfEngine && errors.Is(err, store.ErrPermission))
+	return MaySucceedOnRetry(err) && !(c.isCalledByUser && errors.Is(err, store.ErrPermission))
 }
 
 // writeWithRetry writes for one caller: first in a batch with other writes, then in a transaction of its own. If

@@ -7,9 +7,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// settle is how long a run must have executed no durable call before it may leave memory: between two
-// durable calls, the workflow's own code runs unseen by the engine. A run that never had two durable
-// calls at the same time has one goroutine, as far as the engine knows, and only needs settleAlone.
+// A run leaves memory only after it has executed no durable call for concurrentRunIdleTime: between two durable calls, the workflow's own
+// code runs unseen by the engine. A run that never had two durable calls at the same time has one goroutine, as far as the engine knows,
+// and leaves memory after sequentialRunIdleTime.
 const (
 	concurrentRunIdleTime = 100 * time.Millisecond
 	sequentialRunIdleTime = 5 * time.Millisecond
@@ -18,15 +18,15 @@ const (
 // idleTracker tracks whether a run does anything but wait. A run that executes no durable call and has no wait
 // that ends soon leaves memory, and its row says when to wake it.
 type idleTracker struct {
-	r             *run
-	mu            sync.Mutex    // locked before run.mu
-	activeCalls   int           // durable calls that execute or write
-	minSettleTime time.Duration // minimum settling time after the run was parked too early; zero: none
-	isConcurrent  bool          // the run has had two durable calls at the same time, or goroutines of its own
-	waits         map[*waitingCall]struct{}
-	timer         *time.Timer
-	isParked      bool // suspendIfIdle has suspended the run
-	stopped       bool
+	r            *run
+	mu           sync.Mutex    // locked before run.mu
+	activeCalls  int           // durable calls that execute or write
+	minIdleTime  time.Duration // the least idle time of a run that was parked too early; zero: none
+	isConcurrent bool          // the run has had two durable calls at the same time, or goroutines of its own
+	waits        map[*waitingCall]struct{}
+	suspendTimer *time.Timer
+	isParked     bool // suspendIfIdle has suspended the run
+	stopped      bool
 }
 
 // waitingCall is one durable call that waits until due or, if due is zero, for an event such as a signal.
@@ -44,9 +44,9 @@ func (i *idleTracker) beginBusy() {
 		i.r.noteCallWhileParked()
 	}
 	i.isConcurrent = i.isConcurrent || i.activeCalls+len(i.waits) > 1
-	if i.timer != nil {
-		i.timer.Stop()
-		i.timer = nil
+	if i.suspendTimer != nil {
+		i.suspendTimer.Stop()
+		i.suspendTimer = nil
 	}
 	i.mu.Unlock()
 }
@@ -55,7 +55,7 @@ func (i *idleTracker) beginBusy() {
 func (i *idleTracker) endBusy() {
 	i.mu.Lock()
 	i.activeCalls--
-	i.startSettleTimer()
+	i.startSuspendTimer()
 	i.mu.Unlock()
 }
 
@@ -66,17 +66,17 @@ func (i *idleTracker) noteGoroutineStart() {
 	i.mu.Unlock()
 }
 
-// startSettleTimer starts the settling timer if the run does nothing but wait. i.mu is held.
-func (i *idleTracker) startSettleTimer() {
-	if i.activeCalls != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.IsManual() {
+// startSuspendTimer starts the timer that suspends the run, if the run does nothing but wait. i.mu is held.
+func (i *idleTracker) startSuspendTimer() {
+	if i.activeCalls != 0 || len(i.waits) == 0 || i.suspendTimer != nil || i.stopped || i.r.e.clock.IsManual() {
 		return // the test that moves the manual clock calls Engine.ParkWaitingRuns
 	}
 	after := sequentialRunIdleTime
 	if i.isConcurrent {
 		after = concurrentRunIdleTime
 	}
-	after = max(after, i.minSettleTime)
-	i.timer = time.AfterFunc(min(after, i.r.e.cfg.ParkAfter), i.suspendIfIdle)
+	after = max(after, i.minIdleTime)
+	i.suspendTimer = time.AfterFunc(min(after, i.r.e.cfg.ParkAfter), i.suspendIfIdle)
 }
 
 // suspendIfIdle suspends the run if it still does nothing but wait, and none of its waits ends within
@@ -85,12 +85,12 @@ func (i *idleTracker) startSettleTimer() {
 func (i *idleTracker) suspendIfIdle() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.timer = nil
+	i.suspendTimer = nil
 	if i.activeCalls > 0 || len(i.waits) == 0 || i.stopped {
 		return
 	}
 	if stays := i.remainingTimeInMemory(); stays > 0 {
-		i.timer = time.AfterFunc(min(stays, concurrentRunIdleTime), i.suspendIfIdle)
+		i.suspendTimer = time.AfterFunc(min(stays, concurrentRunIdleTime), i.suspendIfIdle)
 		return
 	}
 	var first time.Time // zero: no wait has a due time
@@ -143,7 +143,7 @@ func (i *idleTracker) beginWaitInMemory(due, stays time.Time) *waitingCall {
 	i.waits[w] = struct{}{}
 	i.r.noteWait()
 	i.isConcurrent = i.isConcurrent || i.activeCalls+len(i.waits) > 1
-	i.startSettleTimer()
+	i.startSuspendTimer()
 	i.mu.Unlock()
 	return w
 }
@@ -151,7 +151,7 @@ func (i *idleTracker) beginWaitInMemory(due, stays time.Time) *waitingCall {
 func (i *idleTracker) endWait(w *waitingCall) {
 	i.mu.Lock()
 	delete(i.waits, w)
-	i.startSettleTimer() // this wait may have been the only one that kept the run in memory
+	i.startSuspendTimer() // this wait may have been the only one that kept the run in memory
 	i.mu.Unlock()
 }
 
@@ -185,9 +185,9 @@ func (i *idleTracker) waitInMemoryUntil(s *Scope, due, stays time.Time, news <-c
 func (i *idleTracker) stop() {
 	i.mu.Lock()
 	i.stopped = true
-	if i.timer != nil {
-		i.timer.Stop()
-		i.timer = nil
+	if i.suspendTimer != nil {
+		i.suspendTimer.Stop()
+		i.suspendTimer = nil
 	}
 	i.mu.Unlock()
 }

@@ -22,7 +22,7 @@ func TestARunParksWhenItHasSettled(t *testing.T) {
 		"a wait beside a call":   {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.endBusy() }, concurrentRunIdleTime},
 		"two calls":              {func(i *idleTracker) { i.beginBusy(); i.beginBusy(); i.endBusy(); i.endBusy(); i.beginWait(time.Time{}) }, concurrentRunIdleTime},
 		"goroutines of its own":  {func(i *idleTracker) { i.noteGoroutineStart(); i.beginWait(time.Time{}) }, concurrentRunIdleTime},
-		"parked too early once":  {func(i *idleTracker) { i.minSettleTime = 300 * time.Millisecond; i.beginWait(time.Time{}) }, 300 * time.Millisecond},
+		"parked too early once":  {func(i *idleTracker) { i.minIdleTime = 300 * time.Millisecond; i.beginWait(time.Time{}) }, 300 * time.Millisecond},
 		"a short ParkAfter": {func(i *idleTracker) {
 			i.r.e.cfg.ParkAfter = 2 * time.Millisecond
 			i.beginWait(time.Time{})
@@ -154,7 +154,7 @@ func TestAWaitEnds(t *testing.T) {
 func TestNoCallBeginsWhileTheRunIsBeingParked(t *testing.T) {
 	r := newLoneRun(t, new(slate), store.ClaimedRun{})
 	i := &r.idleTracker
-	i.minSettleTime = time.Hour // the test calls suspendIfIdle itself
+	i.minIdleTime = time.Hour // the test calls suspendIfIdle itself
 	i.beginWait(time.Time{})
 	r.mu.Lock()
 	decided := make(chan struct{})

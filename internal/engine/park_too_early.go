@@ -32,8 +32,8 @@ type goroutinesNotifiedOfSuspension struct {
 	callBeforeNotice   bool            // a goroutine that was not notified made a call
 }
 
-// noteSuspensionSeen records that the calling goroutine is notified of the suspension. r.mu is held.
-func (r *run) noteSuspensionSeen() {
+// noteGoroutineNotifiedOfSuspension records that the calling goroutine is notified of the suspension. r.mu is held.
+func (r *run) noteGoroutineNotifiedOfSuspension() {
 	if r.suspensionNotices.notifiedGoroutines == nil {
 		r.suspensionNotices.notifiedGoroutines = make(map[string]bool)
 	}
@@ -45,7 +45,7 @@ func (r *run) noteRefusedCall() {
 	if r.suspension != nil && r.suspension.cause == ErrParked && !r.suspensionNotices.notifiedGoroutines[stack.GoroutineID()] {
 		r.suspensionNotices.callBeforeNotice = true
 	}
-	r.noteSuspensionSeen()
+	r.noteGoroutineNotifiedOfSuspension()
 }
 
 // noteCallWhileParked records that the calling goroutine begins a call that it was allowed to make before the run was parked.
@@ -132,8 +132,8 @@ func (p *earlyParkCounts) recordPark(id uuid.UUID, early bool) (times int) {
 	return times
 }
 
-// minSettleTime returns the minimum settling time of a run that was parked too early before, or zero.
-func (p *earlyParkCounts) minSettleTime(id uuid.UUID) time.Duration {
+// minIdleTime returns the least idle time of a run that was parked too early before, or zero.
+func (p *earlyParkCounts) minIdleTime(id uuid.UUID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if times := p.countByRun[id]; times > 0 {

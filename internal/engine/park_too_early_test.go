@@ -20,7 +20,7 @@ func TestAWaitThatBeginsAfterTheRunParked(t *testing.T) {
 		s := &suspensionSpec{cause: ErrParked, status: store.Waiting, wakeAt: time.Now().Add(time.Hour)}
 		r.suspension, r.goroutines.allReturned = s, true
 		if notified {
-			r.noteSuspensionSeen()
+			r.noteGoroutineNotifiedOfSuspension()
 		}
 		r.idleTracker.endWait(r.idleTracker.beginWait(time.Now().Add(time.Minute)))
 		if _, early := r.wakeDelayIfParkedEarly(s); early == notified {
@@ -39,7 +39,7 @@ func TestACallThatBeginsWhileTheRunParks(t *testing.T) {
 			s := r.parked(concurrentRunIdleTime)
 			r.mu.Lock()
 			if r.goroutines.allReturned = true; notified {
-				r.noteSuspensionSeen()
+				r.noteGoroutineNotifiedOfSuspension()
 			}
 			r.mu.Unlock()
 			r.idleTracker.beginBusy()

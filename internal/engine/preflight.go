@@ -28,14 +28,14 @@ type Preflight struct{ w *worker }
 
 // PreflightResult is the result of one replay.
 type PreflightResult struct {
-	Divergence    *store.Divergence // nil: the code fits
-	NextCalls     []NextCall        // the calls that the run would make next
-	NeededChanges []NextCall        // of the changes that the code declares, those that the run needs: Kind is KindPatch, or that of the recorded call
-	TimedOut      bool              // the function did not return within maxPreflightTime, so nothing is known
-	Returned      bool              // the function returned without a further call, with Output or Failure
-	WouldFail     bool              // it returned Failure, and the run would fail: it need not end for another reason
-	Output        []byte
-	Failure       *record.Failure
+	Divergence       *store.Divergence // nil: the code fits
+	NextCalls        []NextCall        // the calls that the run would make next
+	NeededChanges    []NextCall        // of the changes that the code declares, those that the run needs: Kind is KindPatch, or that of the recorded call
+	TimedOut         bool              // the function did not return within maxPreflightTime, so nothing is known
+	FunctionReturned bool              // the function returned without a further call, with Output or Failure
+	WouldFail        bool              // it returned Failure, and the run would fail: it need not end for another reason
+	Output           []byte
+	Failure          *record.Failure
 }
 
 // NextCall is a call that a replayed run would make next, with the name that users see.
@@ -166,8 +166,8 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 	defer r.preflightFindings.mu.Unlock()
 	out := r.preflightFindings.result
 	out.TimedOut = stuck && out.Divergence == nil
-	out.Returned = !stuck && out.Divergence == nil && len(out.NextCalls) == 0
-	out.WouldFail = out.Returned && out.Failure != nil && !r.isForcedToEnd()
+	out.FunctionReturned = !stuck && out.Divergence == nil && len(out.NextCalls) == 0
+	out.WouldFail = out.FunctionReturned && out.Failure != nil && !r.isForcedToEnd()
 	return out
 }
 

@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	maxQueuePoll             = time.Second           // the longest time between two looks at the queues with a row
-	lockedQueueRecheckDelay  = 50 * time.Millisecond // when a queue is looked at again that another process has locked
-	firstAdmissionRetryDelay = 20 * time.Millisecond // first pause after a failed call
-	maxAdmissionRetryDelay   = time.Second           // longest such pause
-	admissionTimeout         = 10 * time.Second      // of one call
-	maxConsecutivePasses     = 20                    // passes over one queue before others get their turn
+	maxQueuePoll                  = time.Second           // the longest time between two looks at the queues with a row
+	lockedQueueRecheckDelay       = 50 * time.Millisecond // when a queue is looked at again that another process has locked
+	firstAdmissionRetryDelay      = 20 * time.Millisecond // first pause after a failed call
+	maxAdmissionRetryDelay        = time.Second           // longest such pause
+	admissionCallTimeout          = 10 * time.Second      // of one call
+	maxConsecutiveAdmissionPasses = 20                    // passes over one queue before others get their turn
 )
 
 // queueAdmitter gives places to runs in queues with a row. One goroutine, admissionLoop, looks at each queue when
 // a run of it has left this process, when another process sends a hint, and from time to time. While no queue
 // has a row, it only reads that.
 type queueAdmitter struct {
-	wakeLoop  notifier
+	wakeLoop  wakeupChan
 	queueRows atomic.Pointer[queueRowSummary] // nil: not read yet
 
 	mu                 sync.Mutex
-	allRequested       bool            // all queues are to be looked at
+	allQueuesRequested bool            // all queues are to be looked at
 	requestedQueues    map[string]bool // those to be looked at; whether a run has left each of them since its last pass ended
 	claimedSincePass   map[string]int  // how many runs of each queue were claimed since it was to be looked at
 	queueOfCurrentPass string          // the queue of the pass that is in progress; empty: none
 
 	lastClaimRules lastClaimQueueRules // owned by claimLoop
 
-	rowsChanged         atomic.Bool   // the rows are to be read again, and all queues to be looked at
+	queueRowsChanged    atomic.Bool   // the rows are to be read again, and all queues to be looked at
 	allQueueChecksBegun atomic.Uint64 // how many looks at all queues have begun
 	allQueueChecksEnded atomic.Uint64 // number of the latest of them that has ended without an error
 }
@@ -48,7 +48,7 @@ type queueAdmitter struct {
 type queueRowSummary struct {
 	names                 []string       // of all queues
 	undeletedNames        []string       // of those that are not deleted
-	paused                []string       // likewise
+	pausedNames           []string       // likewise
 	maxExecutingPerWorker map[string]int // how many runs a worker executes at once, if that is bounded
 }
 
@@ -107,7 +107,7 @@ func (a *queueAdmitter) requestPassOverQueue(queue string, left bool) {
 
 // requestQueueRowsReread has the rows read again, and all queues looked at.
 func (a *queueAdmitter) requestQueueRowsReread() {
-	a.rowsChanged.Store(true)
+	a.queueRowsChanged.Store(true)
 	a.wakeLoop.notify()
 }
 
@@ -117,7 +117,7 @@ func (a *queueAdmitter) requestPassOverAllQueues() {
 		return
 	}
 	a.mu.Lock()
-	a.allRequested = true
+	a.allQueuesRequested = true
 	a.mu.Unlock()
 	a.wakeLoop.notify()
 }
@@ -128,8 +128,8 @@ func (a *queueAdmitter) takeRequestedQueues(all, mayTakeAll bool) (queues []stri
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rows := a.queueRows.Load()
-	every = all || a.allRequested && mayTakeAll
-	kept = a.allRequested && !every
+	every = all || a.allQueuesRequested && mayTakeAll
+	kept = a.allQueuesRequested && !every
 	switch {
 	case rows == nil:
 	case every:
@@ -139,7 +139,7 @@ func (a *queueAdmitter) takeRequestedQueues(all, mayTakeAll bool) (queues []stri
 			queues = append(queues, q)
 		}
 	}
-	a.allRequested = kept
+	a.allQueuesRequested = kept
 	left, a.requestedQueues = a.requestedQueues, nil
 	rand.Shuffle(len(queues), func(i, j int) { queues[i], queues[j] = queues[j], queues[i] })
 	return queues, left, every, kept
@@ -162,7 +162,7 @@ func (w *worker) readQueues(ctx context.Context) (*queueRowSummary, error) {
 		}
 		rows.undeletedNames = append(rows.undeletedNames, name)
 		if !q.PausedAt.IsZero() {
-			rows.paused = append(rows.paused, name)
+			rows.pausedNames = append(rows.pausedNames, name)
 		}
 		if q.Settings.MaxExecutingPerWorker > 0 {
 			rows.maxExecutingPerWorker[name] = q.Settings.MaxExecutingPerWorker
@@ -170,9 +170,9 @@ func (w *worker) readQueues(ctx context.Context) (*queueRowSummary, error) {
 	}
 	slices.Sort(rows.names)
 	slices.Sort(rows.undeletedNames)
-	slices.Sort(rows.paused)
+	slices.Sort(rows.pausedNames)
 	if before := w.queueAdmitter.queueRows.Load(); before != nil && slices.Equal(before.names, rows.names) && slices.Equal(before.undeletedNames, rows.undeletedNames) &&
-		slices.Equal(before.paused, rows.paused) && maps.Equal(before.maxExecutingPerWorker, rows.maxExecutingPerWorker) {
+		slices.Equal(before.pausedNames, rows.pausedNames) && maps.Equal(before.maxExecutingPerWorker, rows.maxExecutingPerWorker) {
 		return before, nil
 	}
 	w.queueAdmitter.queueRows.Store(rows)
@@ -198,7 +198,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 		look := false
 		select {
 		case <-a.wakeLoop:
-			if look = a.rowsChanged.Swap(false); look {
+			if look = a.queueRowsChanged.Swap(false); look {
 				w.e.queueRows.invalidate()
 			}
 		case <-poll.C:
@@ -270,7 +270,7 @@ type admissionTimer struct {
 }
 
 // notifyAtEarliestTime makes the timer notify wanted at the first of the times.
-func (p *admissionTimer) notifyAtEarliestTime(c clock.Clock, again map[string]time.Time, wanted notifier) {
+func (p *admissionTimer) notifyAtEarliestTime(c clock.Clock, again map[string]time.Time, wanted wakeupChan) {
 	var first time.Time
 	for _, at := range again {
 		if first.IsZero() || at.Before(first) {
@@ -304,9 +304,9 @@ func (a *queueAdmitter) setQueueOfCurrentPass(queue string) {
 func (w *worker) admitFromQueue(ctx context.Context, queue string, left bool) (again time.Time, err error) {
 	w.queueAdmitter.setQueueOfCurrentPass(queue)
 	defer w.queueAdmitter.setQueueOfCurrentPass("")
-	for range maxConsecutivePasses {
+	for range maxConsecutiveAdmissionPasses {
 		pass := store.AdmissionRequest{Queue: queue, Now: w.e.clock.Now(), CloseDurationAfterRewind: w.e.cfg.Lease, WorkIsCertain: left}
-		bounded, cancel := context.WithTimeout(ctx, admissionTimeout)
+		bounded, cancel := context.WithTimeout(ctx, admissionCallTimeout)
 		err := w.e.store.AdmitRuns(bounded, &pass)
 		cancel()
 		switch {
@@ -376,7 +376,7 @@ func (w *worker) setQueueRulesOfClaim(ctx context.Context, q *store.ClaimQuery) 
 	}
 	slices.Sort(full)
 	if a.lastClaimRules.rows != rows || !slices.Equal(a.lastClaimRules.fullQueues, full) {
-		a.lastClaimRules.rows, a.lastClaimRules.fullQueues, a.lastClaimRules.rules = rows, full, store.NewQueueClaimRules(rows.undeletedNames, full, rows.paused)
+		a.lastClaimRules.rows, a.lastClaimRules.fullQueues, a.lastClaimRules.rules = rows, full, store.NewQueueClaimRules(rows.undeletedNames, full, rows.pausedNames)
 	}
 	a.lastClaimRules.skippedPartlyFullQueues = skipsPartlyFullQueues
 	q.QueueRules = a.lastClaimRules.rules

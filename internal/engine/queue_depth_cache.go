@@ -23,7 +23,7 @@ type queueDepths struct {
 // queueDepthReading is the latest reading of the depth of a queue. It counts for queueRowsFreshFor.
 type queueDepthReading struct {
 	began           time.Time
-	most            int // the Depth of the queue
+	maxDepth        int // the Depth of the queue
 	remainingStarts int // how many further runs this process may start
 }
 
@@ -32,7 +32,7 @@ func (d *queueDepths) tryTakeFreePlaces(queue string, most, n int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.readings[queue]
-	if r == nil || r.most != most || r.remainingStarts < n || time.Since(r.began) >= queueRowsFreshFor {
+	if r == nil || r.maxDepth != most || r.remainingStarts < n || time.Since(r.began) >= queueRowsFreshFor {
 		return false
 	}
 	r.remainingStarts -= n

@@ -22,13 +22,13 @@ const (
 // queueRowCache is what this process knows of the rows of queues. Starts and claims need it, so it is read at
 // most once per queueRowsFreshFor, and only when somebody needs it.
 type queueRowCache struct {
-	e        *Engine
-	mu       sync.Mutex // held during a read
-	snapshot atomic.Pointer[queueRowSnapshot]
+	e      *Engine
+	mu     sync.Mutex // held during a read
+	latest atomic.Pointer[queueRowsReading]
 }
 
-// queueRowSnapshot is the result of one read. It does not change.
-type queueRowSnapshot struct {
+// queueRowsReading is the result of one read. It does not change.
+type queueRowsReading struct {
 	byName     map[string]store.QueueRow
 	readBegan  time.Time // of the read
 	readFailed bool      // the read failed, and byName is the result of the read before
@@ -39,7 +39,7 @@ type queueRowSnapshot struct {
 // queueRowsMaxAge old, or older if they cannot be read now. One caller reads them, and the others do not wait
 // for it.
 func (q *queueRowCache) readRowsIfStale(ctx context.Context) (byName map[string]store.QueueRow, known bool) {
-	r := q.snapshot.Load()
+	r := q.latest.Load()
 	now := time.Now()
 	switch {
 	case r == nil || now.Sub(r.readBegan) >= queueRowsMaxAge:
@@ -52,8 +52,8 @@ func (q *queueRowCache) readRowsIfStale(ctx context.Context) (byName map[string]
 }
 
 // rowsReadSince returns the rows as of the given time or later, or older ones if they cannot be read.
-func (q *queueRowCache) rowsReadSince(ctx context.Context, at time.Time) *queueRowSnapshot {
-	if r := q.snapshot.Load(); r != nil && r.readBegan.After(at) {
+func (q *queueRowCache) rowsReadSince(ctx context.Context, at time.Time) *queueRowsReading {
+	if r := q.latest.Load(); r != nil && r.readBegan.After(at) {
 		return r
 	}
 	q.mu.Lock()
@@ -62,14 +62,14 @@ func (q *queueRowCache) rowsReadSince(ctx context.Context, at time.Time) *queueR
 }
 
 // refresh does what rowsReadSince does, for a caller that holds mu.
-func (q *queueRowCache) refresh(ctx context.Context, at time.Time) *queueRowSnapshot {
-	before := q.snapshot.Load()
+func (q *queueRowCache) refresh(ctx context.Context, at time.Time) *queueRowsReading {
+	before := q.latest.Load()
 	if before != nil && before.readBegan.After(at) {
 		return before
 	}
 	bounded, cancel := context.WithTimeout(ctx, queueRowsReadTimeout)
 	defer cancel()
-	r := &queueRowSnapshot{readBegan: time.Now()}
+	r := &queueRowsReading{readBegan: time.Now()}
 	rows, err := q.e.store.QueueRows(bounded)
 	if err != nil {
 		r.readFailed = true
@@ -79,20 +79,20 @@ func (q *queueRowCache) refresh(ctx context.Context, at time.Time) *queueRowSnap
 		if ctx.Err() != nil {
 			r.readBegan = time.Time{} // the end of the caller's context may be the cause: others read at once
 		}
-		q.snapshot.Store(r)
+		q.latest.Store(r)
 		return r
 	}
 	r.wasRead, r.byName = true, make(map[string]store.QueueRow, len(rows))
 	for _, row := range rows {
 		r.byName[row.Name] = row
 	}
-	q.snapshot.Store(r)
+	q.latest.Store(r)
 	return r
 }
 
 // cachedRows returns the rows that were read last, without a read.
 func (q *queueRowCache) cachedRows() map[string]store.QueueRow {
-	if r := q.snapshot.Load(); r != nil {
+	if r := q.latest.Load(); r != nil {
 		return r.byName
 	}
 	return nil
@@ -102,9 +102,9 @@ func (q *queueRowCache) cachedRows() map[string]store.QueueRow {
 func (q *queueRowCache) invalidate() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if r := q.snapshot.Load(); r != nil {
+	if r := q.latest.Load(); r != nil {
 		old := *r
 		old.readBegan = time.Time{}
-		q.snapshot.Store(&old)
+		q.latest.Store(&old)
 	}
 }

@@ -54,12 +54,12 @@ type run struct {
 	// idle, but not the other way around.
 	mu sync.Mutex
 	replayState
-	goroutines     runGoroutines
-	compensations  compensations
-	branchEnds     branchEnds
-	latestSleepEnd time.Time            // the latest due time of all completed sleeps in branches
-	lastSignalAt   time.Time            // when the run sent its latest signal
-	children       map[string]uuid.UUID // children that may still run, by name
+	goroutines         runGoroutines
+	compensations      compensations
+	branchEnds         branchEndsByPrefix
+	latestSleepEnd     time.Time            // the latest due time of all completed sleeps in branches
+	latestSignalSentAt time.Time            // when the run sent its latest signal
+	children           map[string]uuid.UUID // children that may still run, by name
 
 	suspension        *suspensionSpec
 	returnTimer       *time.Timer // calls releaseWithoutReturn if the function does not return in time
@@ -242,7 +242,7 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 		w.Output, w.Error = nil, failure.Encode()
 		w.FailedStep, w.FailedType = r.failureGroupKey(failure)
 	}
-	err := r.e.writeWithRetry(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.WriteOutcome, error) {
+	err := r.e.writeWithRetry(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), nil, func(j journal.CommittingWriter) (*store.WriteOutcome, error) {
 		return &w.Outcome, j.WriteOwnershipEnd(r.writeCtx, w)
 	})
 	if errors.Is(err, store.ErrBadData) && failure == nil {
@@ -304,7 +304,7 @@ func (r *run) writeSuspension(ctx context.Context, s *suspensionSpec) {
 	}
 	var w *store.OwnershipEnd
 	away, early := r.wakeDelayIfParkedEarly(s) // called once, however often the write is retried
-	err := r.e.writeWithRetry(ctx, writeOptions{}, nil, func(j journal.Writer) (*store.WriteOutcome, error) {
+	err := r.e.writeWithRetry(ctx, writeOptions{}, nil, func(j journal.CommittingWriter) (*store.WriteOutcome, error) {
 		r.w.ownedRunChangesMu.RLock()
 		defer r.w.ownedRunChangesMu.RUnlock()
 		w = r.newReleaseWrite(s, away, early)

@@ -27,7 +27,7 @@ type compensation struct {
 type compensations struct {
 	notExecuted   []compensation          // those that are not executed yet, in the order of their registration
 	cancelContext context.CancelCauseFunc // ends the context of compensations, a child of run.hard; nil: none has begun
-	failedTexts   []string                // what to add to the run's error about compensations that failed
+	failureTexts  []string                // what to add to the run's error about compensations that failed
 	recordedEnd   *record.Ending          // how the run ends, if an earlier execution recorded that; nil: it did not
 }
 
@@ -44,17 +44,17 @@ func (c *compensations) removeLast() { c.notExecuted = c.notExecuted[:len(c.notE
 
 // noteFailed notes a compensation that has finally failed.
 func (c *compensations) noteFailed(name string, f *record.Failure) {
-	c.failedTexts = append(c.failedTexts, "compensation "+naming.Display(name)+" failed: "+f.Message)
+	c.failureTexts = append(c.failureTexts, "compensation "+naming.Display(name)+" failed: "+f.Message)
 }
 
 // addFailuresTo returns the run's failure with the failed compensations added.
 func (c *compensations) addFailuresTo(failure *record.Failure) *record.Failure {
-	if len(c.failedTexts) == 0 {
+	if len(c.failureTexts) == 0 {
 		return failure
 	}
 	f := *failure
 	f.Codes = append(slices.Clone(f.Codes), record.CodeCompensation)
-	for _, text := range c.failedTexts {
+	for _, text := range c.failureTexts {
 		f.Message += "; " + text
 	}
 	return &f

@@ -36,7 +36,7 @@ func (r *run) crashLoopFailure() *record.Failure {
 	}
 	const skipped = "its compensations were not executed"
 	if r.isForcedToEnd() {
-		r.compensations.failedTexts = append(r.compensations.failedTexts, text+": "+skipped)
+		r.compensations.failureTexts = append(r.compensations.failureTexts, text+": "+skipped)
 	}
 	return &record.Failure{Message: text + "; " + skipped, Type: "crash loop", Codes: []string{record.CodeCrashLoop}}
 }

@@ -128,10 +128,10 @@ func (s *Scope) Deadline() (time.Time, bool) { return s.r.deadline.earlierDeadli
 // compensations.
 func (c *attemptContext) Deadline() (time.Time, bool) {
 	at, ok := c.Context.Deadline()
-	if c.t.scope.compensating {
+	if c.task.scope.compensating {
 		return at, ok
 	}
-	return c.t.r.deadline.earlierDeadline(at, ok)
+	return c.task.r.deadline.earlierDeadline(at, ok)
 }
 
 // SetRunTimeout makes a run expire when the duration d has passed from now. If d is zero, SetRunTimeout removes the run's deadline.

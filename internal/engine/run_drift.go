@@ -58,10 +58,10 @@ func (r *run) suspendForDrift(full string, err error) bool {
 	return true
 }
 
-// shortenReason returns a text for people in at most maxReason bytes.
+// shortenReason returns a text for people in at most maxReasonBytes bytes.
 func shortenReason(text string) string {
-	if text = record.StorableText(text); len(text) > maxReason {
-		text = record.StorableText(text[:maxReason]) + "..."
+	if text = record.StorableText(text); len(text) > maxReasonBytes {
+		text = record.StorableText(text[:maxReasonBytes]) + "..."
 	}
 	return text
 }

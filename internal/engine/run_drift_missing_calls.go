@@ -75,7 +75,7 @@ func (s *Scope) isOnOwnGoroutine(callSite uintptr) bool {
 	case s.branch == nil:
 		return s.namePrefix == "" && (s.r.isCallSiteInWorkflowFunction(callSite) || stack.BaseFunction() == s.r.functionStackBase)
 	}
-	return s.namePrefix == s.branch.scope.namePrefix && (s.branch.isNode || !s.branch.hasBranches.Load() && stack.BaseFunction() == s.branch.stackBase.Load())
+	return s.namePrefix == s.branch.scope.namePrefix && (s.branch.isGraphNode || !s.branch.hasBranches.Load() && stack.BaseFunction() == s.branch.stackBase.Load())
 }
 
 // isCallSiteInWorkflowFunction reports whether the call site is in the code of the workflow function.

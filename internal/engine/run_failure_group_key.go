@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/record"
 )
 
-// maxFailureType bounds the type of a failure in the key of its group, in bytes: types with type parameters are long.
-const maxFailureType = 256
+// maxFailureTypeBytes bounds the type of a failure in the key of its group, in bytes: types with type parameters are long.
+const maxFailureTypeBytes = 256
 
 // failureGroupKey returns the step and the type under which the failure of the run is found. The keys of the items of
 // Maps are replaced by a star, so that the failures of all items are one group.
@@ -18,8 +18,8 @@ func (r *run) failureGroupKey(f *record.Failure) (step, errorType string) {
 	if errorType == "" && len(f.Codes) > 0 {
 		errorType = f.Codes[0]
 	}
-	if len(errorType) > maxFailureType {
-		errorType = errorType[:maxFailureType]
+	if len(errorType) > maxFailureTypeBytes {
+		errorType = errorType[:maxFailureTypeBytes]
 	}
 	parts := strings.Split(naming.ParseDisplay(f.Step), naming.Separator)
 	shown := parts[0]

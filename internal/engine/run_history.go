@@ -10,8 +10,8 @@ func (r *run) addHistory(history []store.Step) {
 	for i := range history {
 		row := &history[i]
 		if row.Status.IsTerminal() {
-			if row.Kind == store.KindSendSignal && row.EndedAt.After(r.lastSignalAt) {
-				r.lastSignalAt = row.EndedAt
+			if row.Kind == store.KindSendSignal && row.EndedAt.After(r.latestSignalSentAt) {
+				r.latestSignalSentAt = row.EndedAt
 			}
 		} else if id, err := decodeChildUUID(row); row.Kind == store.KindChild && err == nil {
 			r.addChild(row.Name, id)

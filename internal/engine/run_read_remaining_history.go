@@ -10,8 +10,8 @@ import (
 // run's function is called. The run's lease is renewed meanwhile, as for any run in memory. So reading a
 // history may take longer than a claim or a lease lasts.
 const (
-	historyPartBytes = 1 << 20 // the size of one part
-	maxHistoryReads  = 2       // histories read at once, so that connections remain for everything else
+	historyPartBytes          = 1 << 20 // the size of one part
+	maxConcurrentHistoryReads = 2       // histories read at once, so that connections remain for everything else
 )
 
 // readRemainingHistory reads the rest of the history. It reports false if the run is suspended before the history is

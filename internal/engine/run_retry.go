@@ -42,7 +42,7 @@ func (r *run) suspendIfRetryNotDue() bool {
 	}
 	var broughtForward bool
 	err := r.e.retryUntilPatienceEnds(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), func() (err error) {
-		broughtForward, err = r.isRetryBroughtForward(r.writeCtx)
+		broughtForward, err = r.wasAncestorRepairedSinceRetry(r.writeCtx)
 		return err
 	})
 	switch {
@@ -56,10 +56,10 @@ func (r *run) suspendIfRetryNotDue() bool {
 	return true
 }
 
-// isRetryBroughtForward reports whether the run is a child that is retried with an ancestor, and a repair has made an ancestor begin another
-// generation since. The ancestor does not wait any more, so neither does the run. All runs of one retry have renewal records of the same time, and
-// only that of the run with the policy counts retries.
-func (r *run) isRetryBroughtForward(ctx context.Context) (bool, error) {
+// wasAncestorRepairedSinceRetry reports whether the run is a child that is retried with an ancestor, and a repair has made an ancestor
+// begin another generation since. The ancestor does not wait any more, so neither does the run. All runs of one retry have renewal records
+// of the same time, and only that of the run with the policy counts retries.
+func (r *run) wasAncestorRepairedSinceRetry(ctx context.Context) (bool, error) {
 	retries, parent := r.keyRenewals.Retries, r.row.Parent
 	for retries == 0 && parent.Valid {
 		row, err := r.e.getRun(ctx, parent.UUID.String(), store.NoPayloads)
@@ -138,7 +138,7 @@ func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
 	}
 	r.recordExecutionEnd(telemetry.OutcomeRetried, failure.ErrorType(), 0)
 	r.logger().Warn("a run failed, and is retried", telemetry.KeyError, failure.Message, telemetry.KeyErrorType, failure.ErrorType(),
-		telemetry.KeyGeneration, p.runs[0].Generation, telemetry.KeyNextAt, p.storeRequest.Runs[0].WakeAt)
+		telemetry.KeyGeneration, p.runs[0].NewGeneration, telemetry.KeyNextAt, p.storeRequest.Runs[0].WakeAt)
 	r.w.wakeLoops()
 	r.w.ownedRunChangesPending.notify() // of children that are cancelled
 	return true
@@ -170,7 +170,7 @@ func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repai
 	own.StateBefore = store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}
 	own.Status, own.WakeAt, own.Deadline = store.Waiting, wake, time.Time{}
 	p.storeRequest.Runs = []store.RunRepair{*own}
-	p.runs = []PlannedRunRepair{{Run: &failed, Generation: s.Generation + 1, Detail: made.Detail, ChildrenToCancel: made.ChildrenToCancel}}
+	p.runs = []PlannedRunRepair{{Run: &failed, NewGeneration: s.Generation + 1, Detail: made.Detail, ChildrenToCancel: made.ChildrenToCancel}}
 	p.childrenToCancel = made.ChildrenToCancel
 	for _, child := range made.ChildrenToRetry {
 		if err := r.addFailedChildToRetry(ctx, p, child, now, due); err != nil {

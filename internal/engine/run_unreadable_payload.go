@@ -59,9 +59,9 @@ func (r *run) holdIfRowUnreadable(row *store.Step) error {
 
 func (r *run) holdForUnreadablePayload(err error) {
 	if r.preflightFindings != nil {
-		r.preflightFindings.noteDivergence(&store.Divergence{Version: r.e.programVersionIfOrdered(), At: r.e.clock.Now(), Detail: shortenReason(unreadableText + err.Error())})
+		r.preflightFindings.noteDivergence(&store.Divergence{Version: r.e.programVersionIfOrdered(), At: r.e.clock.Now(), Detail: shortenReason(unreadablePayloadText + err.Error())})
 	}
-	r.suspend(suspensionSpec{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(unreadableText + err.Error()), unreadable: true})
+	r.suspend(suspensionSpec{cause: ErrHeld, status: store.Pending, heldReason: shortenReason(unreadablePayloadText + err.Error()), unreadable: true})
 }
 
-const unreadableText = "a payload cannot be decoded: "
+const unreadablePayloadText = "a payload cannot be decoded: "

@@ -18,9 +18,9 @@ type FirstCheckpoint struct {
 
 // startsOfOneCall are the rows that one call of createRuns writes.
 type startsOfOneCall struct {
-	starts      []*store.StartWrite
-	localStarts []*store.StartWrite // those whose runs this process executes at once
-	first       *store.StepWrite    // the first record of the only start; nil: there is none
+	starts          []*store.StartWrite
+	localStarts     []*store.StartWrite // those whose runs this process executes at once
+	firstCheckpoint *store.StepWrite    // the first record of the only start; nil: there is none
 }
 
 // addFirstCheckpoint adds the first record of the run, if the call starts no other run and this process executes it at once.
@@ -33,7 +33,7 @@ func (s *startsOfOneCall) addFirstCheckpoint(e *Engine) {
 	if record == nil {
 		return
 	}
-	s.first = &store.StepWrite{Step: store.Step{
+	s.firstCheckpoint = &store.StepWrite{Step: store.Step{
 		Run: run.UUID, Seq: store.EncodeSeq(1, true), Name: record.Name, Kind: record.Kind, Status: store.StepCompleted, Attempt: 1, Epoch: run.Epoch,
 		Output: record.Output, StartedAt: run.CreatedAt, EndedAt: run.CreatedAt,
 	}}
@@ -44,21 +44,21 @@ func (s *startsOfOneCall) makeRunsClaimable() {
 	for _, start := range s.localStarts {
 		clearOwner(&start.Run)
 	}
-	s.localStarts, s.first = nil, nil
+	s.localStarts, s.firstCheckpoint = nil, nil
 }
 
 // write writes the rows.
-func (s *startsOfOneCall) write(ctx context.Context, j journal.Writer) error {
-	if s.first != nil {
-		return j.WriteStartWithStep(ctx, s.starts[0], s.first)
+func (s *startsOfOneCall) write(ctx context.Context, j journal.CommittingWriter) error {
+	if s.firstCheckpoint != nil {
+		return j.WriteStartWithStep(ctx, s.starts[0], s.firstCheckpoint)
 	}
 	return j.WriteStarts(ctx, s.starts)
 }
 
 // history returns what the run of a start has recorded.
 func (s *startsOfOneCall) history() []store.Step {
-	if s.first == nil || s.first.Outcome != store.Written {
+	if s.firstCheckpoint == nil || s.firstCheckpoint.Outcome != store.Written {
 		return nil
 	}
-	return []store.Step{s.first.Step}
+	return []store.Step{s.firstCheckpoint.Step}
 }

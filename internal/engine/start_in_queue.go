@@ -26,7 +26,7 @@ func (e *Engine) MarkStartsNeedingQueuePlace(ctx context.Context, requests []Sta
 	if len(rows) == 0 && !anyRequiresQueueSettings(requests) {
 		return nil
 	}
-	var fresh *queueRowSnapshot
+	var fresh *queueRowsReading
 	counts := make(map[string]int) // how many of the requests are for each queue
 	for i := range requests {
 		q := &requests[i]
@@ -47,7 +47,7 @@ func (e *Engine) MarkStartsNeedingQueuePlace(ctx context.Context, requests []Sta
 	for name, n := range counts {
 		if refusal := e.checkQueueAcceptsStarts(ctx, rows[name], n); refusal != nil {
 			if requests[0].StartKey != nil { // the only request: package startkey finds out whether it creates a run
-				requests[0].refusal = refusal
+				requests[0].queueRefusal = refusal
 				return nil
 			}
 			existing, err := e.countStartsOfExistingRuns(ctx, name, requests)
@@ -95,7 +95,7 @@ func (e *Engine) checkQueueAcceptsStarts(ctx context.Context, row store.QueueRow
 	began := time.Now()
 	depth, err := e.store.QueueDepth(ctx, row.Name, most)
 	if err == nil {
-		e.queueDepths.setReading(row.Name, queueDepthReading{began: began, most: most, remainingStarts: (most - depth - n) / queueDepthShare})
+		e.queueDepths.setReading(row.Name, queueDepthReading{began: began, maxDepth: most, remainingStarts: (most - depth - n) / queueDepthShare})
 	}
 	if err == nil && depth+n > most {
 		return fmt.Errorf("%w: %d runs wait in queue %q, and its Depth is %d: try again later, use another queue, or raise Depth with SetQueue", ErrQueueFull, depth, row.Name, most)
@@ -103,7 +103,7 @@ func (e *Engine) checkQueueAcceptsStarts(ctx context.Context, row store.QueueRow
 	return nil
 }
 
-// isQueueRefusal reports whether Enqueue has refused a start.
+// isQueueRefusal reports whether the error refuses a start because of its queue.
 func isQueueRefusal(err error) bool {
 	return errors.Is(err, ErrInvalidConfig) || errors.Is(err, ErrQueueFull) || errors.Is(err, ErrQueueClosed)
 }

@@ -69,8 +69,8 @@ func (w *worker) processDueStartKeys(ctx context.Context, due []store.StartKey) 
 	return done, err
 }
 
-// maxStartKeyChecks bounds how often one key is looked at in a row: to cancel, and then to release.
-const maxStartKeyChecks = 4
+// maxConsecutiveStartKeyChecks bounds how often one key is looked at in a row: to cancel, and then to release.
+const maxConsecutiveStartKeyChecks = 4
 
 // processDueStartKey does what is due for one key: it cancels runs that were replaced, and releases the run that
 // waits. It reports whether it saw the row; if not, another process has locked or deleted it.
@@ -80,7 +80,7 @@ func (e *Engine) processDueStartKey(ctx context.Context, key store.StartKey) (lo
 		row, found := rows[queue]
 		return found && !row.Deleted
 	}
-	for range maxStartKeyChecks {
+	for range maxConsecutiveStartKeyChecks {
 		l := &startkey.Check{Key: key, Now: e.clock.Now(), NeedsPlace: gated}
 		seen := false
 		change := l.ChangeRequest(true)
@@ -89,7 +89,7 @@ func (e *Engine) processDueStartKey(ctx context.Context, key store.StartKey) (lo
 			seen = true
 			return plan(at)
 		}
-		if err := e.store.ChangeStartKey(ctx, change); err != nil {
+		if err := e.store.UpdateStartKeyRow(ctx, change); err != nil {
 			return seen, err
 		}
 		if l.Err != nil {

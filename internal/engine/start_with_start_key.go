@@ -32,7 +32,7 @@ func (e *Engine) prepareStartWithStartKey(ctx context.Context, q *StartRequest) 
 		return nil, spans, StartResult{}, err
 	}
 	starts, spans := e.PrepareStarts(ctx, requests)
-	return &startkey.Start{Spec: *q.StartKey, Run: *starts[0], Now: e.clock.Now, RefusalError: requests[0].refusal}, spans, StartResult{}, nil
+	return &startkey.Start{Spec: *q.StartKey, Run: *starts[0], Now: e.clock.Now, RefusalError: requests[0].queueRefusal}, spans, StartResult{}, nil
 }
 
 // setStartCallID gives a start that a step makes the identity of its call, so that a repetition leads to the same run.
@@ -74,7 +74,7 @@ func (e *Engine) checkNameAndStartWithStartKey(ctx context.Context, by writeOpti
 		spans.EndFailed(err)
 		return StartResult{}, &WriteError{Err: err}
 	}
-	err = e.commitInSeparateTx(ctx, by, func() error { return e.store.ChangeStartKey(ctx, change) })
+	err = e.commitInSeparateTx(ctx, by, func() error { return e.store.UpdateStartKeyRow(ctx, change) })
 	unlock()
 	if err != nil {
 		spans.EndFailed(err)
@@ -94,7 +94,7 @@ func (e *Engine) StartWithStartKeyInTx(ctx context.Context, q *StartRequest, ins
 	if p == nil {
 		return refused, err
 	}
-	if err := e.changeStartKeyInTx(p.ChangeRequest(), insert); err != nil {
+	if err := e.startWithKeyInTx(p.ChangeRequest(), insert); err != nil {
 		spans.EndFailed(err)
 		return StartResult{}, err
 	}
@@ -110,7 +110,7 @@ func (e *Engine) finishStartWithStartKey(ctx context.Context, q *StartRequest, p
 		spans.EndFailed(p.Err)
 		return StartResult{Err: p.Err}
 	case p.ExistingRun != nil && p.ExistingRun.UUID != start.Run.UUID:
-		start.Outcome, start.Existing = store.AlreadyRecorded, p.ExistingRun
+		start.Outcome, start.ExistingRun = store.AlreadyRecorded, p.ExistingRun
 		a := StartResult{Run: *p.ExistingRun, Err: e.startKeyConflictError(ctx, &start.Run, p.ExistingRun, q)}
 		spans.endSpan(0, start, a.Err)
 		return a
@@ -121,7 +121,7 @@ func (e *Engine) finishStartWithStartKey(ctx context.Context, q *StartRequest, p
 		return StartResult{Run: start.Run, Created: true}
 	}
 	found := store.Run{UUID: p.Result, Name: p.Name, Workflow: q.Workflow, Queue: q.Queue}
-	start.Outcome, start.Existing = store.AlreadyRecorded, &found
+	start.Outcome, start.ExistingRun = store.AlreadyRecorded, &found
 	spans.endSpan(0, start, nil)
 	e.telemetry.Log.Debug("a start folded with another", telemetry.KeyRun, found.UUID, telemetry.KeyName, naming.DisplayRun(&found), telemetry.KeyWorkflow, q.Workflow)
 	return StartResult{Run: found}
@@ -157,8 +157,8 @@ func (e *Engine) wakeWorkerForStartKey(ctx context.Context, key store.StartKey, 
 // startKeyLocks makes the starts of this process with one key take turns, so that at most one of them holds a
 // connection while another transaction has locked the row.
 type startKeyLocks struct {
-	mu    sync.Mutex
-	turns map[store.StartKey]*startKeyLock
+	mu             sync.Mutex
+	lockByStartKey map[store.StartKey]*startKeyLock
 }
 
 type startKeyLock struct {
@@ -169,13 +169,13 @@ type startKeyLock struct {
 // lockStartKey waits for the turn of the key until ctx ends. The caller calls unlock after its transaction.
 func (l *startKeyLocks) lockStartKey(ctx context.Context, key store.StartKey) (unlock func(), err error) {
 	l.mu.Lock()
-	if l.turns == nil {
-		l.turns = make(map[store.StartKey]*startKeyLock)
+	if l.lockByStartKey == nil {
+		l.lockByStartKey = make(map[store.StartKey]*startKeyLock)
 	}
-	turn := l.turns[key]
+	turn := l.lockByStartKey[key]
 	if turn == nil {
 		turn = &startKeyLock{token: make(chan struct{}, 1)}
-		l.turns[key] = turn
+		l.lockByStartKey[key] = turn
 	}
 	turn.users++
 	l.mu.Unlock()
@@ -183,7 +183,7 @@ func (l *startKeyLocks) lockStartKey(ctx context.Context, key store.StartKey) (u
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if turn.users--; turn.users == 0 {
-			delete(l.turns, key)
+			delete(l.lockByStartKey, key)
 		}
 	}
 	select {

@@ -42,7 +42,7 @@ type worker struct {
 	slots         *slots.Pool // open while the worker takes new runs
 	quiet         quietState
 	loadedRuns    loadedRuns
-	suspect       atomic.Pointer[run] // the suspect that is executed; nil: none; see claim_suspect.go
+	suspectRun    atomic.Pointer[run] // the suspect that is executed; nil: none; see claim_suspect.go
 	failedClaims  failedClaims
 	renewalOutage renewalOutage
 	earlyParks    earlyParkCounts
@@ -52,14 +52,14 @@ type worker struct {
 	otherWorkers otherWorkers
 
 	claimGroup             *workerClaimGroup
-	firstHint              notifier // a run may be claimable, or other workers see this worker
-	ownedRunChangesPending notifier // a run in memory may have a control request, or may have been woken
-	scheduleHints          notifier // a schedule was changed
-	startKeyHints          notifier // a start may have to be released, or a run to be cancelled for it
+	firstClaimHint         wakeupChan // a run may be claimable, or other workers see this worker
+	ownedRunChangesPending wakeupChan // a run in memory may have a control request, or may have been woken
+	scheduleHints          wakeupChan // a schedule was changed
+	startKeyHints          wakeupChan // a start may have to be released, or a run to be cancelled for it
 	permitBatcher          permitBatcher
 	queueAdmitter          queueAdmitter
 	expiredRunsClaim       runsExpiredInQueueClaim
-	versions               knownVersions
+	knownVersions          knownVersions
 
 	ownedRunChangesMu sync.RWMutex  // locked while the changes of owned runs are read; a run that leaves memory holds the read lock
 	historyReadSlots  chan struct{} // holds one element for each long history that is being read
@@ -70,8 +70,8 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, endRunContexts: kill,
-		claimGroup: e.claimGroup, firstHint: newNotifier(), ownedRunChangesPending: newNotifier(), permitBatcher: permitBatcher{wakeLoop: newNotifier()}, queueAdmitter: queueAdmitter{wakeLoop: newNotifier()}, scheduleHints: newNotifier(), startKeyHints: newNotifier(), historyReadSlots: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
-		failedClaims: failedClaims{wakeLoop: newNotifier()}, signalCounts: signalCountQueue{wakeLoop: newNotifier()},
+		claimGroup: e.claimGroup, firstClaimHint: newWakeupChan(), ownedRunChangesPending: newWakeupChan(), permitBatcher: permitBatcher{wakeLoop: newWakeupChan()}, queueAdmitter: queueAdmitter{wakeLoop: newWakeupChan()}, scheduleHints: newWakeupChan(), startKeyHints: newWakeupChan(), historyReadSlots: make(chan struct{}, maxConcurrentHistoryReads), fatalErrors: make(chan error, 1),
+		failedClaims: failedClaims{wakeLoop: newWakeupChan()}, signalCounts: signalCountQueue{wakeLoop: newWakeupChan()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.workflows))
 	w.log = e.telemetry.Log.With(telemetry.KeyWorker, w.id)
@@ -79,7 +79,7 @@ func newWorker(e *Engine) *worker {
 		w.log.Warn("all runs in memory wait in steps for results of other runs, and no slot is free for those: raise Config.Concurrency, or wait outside of steps (Ctx.Child)",
 			telemetry.KeyCount, waiting)
 	})
-	w.slots.UseFreed(w.claimGroup.freed)
+	w.slots.UseFreed(w.claimGroup.slotsFreed)
 	return w
 }
 
@@ -245,9 +245,9 @@ func clearOwner(r *store.Run) {
 // caller has reserved or, if none is left, waits for a slot as a prefetched run.
 func (w *worker) startExecution(c *store.ClaimedRun, late time.Duration, from *slots.Reservation) {
 	r := newRun(w, c)
-	r.idleTracker.minSettleTime = w.earlyParks.minSettleTime(r.row.UUID)
+	r.idleTracker.minIdleTime = w.earlyParks.minIdleTime(r.row.UUID)
 	from.Assign(&r.slot)
-	w.noteSuspect(r)
+	w.setSuspectRunIfCrashedOften(r)
 	if before := w.loadedRuns.add(r); before != nil {
 		before.loseOwnership() // nothing else would stop the earlier execution
 	}
@@ -338,7 +338,7 @@ func (w *worker) deregister() error {
 func (w *worker) newClaimQuery() store.ClaimQuery {
 	now := w.e.clock.Now()
 	q := store.ClaimQuery{
-		Worker: w.id, Nonce: store.NewNonce(), Filter: w.e.claimFilter, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.crashesBeforePause(),
+		Worker: w.id, EpochNonce: store.NewNonce(), Filter: w.e.claimFilter, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.crashesBeforePause(),
 	}
 	w.renewalOutage.copyOutageToClaimQuery(&q, w.e.cfg.Lease)
 	w.failedClaims.extendOutageByFailedClaims(&q)

@@ -13,7 +13,7 @@ import (
 
 // signalCountQueue holds the runs that request a count of their unreceived signals.
 type signalCountQueue struct {
-	wakeLoop notifier
+	wakeLoop wakeupChan
 
 	mu   sync.Mutex
 	runs []*run

@@ -17,9 +17,9 @@ import (
 // are part of the run's lane from then on, so their claims do not take it when it has waited; see store.DivergedVersions.
 
 const (
-	maxHeldRunsInterval = 10 * time.Second       // the time between two searches, unless leases are shorter
-	maxHeldRunTry       = 5 * time.Second        // the next run is tried after this time, even if the previous one still replays
-	maxHeldRunPoll      = 100 * time.Millisecond // the longest time between two looks at the run that is tried
+	maxHeldRunsInterval   = 10 * time.Second       // the time between two searches, unless leases are shorter
+	maxHeldRunTryDuration = 5 * time.Second        // the next run is tried after this time, even if the previous one still replays
+	maxHeldRunPoll        = 100 * time.Millisecond // the longest time between two looks at the run that is tried
 )
 
 // retryHeldRunsLoop tries held runs from time to time.
@@ -99,7 +99,7 @@ func (w *worker) retryHeldRun(ctx context.Context, id uuid.UUID) error {
 	}
 	w.startExecution(&store.ClaimedRun{Run: *row, UnreadHistory: store.UnreadHistory{Exists: true}}, 0, &free)
 	began := time.Now()
-	for wait := time.Millisecond; time.Since(began) < maxHeldRunTry; wait = min(2*wait, maxHeldRunPoll) {
+	for wait := time.Millisecond; time.Since(began) < maxHeldRunTryDuration; wait = min(2*wait, maxHeldRunPoll) {
 		if r := w.loadedRuns.get(id); r == nil || r.pastReplay.Load() && !r.isSuspended() {
 			break
 		}

@@ -114,7 +114,7 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 		Worker: store.Worker{
 			ID: w.id, Name: cfg.Name, Version: w.e.programVersion(),
 			Capacity: int32(cfg.Concurrency), ActiveRuns: int32(w.loadedRuns.count()), State: w.registryState(), StartedAt: w.started,
-			Workflows: namesUnlessTooMany(w.workflows), Queues: namesUnlessTooMany(w.e.cfg.Queues), Schema: store.SchemaVersion,
+			Workflows: namesUnlessTooMany(w.workflows), Queues: namesUnlessTooMany(w.e.cfg.Queues), SchemaVersion: store.SchemaVersion,
 			Quiet: quiet, LastChange: change, ClockAhead: asked.Sub(now).Truncate(time.Microsecond),
 		},
 		Leases: due, LeaseUntil: until,
@@ -149,16 +149,16 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 	return len(pulse.LockedRuns) > 0, nil
 }
 
-// maxLoggedLosses is the maximum number of runs that rewound logs by name.
-const maxLoggedLosses = 100
+// maxLoggedLostRuns is the maximum number of runs that rewound logs by name.
+const maxLoggedLostRuns = 100
 
 // logDatabaseRewind logs that the database continues from another point of its history, and which acknowledged
 // writes were lost.
 func (w *worker) logDatabaseRewind(r *store.DatabaseRewind) {
 	w.log.Warn("the database goes on from another point of its history: a standby was promoted, or it was restored",
-		telemetry.KeyReason, "was at "+r.PositionBefore+", is at "+r.PositionAfter, telemetry.KeyCount, r.OwnedRuns)
+		telemetry.KeyReason, "was at "+r.PositionBefore+", is at "+r.PositionAfter, telemetry.KeyCount, r.OwnedRunCount)
 	for i, run := range r.LostRuns {
-		if i == maxLoggedLosses {
+		if i == maxLoggedLostRuns {
 			w.log.Error("the database lacks what was acknowledged of more runs; they were released as well", telemetry.KeyCount, len(r.LostRuns)-i)
 			break
 		}

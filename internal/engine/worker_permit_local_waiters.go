@@ -14,7 +14,7 @@ type localPermitWaiters map[store.LimitKey][]localPermitWaiter
 // localPermitWaiter is a waiting step, with what decides about its order.
 type localPermitWaiter struct {
 	*stepAwaitingPermit
-	permit store.Permit
+	permit store.PermitRow
 }
 
 func compareLocalWaiters(a, b localPermitWaiter) int {
@@ -23,7 +23,7 @@ func compareLocalWaiters(a, b localPermitWaiter) int {
 
 // addLocalWaiter records the place of a step in the line of the database. p.mu is held.
 func (p *permitBatcher) addLocalWaiter(s *stepAwaitingPermit, a *store.PermitRequest) {
-	step := localPermitWaiter{s, store.Permit{Run: a.Run, Step: a.Step, Units: a.Units, Priority: a.Priority, ArrivedAt: a.ArrivedAt}}
+	step := localPermitWaiter{s, store.PermitRow{Run: a.Run, Step: a.Step, Units: a.Units, Priority: a.Priority, ArrivedAt: a.ArrivedAt}}
 	if p.localWaiters == nil {
 		p.localWaiters = make(localPermitWaiters)
 	}
@@ -87,7 +87,7 @@ func (p *permitBatcher) updateLocalWaitersFromOutcomes(requests []*pendingPermit
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range requests {
-		p.newWaiter = p.newWaiter || a.Outcome == store.Locked
+		p.hasNewWaiter = p.hasNewWaiter || a.Outcome == store.Locked
 		switch {
 		case a.step.hasLeft:
 		case a.Outcome == store.Locked:

@@ -11,7 +11,7 @@ import (
 
 // The steps of a process ask in the order of their line when permits are given back, as many as the units are enough for.
 func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
-	p := &permitBatcher{wakeLoop: newNotifier()}
+	p := &permitBatcher{wakeLoop: newWakeupChan()}
 	line, now := store.LimitKey{Limit: "l"}, time.Now()
 	ask := func(s *stepAwaitingPermit, outcome store.WriteOutcome, after time.Duration, priority int16, units int) *pendingPermitRequest {
 		a := &store.PermitRequest{Limit: "l", Run: uuid.New(), Step: "s", Units: units, Priority: priority, ArrivedAt: now.Add(after), Outcome: outcome}

@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// stepsWokenWithNext is how many further steps of a run request their permits when one of them stops waiting.
-const stepsWokenWithNext = 2
+// extraPermitRequestersWoken is how many further steps of a run request their permits when one of them stops waiting.
+const extraPermitRequestersWoken = 2
 
 // runPermitWaits are the steps of one run that wait for permits, by limit key. What is free goes to those that are first in
 // the limit key, so only these send requests when the run is woken: otherwise n steps would send n requests each.
@@ -27,13 +27,13 @@ type stepAwaitingPermit struct {
 	step         string
 	arrivedAt    time.Time // zero: not known yet
 	isRequesting bool
-	requestDue   notifier // has a value when the step should request its permit
-	hasLeft      bool     // it has left the local limit key; guarded by permitBatcher.mu
+	requestDue   wakeupChan // has a value when the step should request its permit
+	hasLeft      bool       // it has left the local limit key; guarded by permitBatcher.mu
 }
 
 // addStep adds a step, which then requests its permit.
 func (q *runPermitWaits) addStep(g store.LimitKey, step string) *stepAwaitingPermit {
-	s := &stepAwaitingPermit{runWaits: q, limitKey: g, step: step, isRequesting: true, requestDue: newNotifier()}
+	s := &stepAwaitingPermit{runWaits: q, limitKey: g, step: step, isRequesting: true, requestDue: newWakeupChan()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.byLimitKey == nil {
@@ -86,7 +86,7 @@ func (q *runPermitWaits) endWait(s *stepAwaitingPermit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.remove(s)
-	left := stepsWokenWithNext
+	left := extraPermitRequestersWoken
 	for _, next := range q.byLimitKey[s.limitKey] {
 		if left == 0 || next.arrivedAt.IsZero() {
 			return

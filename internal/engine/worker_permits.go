@@ -30,15 +30,15 @@ const (
 // permitBatcher exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
 // what steps request and give back while its last call is in progress.
 type permitBatcher struct {
-	wakeLoop notifier
+	wakeLoop wakeupChan
 
 	mu                   sync.Mutex
 	pendingRequests      []*pendingPermitRequest
 	pendingReturns       []pendingPermitReturn
 	localWaiters         localPermitWaiters
-	nextChecks           map[store.LimitKey]time.Time // when to check limit keys; owned by permitLoop
+	nextCheckByLimitKey  map[store.LimitKey]time.Time // when to check limit keys; owned by permitLoop
 	warnedOfOlderWorkers bool                         // warnOfOlderWorkers was called; owned by permitLoop
-	newWaiter            bool                         // a step has entered a line since the last check of all limit keys was planned; owned by permitLoop
+	hasNewWaiter         bool                         // a step has entered a line since the last check of all limit keys was planned; owned by permitLoop
 	grantedByLastCall    int                          // permits that the last call has granted; owned by permitLoop, as the next two
 	returnRate           float64                      // fraction of the granted permits that are returned before the next call; smoothed
 	calls                int
@@ -196,7 +196,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			}
 			nextLook = time.Now().Add(every/2 + rand.N(every/2)) // at most every, so that SetLimit applies within a second
 			looks.Reset(time.Until(nextLook))
-			p.newWaiter = false
+			p.hasNewWaiter = false
 		}
 		var limitKeys []store.LimitKey
 		if err == nil {
@@ -206,11 +206,11 @@ func (w *worker) permitLoop(ctx context.Context) {
 			more, err = w.sendPermitBatch(ctx, limitKeys)
 			limitKeys = nil
 		}
-		if soon := limitKeyCheckInterval/2 + rand.N(limitKeyCheckInterval/2); p.newWaiter && time.Until(nextLook) > soon {
+		if soon := limitKeyCheckInterval/2 + rand.N(limitKeyCheckInterval/2); p.hasNewWaiter && time.Until(nextLook) > soon {
 			nextLook = time.Now().Add(soon) // an operator may change the limit
 			looks.Reset(soon)
 		}
-		p.newWaiter = false
+		p.hasNewWaiter = false
 		if err == nil {
 			wait = firstPermitRetryDelay
 			continue
@@ -227,26 +227,26 @@ func (w *worker) permitLoop(ctx context.Context) {
 
 // scheduleLimitKeyChecks records when to check limit keys again.
 func (p *permitBatcher) scheduleLimitKeyChecks(again map[store.LimitKey]time.Time) {
-	if p.nextChecks == nil {
-		p.nextChecks = make(map[store.LimitKey]time.Time)
+	if p.nextCheckByLimitKey == nil {
+		p.nextCheckByLimitKey = make(map[store.LimitKey]time.Time)
 	}
-	maps.Copy(p.nextChecks, again)
+	maps.Copy(p.nextCheckByLimitKey, again)
 }
 
 // scheduleLimitKeyChecksNow records that the limit keys must be checked now.
 func (p *permitBatcher) scheduleLimitKeyChecksNow(limitKeys []store.LimitKey, now time.Time) {
 	p.scheduleLimitKeyChecks(nil)
 	for _, l := range limitKeys {
-		p.nextChecks[l] = now
+		p.nextCheckByLimitKey[l] = now
 	}
 }
 
 // takeDueLimitKeys removes and returns the limit keys to check now.
 func (p *permitBatcher) takeDueLimitKeys(now time.Time) (limitKeys []store.LimitKey) {
-	for g, at := range p.nextChecks {
+	for g, at := range p.nextCheckByLimitKey {
 		if !at.After(now) {
 			limitKeys = append(limitKeys, g)
-			delete(p.nextChecks, g)
+			delete(p.nextCheckByLimitKey, g)
 		}
 	}
 	return limitKeys
@@ -255,7 +255,7 @@ func (p *permitBatcher) takeDueLimitKeys(now time.Time) (limitKeys []store.Limit
 // startLimitKeyCheckTimer wakes permitLoop when a limit key must be checked.
 func (p *permitBatcher) startLimitKeyCheckTimer(c clock.Clock) clock.Timer {
 	var first time.Time
-	for _, at := range p.nextChecks {
+	for _, at := range p.nextCheckByLimitKey {
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}
@@ -286,8 +286,8 @@ func (w *worker) limitKeysWithWaiters(ctx context.Context) (limitKeys []store.Li
 	}
 }
 
-// sendPermitBatch makes one call of Permits with what has gathered, and with the given limit keys, and reports whether
-// more has gathered than one call takes. If the call fails, the limit keys are checked in the next one.
+// sendPermitBatch makes one call of GrantAndReturnPermits with the pending requests and returns, and with the given limit keys. It reports
+// whether more of them are pending than one call takes. If the call fails, the limit keys are checked in the next one.
 func (w *worker) sendPermitBatch(ctx context.Context, limitKeys []store.LimitKey) (more bool, err error) {
 	p := &w.permitBatcher
 	p.yieldForMoreRequests()

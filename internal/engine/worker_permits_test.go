@@ -11,7 +11,7 @@ import (
 
 // An ask whose caller is gone is not sent: it would be granted after the caller has given its permit back.
 func TestAskOfALostCallerIsDropped(t *testing.T) {
-	p := &permitBatcher{wakeLoop: newNotifier()}
+	p := &permitBatcher{wakeLoop: newWakeupChan()}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	a := &store.PermitRequest{Limit: "l", Step: "s", Attempt: 1}

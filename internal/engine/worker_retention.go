@@ -38,11 +38,11 @@ type retentionSweeper struct {
 	sweepBegan          time.Time // by the database's clock, when the sweep began
 	treesPerTransaction int       // trees in the next transaction
 
-	pauseFactor    time.Duration // for how many times the duration of each call it pauses
-	targetDuration time.Duration // how long a transaction should take
+	pauseFactor           time.Duration // for how many times the duration of each call it pauses
+	targetTransactionTime time.Duration // how long a transaction should take
 
-	deletedRuns, deletedGenerations, deletedEvents int // deleted in this sweep
-	unarchivedTrees                                int // trees that were kept because the archive returned an error
+	deletedRunCount, deletedGenerationCount, deletedEventCount int // deleted in this sweep
+	unarchivedTrees                                            int // trees that were kept because the archive returned an error
 }
 
 // retentionLoop sweeps from time to time. The first sweep begins at once, so that a process which lives only for a short
@@ -53,9 +53,9 @@ func (w *worker) retentionLoop(ctx context.Context) {
 		return
 	}
 	interval := min(max(keep.shortestPeriod()/sweepsPerRetention, minPollsPerSweep*w.e.cfg.Poll), maxSweepInterval)
-	s := &retentionSweeper{w: w, retention: keep, treesPerTransaction: firstSweepBatch, pauseFactor: sweepPauseFactor, targetDuration: sweepTransactionTarget}
+	s := &retentionSweeper{w: w, retention: keep, treesPerTransaction: firstSweepBatch, pauseFactor: sweepPauseFactor, targetTransactionTime: sweepTransactionTarget}
 	if _, serial := w.e.rawStore.(store.SerialCommitter); serial {
-		s.pauseFactor, s.targetDuration = serialSweepPauseFactor, serialSweepTransactionTarget
+		s.pauseFactor, s.targetTransactionTime = serialSweepPauseFactor, serialSweepTransactionTarget
 	}
 	logged := false
 	for wait := rand.N(w.e.cfg.Poll + 1); sleepCtx(ctx, wait); wait = interval/2 + rand.N(interval) {
@@ -79,10 +79,10 @@ func (w *worker) retentionLoop(ctx context.Context) {
 
 // logDeleted logs what a sweep has deleted.
 func (s *retentionSweeper) logDeleted() {
-	if s.deletedRuns+s.deletedGenerations+s.deletedEvents > 0 {
-		s.w.log.Info("retention deleted what is no longer kept", telemetry.KeyCount, s.deletedRuns, telemetry.KeyGenerations, s.deletedGenerations, telemetry.KeyEvents, s.deletedEvents)
+	if s.deletedRunCount+s.deletedGenerationCount+s.deletedEventCount > 0 {
+		s.w.log.Info("retention deleted what is no longer kept", telemetry.KeyCount, s.deletedRunCount, telemetry.KeyGenerations, s.deletedGenerationCount, telemetry.KeyEvents, s.deletedEventCount)
 	}
-	s.deletedRuns, s.deletedGenerations, s.deletedEvents, s.unarchivedTrees = 0, 0, 0, 0
+	s.deletedRunCount, s.deletedGenerationCount, s.deletedEventCount, s.unarchivedTrees = 0, 0, 0, 0
 }
 
 // sweep deletes everything that is due.
@@ -118,8 +118,8 @@ func (s *retentionSweeper) callAndPause(ctx context.Context, call func() error) 
 // sweepRuns reads all runs that were created before the given time, in the order of their creation, and deletes the trees
 // that are due. It reads a part of each shard in turn, so that the rows that it deletes lie close together in the database.
 func (s *retentionSweeper) sweepRuns(ctx context.Context, before time.Time) error {
-	after := make(map[int16]uuid.UUID, store.Shards)
-	for shard := range int16(store.Shards) {
+	after := make(map[int16]uuid.UUID, store.ShardCount)
+	for shard := range int16(store.ShardCount) {
 		after[shard] = uuid.UUID{}
 	}
 	for len(after) > 0 {
@@ -152,7 +152,7 @@ func (s *retentionSweeper) sweepRuns(ctx context.Context, before time.Time) erro
 
 // sweepGenerations deletes generations that were superseded before the given time.
 func (s *retentionSweeper) sweepGenerations(ctx context.Context, before time.Time) error {
-	for shard := range int16(store.Shards) {
+	for shard := range int16(store.ShardCount) {
 		q := store.OldGenerationsQuery{Shard: shard, SupersededBefore: before, Limit: sweepReadLimit}
 		for {
 			var page store.OldGenerations
@@ -191,7 +191,7 @@ func (s *retentionSweeper) sweepEvents(ctx context.Context, before time.Time) er
 		if err != nil {
 			return fmt.Errorf("delete events: %w", err)
 		}
-		if s.deletedEvents += n; n == 0 {
+		if s.deletedEventCount += n; n == 0 {
 			return nil
 		}
 	}
@@ -209,14 +209,14 @@ func (s *retentionSweeper) deleteTrees(ctx context.Context, due []store.DeleteTr
 		}
 		for i := range d.Trees {
 			if t := &d.Trees[i]; t.Outcome == store.Written {
-				s.deletedRuns += t.DeletedRunCount
-				s.deletedGenerations += t.DeletedGenerationCount
+				s.deletedRunCount += t.DeletedRunCount
+				s.deletedGenerationCount += t.DeletedGenerationCount
 			}
 		}
 		switch {
-		case took > 2*s.targetDuration:
+		case took > 2*s.targetTransactionTime:
 			s.treesPerTransaction = max(1, s.treesPerTransaction/2)
-		case took < s.targetDuration:
+		case took < s.targetTransactionTime:
 			s.treesPerTransaction = min(maxSweepBatch, 2*s.treesPerTransaction)
 		}
 	}
@@ -253,7 +253,7 @@ func (s *retentionSweeper) archiveTrees(ctx context.Context, due []store.DeleteT
 		case ctx.Err() != nil:
 			return nil
 		default:
-			if s.unarchivedTrees++; s.unarchivedTrees <= maxLoggedUnarchived {
+			if s.unarchivedTrees++; s.unarchivedTrees <= maxLoggedUnarchivedTrees {
 				s.w.log.Warn("retention keeps a run because it could not be archived; trying again with the next sweep", telemetry.KeyRun, t.Root, telemetry.KeyError, err)
 			}
 		}
@@ -261,8 +261,8 @@ func (s *retentionSweeper) archiveTrees(ctx context.Context, due []store.DeleteT
 	return ready
 }
 
-// maxLoggedUnarchived is how many trees that could not be archived a sweep logs.
-const maxLoggedUnarchived = 10
+// maxLoggedUnarchivedTrees is how many trees that could not be archived a sweep logs.
+const maxLoggedUnarchivedTrees = 10
 
 // callArchive calls the user's function. A panic counts as an error.
 func (s *retentionSweeper) callArchive(ctx context.Context, run uuid.UUID, generation int32) (err error) {

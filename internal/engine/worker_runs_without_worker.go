@@ -16,15 +16,15 @@ import (
 // once.
 
 const (
-	maxRecordedNames                  = 500              // workflows or queues that a worker lists; if it has more, it counts as serving any
-	overduePageSize                   = 1000             // lanes in the result of one statement
-	maxOverduePages                   = 10               // results of that statement in one check
+	maxNamesRecordedPerWorker         = 500              // workflows or queues that a worker lists; if it has more, it counts as serving any
+	overdueLanePageSize               = 1000             // lanes in the result of one statement
+	maxOverdueLanePages               = 10               // results of that statement in one check
 	maxRunsWithoutWorkerCheckInterval = 10 * time.Second // the time between two checks, unless leases are shorter
 )
 
 // namesUnlessTooMany returns the workflows or queues that a worker records, or nil if there are none, or too many.
 func namesUnlessTooMany(names []string) []string {
-	if len(names) == 0 || len(names) > maxRecordedNames {
+	if len(names) == 0 || len(names) > maxNamesRecordedPerWorker {
 		return nil
 	}
 	return names
@@ -56,8 +56,8 @@ func (w *worker) findDueRunsWithoutWorker(ctx context.Context) ([]store.OverdueL
 	after := store.FirstLane
 	var others []store.OverdueLane
 	index := make(map[store.QueueWorkflow]int) // of a pair in others: it has a lane for each priority
-	for range maxOverduePages {
-		page, err := w.e.store.OverdueClaimLanes(ctx, now, after, overduePageSize)
+	for range maxOverdueLanePages {
+		page, err := w.e.store.OverdueClaimLanes(ctx, now, after, overdueLanePageSize)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (w *worker) findDueRunsWithoutWorker(ctx context.Context) ([]store.OverdueL
 				others[i] = o
 			}
 		}
-		if len(page) < overduePageSize {
+		if len(page) < overdueLanePageSize {
 			break
 		}
 	}

@@ -220,7 +220,7 @@ func (e *Engine) newScheduleSettingsCheckFromCache(since time.Time) func(name st
 		if s.GroupKey == "" {
 			return nil
 		}
-		read := e.queueRows.snapshot.Load()
+		read := e.queueRows.latest.Load()
 		if read != nil {
 			if row, found := read.byName[s.Queue]; found && !row.Deleted {
 				return nil

@@ -17,7 +17,7 @@ import (
 // together, so that no run's end waits for the search.
 
 const (
-	maxEndedRuns                   = 1 << 16 // runs that wait for the search; further runs are not logged
+	maxEndedRunsToCheckSignals     = 1 << 16 // runs that wait for the search; further runs are not logged
 	endedRunsPerSearch             = 1000    // runs in one search
 	maxLoggedSignals               = 10      // signal names in one log line
 	unreceivedSignalsAtStopTimeout = 2 * time.Second
@@ -38,7 +38,7 @@ type endedRunToCheckSignals struct {
 func (e *endedRunsToCheckSignals) add(r *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.runs) < maxEndedRuns {
+	if len(e.runs) < maxEndedRunsToCheckSignals {
 		e.runs = append(e.runs, endedRunToCheckSignals{r.row.UUID, r.row.Name, r.row.Workflow})
 	}
 }

@@ -29,12 +29,12 @@ type knownVersions struct {
 	rules                   atomic.Pointer[store.VersionClaimRules]
 	skippedReportWhileQuiet atomic.Bool // the worker has not reported its version, because it was quiet
 
-	mu              sync.Mutex // held while the worker reports its version
-	firstSeen       map[string]time.Time
-	reportedAt      time.Time
-	rulesComputedAt time.Time          // the time for which the rules tell which versions live
-	trustedFrom     time.Time          // until then, computedAt does not advance: perhaps nobody could report
-	loggedTakeovers map[[2]string]bool // the workflows and versions whose takeover was logged
+	mu                 sync.Mutex // held while the worker reports its version
+	firstSeen          map[string]time.Time
+	reportedAt         time.Time
+	rulesComputedAt    time.Time          // the time for which the rules tell which versions live
+	reportsTrustedFrom time.Time          // until then, computedAt does not advance: perhaps nobody could report
+	loggedTakeovers    map[[2]string]bool // the workflows and versions whose takeover was logged
 }
 
 // programVersion returns the version of the program: Config.Version, or the name of the build. The name is empty if it is a hash and no
@@ -70,7 +70,7 @@ func (w *worker) reportVersionLoop(ctx context.Context) {
 func (w *worker) reportAndReadVersions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.e.cfg.Lease/2)
 	defer cancel()
-	v := &w.versions
+	v := &w.knownVersions
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := w.e.clock.Now()
@@ -95,14 +95,14 @@ func (w *worker) reportAndReadVersions(ctx context.Context) error {
 		}
 	}
 	if !v.reportedAt.IsZero() && now.Sub(v.reportedAt) > maxVersionReportGap {
-		v.trustedFrom = now.Add(2 * store.VersionReportInterval) // the others report first
+		v.reportsTrustedFrom = now.Add(2 * store.VersionReportInterval) // the others report first
 	}
-	if v.reportedAt = now; !now.Before(v.trustedFrom) {
+	if v.reportedAt = now; !now.Before(v.reportsTrustedFrom) {
 		v.rulesComputedAt = now
 	}
 	rules := store.NewVersionClaimRules(own, known, w.e.pinnedWorkflows, v.rulesComputedAt)
-	if !rules.ChangesAt.IsZero() && rules.ChangesAt.Before(v.trustedFrom) {
-		rules.ChangesAt = v.trustedFrom
+	if !rules.ChangesAt.IsZero() && rules.ChangesAt.Before(v.reportsTrustedFrom) {
+		rules.ChangesAt = v.reportsTrustedFrom
 	}
 	if before := v.rules.Swap(rules); before != nil && rules.Differs(before) {
 		w.logVersionTakeovers(rules.VersionsReleasedSince(before))
@@ -115,13 +115,13 @@ func (w *worker) reportAndReadVersions(ctx context.Context) error {
 func (w *worker) logVersionTakeovers(released []store.VersionSighting) {
 	for _, s := range released {
 		key := [2]string{s.Workflow, s.Version}
-		if w.versions.loggedTakeovers[key] {
+		if w.knownVersions.loggedTakeovers[key] {
 			continue
 		}
-		if w.versions.loggedTakeovers == nil {
-			w.versions.loggedTakeovers = make(map[[2]string]bool)
+		if w.knownVersions.loggedTakeovers == nil {
+			w.knownVersions.loggedTakeovers = make(map[[2]string]bool)
 		}
-		w.versions.loggedTakeovers[key] = true
+		w.knownVersions.loggedTakeovers[key] = true
 		w.log.Warn("no worker of a later version has reported for long enough; this worker executes its runs now",
 			telemetry.KeyWorkflow, s.Workflow, telemetry.KeyVersion, s.Version, telemetry.KeySince, s.LastSeen)
 	}
@@ -130,21 +130,21 @@ func (w *worker) logVersionTakeovers(released []store.VersionSighting) {
 // versionClaimRules returns the rules for a claim at the time now. If runs of other versions may be free by then, or the worker was quiet
 // and claims again, it reports its version and reads the others first.
 func (w *worker) versionClaimRules(ctx context.Context, now time.Time) (*store.VersionClaimRules, error) {
-	rules := w.versions.rules.Load()
-	if rules != nil && !w.versions.skippedReportWhileQuiet.Load() && (rules.ChangesAt.IsZero() || now.Before(rules.ChangesAt)) {
+	rules := w.knownVersions.rules.Load()
+	if rules != nil && !w.knownVersions.skippedReportWhileQuiet.Load() && (rules.ChangesAt.IsZero() || now.Before(rules.ChangesAt)) {
 		return rules, nil
 	}
 	if err := w.reportAndReadVersions(ctx); err != nil {
 		return nil, err
 	}
-	return w.versions.rules.Load(), nil
+	return w.knownVersions.rules.Load(), nil
 }
 
 // VersionWaitReason explains why no worker claims a due run: workers of the run's version, or of a later version, are live or were
 // live a short time ago.
 type VersionWaitReason struct {
-	Version string
-	Until   time.Time // when other workers may claim the run, unless a worker of such a version reports again
+	RunVersion string
+	Until      time.Time // when other workers may claim the run, unless a worker of such a version reports again
 }
 
 // VersionWaitReason returns the reason why no live worker claims a due run if the run's version is the reason. Otherwise it
@@ -171,7 +171,7 @@ func (e *Engine) VersionWaitReason(ctx context.Context, r *store.Run, now time.T
 			return nil, nil
 		}
 		if wait == nil || until.Before(wait.Until) {
-			wait = &VersionWaitReason{Version: r.Version, Until: until}
+			wait = &VersionWaitReason{RunVersion: r.Version, Until: until}
 		}
 	}
 	return wait, nil

@@ -46,7 +46,7 @@ func TestAQuietWorkerReportsNoVersion(t *testing.T) {
 	if err := w.reportAndReadVersions(t.Context()); err != nil || s.all[len(s.all)-1] != "" {
 		t.Errorf("when it is quiet, it reports %q, %v", s.all, err)
 	}
-	if first := w.versions.firstSeen["w"]; first.IsZero() {
+	if first := w.knownVersions.firstSeen["w"]; first.IsZero() {
 		t.Error("it has forgotten when its version was first seen")
 	}
 	if got := report(false); got != "v2" {

@@ -81,10 +81,10 @@ func (e *Entry) runWithAddedHistory() (run uuid.UUID, ok bool) {
 	return uuid.UUID{}, false
 }
 
-// Writer commits the writes of one caller. Each method of Writer commits its arguments in one transaction, waits until the transaction has
-// ended, and stores an outcome in each item. If ctx ends before the transaction ends, the items may or may not become durable, and the
-// caller must not access the items again. Every error that a Writer returns is a *WriteError or ErrClosed.
-type Writer interface {
+// CommittingWriter commits the writes of one caller. Each method of CommittingWriter commits its arguments in one transaction, waits until
+// the transaction has ended, and stores an outcome in each item. If ctx ends before the transaction ends, the items may or may not become
+// durable, and the caller must not access the items again. Every error that a CommittingWriter returns is a *WriteError or ErrClosed.
+type CommittingWriter interface {
 	// WriteStarts commits new runs.
 	WriteStarts(ctx context.Context, starts []*store.StartWrite) error
 	// WriteStep commits a new state of a step's checkpoint.
@@ -100,35 +100,35 @@ type Writer interface {
 	WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error
 }
 
-// WriteStarts commits new runs; see [Writer]. Like the other methods of Journal, WriteStarts shares its transaction with the writes of
-// other callers.
+// WriteStarts commits new runs; see [CommittingWriter]. Like the other methods of Journal, WriteStarts shares its transaction with the
+// writes of other callers.
 func (j *Journal) WriteStarts(ctx context.Context, starts []*store.StartWrite) error {
-	return j.awaitEntry(ctx, j.newStartEntry(starts))
+	return j.appendAndAwait(ctx, j.newStartEntry(starts))
 }
 
-// WriteStep commits a new state of a step's checkpoint; see [Writer].
+// WriteStep commits a new state of a step's checkpoint; see [CommittingWriter].
 func (j *Journal) WriteStep(ctx context.Context, w *store.StepWrite) error {
-	return j.awaitEntry(ctx, j.newStepEntry(w))
+	return j.appendAndAwait(ctx, j.newStepEntry(w))
 }
 
-// WriteStartWithStep commits, in one transaction, the start of a run and a step of that run or of its parent; see [Writer].
+// WriteStartWithStep commits, in one transaction, the start of a run and a step of that run or of its parent; see [CommittingWriter].
 func (j *Journal) WriteStartWithStep(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
-	return j.awaitEntry(ctx, j.newStartWithStepEntry(s, w))
+	return j.appendAndAwait(ctx, j.newStartWithStepEntry(s, w))
 }
 
-// WriteReceive commits one attempt to receive a signal; see [Writer].
+// WriteReceive commits one attempt to receive a signal; see [CommittingWriter].
 func (j *Journal) WriteReceive(ctx context.Context, r *store.ReceiveWrite) error {
-	return j.awaitEntry(ctx, j.newReceiveEntry(r))
+	return j.appendAndAwait(ctx, j.newReceiveEntry(r))
 }
 
-// WriteSignal commits a signal; see [Writer].
+// WriteSignal commits a signal; see [CommittingWriter].
 func (j *Journal) WriteSignal(ctx context.Context, s *store.SignalWrite) error {
-	return j.awaitEntry(ctx, j.newSignalEntry(s))
+	return j.appendAndAwait(ctx, j.newSignalEntry(s))
 }
 
-// WriteOwnershipEnd commits the end of a worker's ownership of a run; see [Writer].
+// WriteOwnershipEnd commits the end of a worker's ownership of a run; see [CommittingWriter].
 func (j *Journal) WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error {
-	return j.awaitEntry(ctx, j.newOwnershipEndEntry(w))
+	return j.appendAndAwait(ctx, j.newOwnershipEndEntry(w))
 }
 
 // AppendStartedMarker appends the started marker of a step, and does not wait until the marker is committed. The caller must call
@@ -202,11 +202,11 @@ func (j *Journal) newOwnershipEndEntry(w *store.OwnershipEnd) *Entry {
 	return e
 }
 
-// awaitEntry appends the entry and waits for its result. If ctx has ended already, nothing is written. If it ends before there is
-// a result, awaitEntry withdraws the entry if no flush contains it yet; otherwise the journal keeps the entry, and the caller must
+// appendAndAwait appends the entry and waits for its result. If ctx has ended already, nothing is written. If it ends before there is
+// a result, appendAndAwait withdraws the entry if no flush contains it yet; otherwise the journal keeps the entry, and the caller must
 // not access its items again. If ctx cannot end and no writer is active, the calling goroutine flushes the entry itself, which
 // saves two goroutine switches.
-func (j *Journal) awaitEntry(ctx context.Context, e *Entry) error {
+func (j *Journal) appendAndAwait(ctx context.Context, e *Entry) error {
 	if ctx.Err() != nil { // a flush could be faster than the select below, which then chooses at random
 		j.recycleEntry(e)
 		return &WriteError{Err: context.Cause(ctx)}

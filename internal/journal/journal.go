@@ -87,15 +87,15 @@ type Journal struct {
 
 	separateTxSlots chan struct{} // limits the concurrent transactions of SeparateTxWriter
 
-	mu                   sync.Mutex
-	pendingEntries       []*Entry
-	activeWriters        int
-	writerTransactions   [2]transactionRuns
-	waitersByLockKey     map[string]int     // the number of SeparateTxWriter writers that wait for each lock, by the key of the lock
-	separateTransactions []*transactionRuns // one for each transaction of SeparateTxWriter that is in progress
-	closed               bool
-	writersDone          chan struct{} // closed when the last writer ends after Close
-	callerReturnRate     float64       // moving average: the fraction of a flush's callers that append to the next flush in time
+	mu                 sync.Mutex
+	pendingEntries     []*Entry
+	activeWriters      int
+	openTxRunsByWriter [2]transactionRuns
+	waitersByLockKey   map[string]int     // the number of SeparateTxWriter writers that wait for each lock, by the key of the lock
+	openSeparateTxRuns []*transactionRuns // one for each transaction of SeparateTxWriter that is in progress
+	closed             bool
+	writersDone        chan struct{} // closed when the last writer ends after Close
+	callerReturnRate   float64       // moving average: the fraction of a flush's callers that append to the next flush in time
 }
 
 // New returns a journal that commits batches with the given function. If observe is not nil, the journal calls observe after each flush;
@@ -263,7 +263,7 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 			rest = append(rest, j.pendingEntries[i:]...)
 			break
 		}
-		if other.conflictsWith(e) || len(j.separateTransactions) > 0 && j.conflictsWithSeparateTx(e) {
+		if other.conflictsWith(e) || len(j.openSeparateTxRuns) > 0 && j.conflictsWithSeparateTx(e) {
 			rest = append(rest, e)
 			continue
 		}

@@ -229,7 +229,7 @@ func TestNothingIsWrittenForACallerThatHasLeft(t *testing.T) {
 	cancel()
 	separate := j.NewSeparateTxWriter()
 	defer separate.Close()
-	for name, w := range map[string]Writer{"journal": j, "alone": separate} {
+	for name, w := range map[string]CommittingWriter{"journal": j, "alone": separate} {
 		for range 1000 {
 			var written *WriteError
 			if err := w.WriteStep(ended, step(name)); !errors.As(err, &written) || written.MayHaveCommitted || !errors.Is(err, context.Canceled) {

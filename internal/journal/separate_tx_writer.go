@@ -75,7 +75,7 @@ type SeparateTxWriter struct {
 	retriesUntil time.Time // when the patience of its caller ends, which begins with the first write
 }
 
-var _ Writer = (*SeparateTxWriter)(nil)
+var _ CommittingWriter = (*SeparateTxWriter)(nil)
 
 // NewSeparateTxWriter returns a writer for a caller whose items the database has rejected, or whose items need rows that another
 // transaction has locked.
@@ -194,12 +194,12 @@ func (a *SeparateTxWriter) registerTransaction(e *Entry) (*transactionRuns, erro
 			j.waitersByLockKey[key]++
 		}
 	}
-	if j.writerTransactions[0].conflictsWith(e) || j.writerTransactions[1].conflictsWith(e) || j.conflictsWithSeparateTx(e) {
+	if j.openTxRunsByWriter[0].conflictsWith(e) || j.openTxRunsByWriter[1].conflictsWith(e) || j.conflictsWithSeparateTx(e) {
 		return nil, &WriteError{Err: errLockAwaited}
 	}
 	own := new(transactionRuns)
 	own.addEntry(e)
-	j.separateTransactions = append(j.separateTransactions, own)
+	j.openSeparateTxRuns = append(j.openSeparateTxRuns, own)
 	return own, nil
 }
 
@@ -207,8 +207,8 @@ func (a *SeparateTxWriter) registerTransaction(e *Entry) (*transactionRuns, erro
 // is active, because the entries conflicted with this transaction, unregister starts a writer.
 func (j *Journal) unregisterTransaction(own *transactionRuns) {
 	j.mu.Lock()
-	i := slices.Index(j.separateTransactions, own)
-	j.separateTransactions = slices.Delete(j.separateTransactions, i, i+1)
+	i := slices.Index(j.openSeparateTxRuns, own)
+	j.openSeparateTxRuns = slices.Delete(j.openSeparateTxRuns, i, i+1)
 	var writer *transactionRuns
 	if len(j.pendingEntries) > 0 && j.activeWriters == 0 {
 		writer = j.addWriter()
@@ -225,7 +225,7 @@ func (j *Journal) unregisterTransaction(own *transactionRuns) {
 // conflictsWithSeparateTx reports whether the entry must not be written concurrently with a transaction
 // of SeparateTxWriter that is in progress. The caller holds j.mu.
 func (j *Journal) conflictsWithSeparateTx(e *Entry) bool {
-	return slices.ContainsFunc(j.separateTransactions, func(f *transactionRuns) bool { return f.conflictsWith(e) })
+	return slices.ContainsFunc(j.openSeparateTxRuns, func(f *transactionRuns) bool { return f.conflictsWith(e) })
 }
 
 // needsLockOfSeparateTxWriter reports whether the entry needs a lock for which another entry already waits.

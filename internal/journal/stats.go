@@ -22,7 +22,7 @@ type Stats struct {
 // journalCounters holds the figures of Stats. Only writers update it, once a flush, so that callers which
 // append do not contend for it.
 type journalCounters struct {
-	flushes, items, bytes, largest, totalTime, averageTime, failedFlushes, retries, separateTransactions atomic.Int64
+	flushes, items, bytes, largestFlush, totalTime, averageTime, failedFlushes, retries, separateTransactions atomic.Int64
 }
 
 // averagedFlushes is the approximate number of flushes that Stats.AverageFlushTime averages.
@@ -39,8 +39,8 @@ func (c *journalCounters) countFlush(items, bytes int, took time.Duration, retri
 	c.bytes.Add(int64(bytes))
 	c.totalTime.Add(int64(took))
 	for {
-		largest := c.largest.Load()
-		if int64(items) <= largest || c.largest.CompareAndSwap(largest, int64(items)) {
+		largest := c.largestFlush.Load()
+		if int64(items) <= largest || c.largestFlush.CompareAndSwap(largest, int64(items)) {
 			break
 		}
 	}
@@ -61,7 +61,7 @@ func (c *journalCounters) countFlush(items, bytes int, took time.Duration, retri
 func (j *Journal) Stats() Stats {
 	c := &j.counters
 	return Stats{
-		Flushes: c.flushes.Load(), WrittenRows: c.items.Load(), WrittenBytes: c.bytes.Load(), LargestFlushRows: c.largest.Load(),
+		Flushes: c.flushes.Load(), WrittenRows: c.items.Load(), WrittenBytes: c.bytes.Load(), LargestFlushRows: c.largestFlush.Load(),
 		TotalFlushTime: time.Duration(c.totalTime.Load()), AverageFlushTime: time.Duration(c.averageTime.Load()),
 		FailedFlushes: c.failedFlushes.Load(), FlushRetries: c.retries.Load(), SeparateTransactions: c.separateTransactions.Load(), PendingEntries: j.PendingEntries(),
 	}

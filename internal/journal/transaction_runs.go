@@ -50,9 +50,9 @@ func (f *transactionRuns) conflictsWith(e *Entry) bool {
 // most one other writer may be registered. The caller holds j.mu.
 func (j *Journal) addWriter() *transactionRuns {
 	j.activeWriters++
-	own := &j.writerTransactions[0]
+	own := &j.openTxRunsByWriter[0]
 	if own.inUse {
-		own = &j.writerTransactions[1]
+		own = &j.openTxRunsByWriter[1]
 	}
 	own.inUse = true
 	return own
@@ -69,14 +69,14 @@ func (j *Journal) removeWriter(own *transactionRuns) {
 
 // hasNoWriters reports whether no transaction is in progress. The caller holds j.mu.
 func (j *Journal) hasNoWriters() bool {
-	return j.activeWriters == 0 && len(j.separateTransactions) == 0
+	return j.activeWriters == 0 && len(j.openSeparateTxRuns) == 0
 }
 
 // otherWriterRuns returns the runs in the transaction of the other writer; they are none if there is no
 // other writer. The caller holds j.mu.
 func (j *Journal) otherWriterRuns(own *transactionRuns) *transactionRuns {
-	if own == &j.writerTransactions[0] {
-		return &j.writerTransactions[1]
+	if own == &j.openTxRunsByWriter[0] {
+		return &j.openTxRunsByWriter[1]
 	}
-	return &j.writerTransactions[0]
+	return &j.openTxRunsByWriter[0]
 }

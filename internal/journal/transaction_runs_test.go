@@ -52,7 +52,7 @@ func TestAReleaseIsNotFlushedBesideAStepOfItsRun(t *testing.T) {
 				var wg sync.WaitGroup
 				add := func(e *Entry) {
 					e.itemCount, e.result = 1, make(chan error, 1)
-					wg.Go(func() { must(t, j.awaitEntry(t.Context(), e)) })
+					wg.Go(func() { must(t, j.appendAndAwait(t.Context(), e)) })
 					synctest.Wait()
 				}
 				add(c.first)
@@ -70,8 +70,8 @@ func TestAReleaseIsNotFlushedBesideAStepOfItsRun(t *testing.T) {
 				close(gate)
 				wg.Wait()
 				closeNow(t, j)
-				if j.activeWriters != 0 || j.writerTransactions[0].inUse || j.writerTransactions[1].inUse {
-					t.Errorf("%d writers are left, and the flights %+v", j.activeWriters, j.writerTransactions)
+				if j.activeWriters != 0 || j.openTxRunsByWriter[0].inUse || j.openTxRunsByWriter[1].inUse {
+					t.Errorf("%d writers are left, and the flights %+v", j.activeWriters, j.openTxRunsByWriter)
 				}
 			})
 		})

@@ -6,7 +6,7 @@
 //
 // A payload of a signal also names the signal, because the database copies it into the checkpoint that receives it.
 //
-// A payload that cannot be decoded is passed on in the process as what Unreadable returns. It begins with the mark too, and
+// A payload that cannot be decoded is passed on in the process as bytes with formUnreadable. These bytes begin with the mark too, and
 // is never stored. So reading never fails, and whoever needs the payload asks Problem.
 package payload
 
@@ -25,7 +25,7 @@ const Mark = 0xC0
 const (
 	formPlain      = 1    // the codec's bytes follow
 	formNamed      = 2    // the name of the slot follows, behind its length, and then the codec's bytes
-	formUnreadable = 0xFF // see Unreadable; never stored
+	formUnreadable = 0xFF // see unreadable.go; never stored
 )
 
 // Kind tells what a payload is. The words are part of the additional data of stored payloads, so they never change.

@@ -301,7 +301,7 @@ func (p *plan) detachChildren() {
 func (p *plan) buildResult() *Result {
 	r, d := &p.result.Repair, &p.result.Detail
 	run := p.Run
-	r.Run, r.SupersededNumber, r.CheckpointCount, r.From = run.UUID, p.Generation, len(p.History), naming.Display(p.request.From)
+	r.Run, r.SupersededNumber, r.CheckpointCount, r.FromStep = run.UUID, p.Generation, len(p.History), naming.Display(p.request.From)
 	r.StateBefore = store.RunState{Found: true, Status: run.Status, Epoch: run.Epoch, Control: run.Control}
 	r.Epoch, r.Status, r.WakeAt = run.Epoch.Next(p.request.Nonce), store.Pending, p.request.due()
 	switch {

@@ -93,7 +93,7 @@ func (f *Firing) Plan(s store.ScheduleSnapshot) *store.ScheduleWrite {
 		return nil
 	}
 	if o.settingsBefore == nil { // the row is not readable, and stays as it is
-		w := &store.ScheduleWrite{Row: *s.Row, LastRunFire: -1}
+		w := &store.ScheduleWrite{Row: *s.Row, LastRunFireIndex: -1}
 		w.Row.NextAt = f.Now.Add(problemRetryDelay)
 		return w
 	}
@@ -133,7 +133,7 @@ func (f *Firing) plan(o *opened, s store.ScheduleSnapshot) (*store.ScheduleWrite
 	o.setNext(t, next)
 	w, err := o.newWrite(d.fires...)
 	if err == nil {
-		w.LastRunFire = d.lastRunFireIndex
+		w.LastRunFireIndex = d.lastRunFireIndex
 	}
 	return w, err
 }

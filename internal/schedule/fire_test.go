@@ -47,7 +47,7 @@ func (b *bench) write(w *store.ScheduleWrite, err error) {
 			b.started = append(b.started, f.At)
 			w.Fires[i].Run = uuid.NullUUID{UUID: uuid.New(), Valid: true}
 		}
-		if i == w.LastRunFire {
+		if i == w.LastRunFireIndex {
 			w.Row.LastRun, b.last = w.Fires[i].Run, store.Running
 		}
 	}

@@ -39,7 +39,7 @@ type State struct {
 	Problem  string    `json:"problem,omitzero"`   // why the schedule cannot be fired
 }
 
-// TriggerCall is one call of Trigger.
+// TriggerCall is one call of TriggerSchedule.
 type TriggerCall struct {
 	Call string    `json:"call"` // identifies it
 	At   time.Time `json:"at"`   // the time of its run
@@ -147,7 +147,7 @@ func existing(name string, row *store.Schedule) (*opened, error) {
 
 // newWrite returns the changed row.
 func (o *opened) newWrite(fires ...store.ScheduleFire) (*store.ScheduleWrite, error) {
-	w := &store.ScheduleWrite{Row: o.row, Fires: fires, LastRunFire: -1}
+	w := &store.ScheduleWrite{Row: o.row, Fires: fires, LastRunFireIndex: -1}
 	effective := o.state.Effective()
 	w.Row.Paused = o.state.Paused()
 	w.Row.CancelsLastRun = effective != nil && effective.Overlap == OverlapCancel && !o.row.WaitingAt.IsZero() && !o.state.Paused()
@@ -314,7 +314,7 @@ func PlanDelete(name string, row *store.Schedule, now time.Time, by, reason stri
 		return nil, err
 	}
 	if o.state.Declared == nil {
-		return &store.ScheduleWrite{Row: o.row, Delete: true, LastRunFire: -1}, nil
+		return &store.ScheduleWrite{Row: o.row, Delete: true, LastRunFireIndex: -1}, nil
 	}
 	s := o.state
 	s.Operator, s.Deleted, s.SetAt, s.SetBy, s.SetReason = nil, true, now, by, reason

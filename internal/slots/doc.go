@@ -8,7 +8,7 @@
 //
 // The package knows nothing of runs, workers or stores. It imports only the standard library.
 //
-// Lock order: a Pool and a Steps have one mutex each, which also guards the fields of their slots. The
+// Lock order: a Pool and a StepPool have one mutex each, which also guards the fields of their slots. The
 // package calls no function of its user and takes no other lock while it holds one of them. So users may
 // call every method of the package while they hold locks of their own.
 package slots

@@ -196,14 +196,14 @@ func (p *Pool) giveFreeSlots() {
 	}
 }
 
-// notifyIfEmpty closes the channel of Empty if the pool is closed and nothing of it is in use. p.mu is held.
+// notifyIfEmpty closes the channel of WhenEmpty if the pool is closed and nothing of it is in use. p.mu is held.
 func (p *Pool) notifyIfEmpty() {
 	if p.closed && p.takenSlots+p.lentSlots+p.prefetchPlaces == 0 {
 		close(p.emptyChan)
 	}
 }
 
-// notifyFreed tells the receiver of Freed that slots came free.
+// notifyFreed tells the receiver of the channel given to UseFreed that slots came free.
 func (p *Pool) notifyFreed() {
 	select {
 	case p.freedChan <- struct{}{}:

@@ -23,7 +23,7 @@ type Slot struct {
 	// The fields below are guarded by pool.mu.
 	activeWaits int // how many waits of the run are in progress
 	loan        loanState
-	isReleased  bool // Leave was called
+	isReleased  bool // Release was called
 }
 
 // loanState says what happened to the slot of a run that waits.
@@ -56,7 +56,7 @@ func (s *Slot) IsGiven() bool {
 }
 
 // LeaveQueue removes the slot from the queue. If the pool has given the slot before, LeaveQueue does nothing.
-// The prefetch place stays taken until Leave.
+// The prefetch place stays taken until Release.
 func (s *Slot) LeaveQueue() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *Pool) regain(s *Slot) {
 }
 
 // MoveTo gives the slot, which the run has got, to another run. to must be a zero Slot. If the slot was lent, to has it back. A
-// later Leave of s does nothing. If s has left, to takes a slot although none may be free.
+// later Release of s does nothing. If s was released, to takes a slot although none may be free.
 func (s *Slot) MoveTo(to *Slot) {
 	p := s.pool
 	p.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// StepPool holds the slots in which a process executes functions of steps. A nil Steps sets no bound.
+// StepPool holds the slots in which a process executes functions of steps. A nil StepPool sets no bound.
 type StepPool struct {
 	mu        sync.Mutex
 	freeSlots int

@@ -21,7 +21,7 @@ func GoroutineID() string {
 	return string(id)
 }
 
-// FunctionName returns the name of a function or a method expression, as Inside takes it.
+// FunctionName returns the name of a function or a method expression, as IsInside takes it.
 func FunctionName(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }
 
 // IsInside reports whether the calling goroutine is inside the function, at any depth of its stack.

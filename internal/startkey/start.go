@@ -138,7 +138,7 @@ func (p *Start) joinNewest(at store.StartKeySnapshot, s *state) {
 // create makes the start create its own run. Unless released is true, the run waits.
 func (p *Start) create(released bool, s *state) *store.StartWrite {
 	own := p.Run // a copy, because Plan may be called again
-	own.Outcome, own.Existing = 0, nil
+	own.Outcome, own.ExistingRun = 0, nil
 	if !released {
 		s.Due, s.Timeout = micros(own.Run.WakeAt), own.Timeout.Microseconds()
 		if s.StartBy = 0; own.Place != nil && !own.Place.StartBy.IsZero() {

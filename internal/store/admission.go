@@ -35,7 +35,7 @@ const lockedRunsRecheckDelay = 100 * time.Millisecond
 // SetResultsFromPlan copies the results of an admission's plan into the AdmissionRequest.
 func (a *AdmissionRequest) SetResultsFromPlan(plan *AdmissionPlan) {
 	a.HasMoreWork, a.NextPassAt, a.AdmittedCount, a.AdmittedAt = plan.HasMoreWork, plan.NextPassAt, plan.AdmittedCount, plan.AdmittedAt
-	if a.HasMoreWork && len(plan.Runs) == 0 && !plan.CheckAllKeys {
+	if a.HasMoreWork && len(plan.RunsToWrite) == 0 && !plan.CheckAllKeys {
 		a.HasMoreWork, a.NextPassAt = false, a.Now.Add(lockedRunsRecheckDelay)
 	}
 }
@@ -53,8 +53,8 @@ const (
 	// that an urgent run need not wait for many admitted runs.
 	MaxAdmittedNotClaimed = 256
 
-	// MaxRunsRead is how many runs of each kind a store reads for one admission at most; see QueueState.AddRuns for the kinds.
-	MaxRunsRead = 500
+	// MaxRunsReadPerAdmission is how many runs of each kind a store reads for one admission at most; see QueueState.AddRuns for the kinds.
+	MaxRunsReadPerAdmission = 500
 
 	// MaxRunsReadBehindKey is how many of the runs that wait behind one group key a store reads for one admission at most.
 	// MaxRunsReadBehindKey applies to each class of these runs.
@@ -112,8 +112,8 @@ type QueueState struct {
 	hasMoreWork bool
 }
 
-// AddRuns adds the runs of one kind that the store has read to the QueueState, at most MaxRunsRead runs. A store may add a run twice if the
-// run is of two kinds. The kinds are:
+// AddRuns adds the runs of one kind that the store has read to the QueueState, at most MaxRunsReadPerAdmission runs. A store may add a run
+// twice if the run is of two kinds. The kinds are:
 //
 // - runs that have ended, and runs that wait or are paused although they have a place or are in line;
 //
@@ -128,7 +128,7 @@ func (s *QueueState) AddRuns(runs []AdmissionRun) {
 	if s.seenRuns == nil {
 		s.seenRuns = make(map[uuid.UUID]struct{}, len(runs))
 	}
-	s.hasMoreWork = s.hasMoreWork || len(runs) >= MaxRunsRead
+	s.hasMoreWork = s.hasMoreWork || len(runs) >= MaxRunsReadPerAdmission
 	for _, r := range runs {
 		if _, known := s.seenRuns[r.Run]; !known {
 			s.seenRuns[r.Run] = struct{}{}
@@ -340,9 +340,9 @@ type QueueKeyState struct {
 
 // AdmissionPlan holds the changes that one admission writes.
 type AdmissionPlan struct {
-	Runs          []AdmissionRun // whose place, admission, status and WakeAt are written
-	Keys          []QueueKeyState
-	DeleteKeys    []string
+	RunsToWrite   []AdmissionRun // whose place, admission, status and WakeAt are written
+	KeysToWrite   []QueueKeyState
+	KeysToDelete  []string
 	NextPassAt    time.Time // when more can be admitted although nothing else happens; zero: no time is known
 	HasMoreWork   bool      // there is more to do now
 	AdmittedCount int       // runs that became claimable

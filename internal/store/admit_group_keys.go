@@ -133,13 +133,13 @@ func (a *admissionPlanner) planKeyChecksAndDeletes() {
 		}
 		switch {
 		case k.Use.Executing == 0 && k.Use.InProgress == 0 && k.InLine == [3]int{} && k.WaitingForKeyCount == 0 && k.CheckAt.IsZero():
-			a.plan.DeleteKeys = append(a.plan.DeleteKeys, k.Key)
+			a.plan.KeysToDelete = append(a.plan.KeysToDelete, k.Key)
 		case k.changed || !k.CheckAt.Equal(before):
-			a.plan.Keys = append(a.plan.Keys, *k)
+			a.plan.KeysToWrite = append(a.plan.KeysToWrite, *k)
 		}
 	}
-	slices.Sort(a.plan.DeleteKeys)
-	slices.SortFunc(a.plan.Keys, func(x, y QueueKeyState) int { return cmp.Compare(x.Key, y.Key) })
+	slices.Sort(a.plan.KeysToDelete)
+	slices.SortFunc(a.plan.KeysToWrite, func(x, y QueueKeyState) int { return cmp.Compare(x.Key, y.Key) })
 }
 
 // nextKeyCheckTime returns when those behind a key are looked at again, although nothing happens to its other runs.

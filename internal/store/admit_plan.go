@@ -58,8 +58,8 @@ func (s *QueueState) Plan(timeline string, lease time.Duration) AdmissionPlan {
 	a.scheduleClaimCheck()
 	a.planKeyChecksAndDeletes()
 	a.scheduleNextPass(s.NextDueAt)
-	for i := range a.plan.Runs {
-		if r := &a.plan.Runs[i]; r.Admission == AdmissionPending || r.Admission == AdmissionInLine {
+	for i := range a.plan.RunsToWrite {
+		if r := &a.plan.RunsToWrite[i]; r.Admission == AdmissionPending || r.Admission == AdmissionInLine {
 			a.scheduleNextPass(r.WakeAt)
 		}
 	}
@@ -268,9 +268,9 @@ func (a *admissionPlanner) scheduleNextPass(at time.Time) {
 // addToPlan adds a run to the plan, or changes what the plan writes of it.
 func (a *admissionPlanner) addToPlan(r *AdmissionRun) {
 	if i, ok := a.planIndexes[r.Run]; ok {
-		a.plan.Runs[i] = *r
+		a.plan.RunsToWrite[i] = *r
 		return
 	}
-	a.planIndexes[r.Run] = len(a.plan.Runs)
-	a.plan.Runs = append(a.plan.Runs, *r)
+	a.planIndexes[r.Run] = len(a.plan.RunsToWrite)
+	a.plan.RunsToWrite = append(a.plan.RunsToWrite, *r)
 }

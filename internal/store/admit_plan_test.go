@@ -95,15 +95,15 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 		s.Keys[key] = &k
 	}
 	plan := s.Plan("", time.Minute)
-	for i := range plan.Runs {
-		r := plan.Runs[i]
+	for i := range plan.RunsToWrite {
+		r := plan.RunsToWrite[i]
 		q.runs[r.Run] = &r
 	}
-	for _, k := range plan.Keys {
+	for _, k := range plan.KeysToWrite {
 		k.FirstBehindKey, k.changed, k.admitted = [3]FirstWaitingRuns{}, false, false
 		q.keys[k.Key] = k
 	}
-	for _, key := range plan.DeleteKeys {
+	for _, key := range plan.KeysToDelete {
 		delete(q.keys, key)
 	}
 	s.Runs, s.FirstInLine, s.Keys, s.AdmittedNotClaimed, s.UnclaimedByKey = nil, [3]FirstWaitingRuns{}, nil, 0, nil
@@ -115,7 +115,7 @@ func (q *queueInMemory) pass(limit int) AdmissionPlan {
 func (q *queueInMemory) settle(t *testing.T, limit int) AdmissionPlan {
 	t.Helper()
 	for range 100_000 {
-		if plan := q.pass(limit); len(plan.Runs) == 0 && !plan.HasMoreWork {
+		if plan := q.pass(limit); len(plan.RunsToWrite) == 0 && !plan.HasMoreWork {
 			return plan
 		}
 	}

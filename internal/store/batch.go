@@ -45,14 +45,14 @@ type StartWrite struct {
 	// Place is nil if the run has no place in a queue.
 	Place *QueuePlace
 
-	// Outcome is Written, or Adopted if a run with the same Name and Parent exists. For the start of a child, Outcome can also be Fenced
-	// (then RunState is the parent's state) or Locked (the parent's row is locked). If a caller retries a start because the reply to its
-	// commit was lost, the store finds a run with Run.UUID, and the Outcome is Written.
+	// Outcome is Written, or AlreadyRecorded if a run with the same Name and Parent exists. For the start of a child, Outcome can also be
+	// Fenced (then RunState is the parent's state) or Locked (the parent's row is locked). If a caller retries a start because the reply to
+	// its commit was lost, the store finds a run with Run.UUID, and the Outcome is Written.
 	Outcome WriteOutcome
-	// Existing is the complete row of the existing run if Outcome is Adopted. The engine decides whether the existing run counts as the
-	// result of the same start.
-	Existing *Run
-	RunState RunState
+	// ExistingRun is the complete row of the existing run if Outcome is AlreadyRecorded. The engine decides whether the existing run counts
+	// as the result of the same start.
+	ExistingRun *Run
+	RunState    RunState
 }
 
 // StepWrite records the state of a step, if the step's run is still Running at the epoch Step.Epoch. A requested pause or cancel does not
@@ -68,10 +68,10 @@ type StepWrite struct {
 
 	Encoded *EncodedPayloads // see there
 
-	// Outcome is Written, Adopted, Fenced or Locked. If the step already had a terminal row, Outcome is Adopted and Recorded holds that
-	// row. If Outcome is Fenced, RunState holds the state of the run. If RowExists was wrong, the store tries an insert instead of an
-	// update, or an update instead of an insert. A started marker or a backoff that is older than the step's row of the same epoch changes
-	// nothing, and its Outcome is Written.
+	// Outcome is Written, AlreadyRecorded, Fenced or Locked. If the step already had a terminal row, Outcome is AlreadyRecorded and
+	// RecordedStep holds that row. If Outcome is Fenced, RunState holds the state of the run. If RowExists was wrong, the store tries an
+	// insert instead of an update, or an update instead of an insert. A started marker or a backoff that is older than the step's row of
+	// the same epoch changes nothing, and its Outcome is Written.
 	Outcome      WriteOutcome
 	RecordedStep *Step
 	RunState     RunState
@@ -81,7 +81,8 @@ type StepWrite struct {
 // Step.Epoch. If such a signal waits, the store records the receive step as Completed with the signal's payload as Output, and marks the
 // signal as taken, in one transaction. If no signal waits, the store writes the caller's Step: with the status Started if the run waits
 // until NextAt, or with a terminal status if the timeout has passed. If the receive step already has a row of the same attempt, the row
-// keeps its StartedAt and NextAt. If the receive step already has a terminal row, the receive is Adopted and takes no signal.
+// keeps its StartedAt and NextAt. If the receive step already has a terminal row, the outcome of the receive is AlreadyRecorded, and the
+// receive takes no signal.
 //
 // If the step's row is of the same or a later attempt and has a NextAt, the receive takes only a signal that arrived by NextAt (see
 // SignalWrite.ArrivedAt). A signal that arrives after the NextAt of one receive remains for other receives.
@@ -95,8 +96,8 @@ type ReceiveWrite struct {
 	// have a receive with the same name.
 	Receiver string
 
-	// Outcome is Written, Adopted, Fenced or Locked. If another write has already recorded the receive step, Outcome is Adopted and
-	// Recorded holds the step's row. Outcome is Locked if another transaction has locked the run's row.
+	// Outcome is Written, AlreadyRecorded, Fenced or Locked. If another write has already recorded the receive step, Outcome is
+	// AlreadyRecorded and RecordedStep holds the step's row. Outcome is Locked if another transaction has locked the run's row.
 	Outcome      WriteOutcome
 	RecordedStep *Step
 	RunState     RunState
@@ -134,17 +135,17 @@ type SignalWrite struct {
 	// receive times out before a signal is committed, ArrivedAt is after the timeout.
 	ArrivedAt time.Time
 
-	// ActorAndReason is the actor and the reason that an event records if the signal is new. A batch holds at most one signal with an Act for each
-	// run.
+	// ActorAndReason is the actor and the reason that an event records if the signal is new. A batch holds at most one signal with an
+	// ActorAndReason for each run.
 	ActorAndReason ActorAndReason
 
-	// Outcome is Written, Adopted, Fenced or Locked. If an earlier signal has the same key, Outcome is Adopted and Existing holds the
-	// earlier signal. Outcome is Fenced if the run has ended or does not exist. Outcome is Locked if another transaction has locked the
-	// run's row. If a signal is written again because the reply to its commit was lost, the store finds a signal with the same ID, and
-	// Outcome is Written.
-	Outcome  WriteOutcome
-	Existing *SignalWrite // Run, ID, Name, Key, Payload and CreatedAt are set; ArrivedAt is zero
-	RunState RunState
+	// Outcome is Written, AlreadyRecorded, Fenced or Locked. If an earlier signal has the same key, Outcome is AlreadyRecorded and
+	// ExistingSignal holds the earlier signal. Outcome is Fenced if the run has ended or does not exist. Outcome is Locked if another
+	// transaction has locked the run's row. If a signal is written again because the reply to its commit was lost, the store finds a signal
+	// with the same ID, and Outcome is Written.
+	Outcome        WriteOutcome
+	ExistingSignal *SignalWrite // Run, ID, Name, Key, Payload and CreatedAt are set; ArrivedAt is zero
+	RunState       RunState
 }
 
 // OwnershipEnd ends a worker's ownership of a run, if the run is still Running at Epoch. The status of an OwnershipEnd tells whether the
@@ -161,7 +162,7 @@ type SignalWrite struct {
 // The end of a child wakes its parent: a Waiting parent becomes claimable at Now, and a Running parent is marked as woken. If CountingCall
 // is set, the end of a child may only increase the count of ended children, and not wake the parent; see SetAwaitedChildEndsRequest.
 //
-// An OwnershipEnd with Held releases a run because the database rejects the run's writes, or because locks prevent them. The Status of a
+// An OwnershipEnd with HoldsRun releases a run because the database rejects the run's writes, or because locks prevent them. The Status of a
 // held run is Pending. A hold counts as a crash of the run. If a held run has more terminal checkpoints than at its last crash, its count
 // of crashes begins again at one. A held run becomes claimable at HoldUntilAfterCrash, even if its cancel was requested. If MaxCrashes is not zero
 // and a held run has reached MaxCrashes, the run becomes Paused, as a claim would pause it. A held run whose pause was requested becomes
@@ -169,12 +170,12 @@ type SignalWrite struct {
 // of a held run after a lost lease also clears the Reason if the run has new checkpoints since its last crash. After the write of a hold,
 // RunState holds the new state of the run.
 //
-// An OwnershipEnd with Held and Uncounted, for a cause outside the run, does not change the run's count of crashes and never pauses the
-// run.
+// An OwnershipEnd with HoldsRun and NotCountedAsCrash, for a cause outside the run, does not change the run's count of crashes and never
+// pauses the run.
 //
-// An OwnershipEnd with Held and a Divergence pauses the run with the control bit HeldForDrift, even if the run's cancel was requested, and
-// counts no crash. The store records the divergence on the run and replaces an earlier divergence of the same version. A run that is held
-// for drift gets the Reason of the OwnershipEnd, unless a requested pause has a reason of its own.
+// An OwnershipEnd with HoldsRun and a Divergence pauses the run with the control bit HeldForDrift, even if the run's cancel was requested,
+// and counts no crash. The store records the divergence on the run and replaces an earlier divergence of the same version. A run that is
+// held for drift gets the Reason of the OwnershipEnd, unless a requested pause has a reason of its own.
 type OwnershipEnd struct {
 	UUID         uuid.UUID
 	ParentToWake uuid.NullUUID // the run to wake, if a child ends
@@ -196,9 +197,9 @@ type OwnershipEnd struct {
 	FailedStep, FailedType string
 
 	HoldsRun          bool
-	MaxCrashes        int         // with Held; see ClaimQuery
-	NotCountedAsCrash bool        // with Held: it is no crash, and the run becomes claimable after UncountedHoldDelay
-	Divergence        *Divergence // with Held: the run is held for drift
+	MaxCrashes        int         // with HoldsRun; see ClaimQuery
+	NotCountedAsCrash bool        // with HoldsRun: it is no crash, and the run becomes claimable after UncountedHoldDelay
+	Divergence        *Divergence // with HoldsRun: the run is held for drift
 
 	Encoded *EncodedPayloads // see there
 
@@ -267,7 +268,7 @@ type ClaimQuery struct {
 	// Owners is set if several workers of one process claim together. If Owners is set, each claimed run is owned by a worker in Owners,
 	// and the field Worker is not used. A worker gets at most as many runs as it has entries in Owners. The length of Owners is Limit.
 	Owners     []uuid.UUID
-	Nonce      uint32             // the nonce of the claimed runs' epochs; each claim draws a new one
+	EpochNonce uint32             // the nonce of the claimed runs' epochs; each claim draws a new one
 	Filter     *ClaimFilter       // what the worker claims; a claim reads no other runs
 	QueueRules *QueueClaimRules   // the queues with a row; nil: none
 	Versions   *VersionClaimRules // which runs belong to other versions; nil: none, and claimed runs keep their versions
@@ -341,9 +342,9 @@ type ClaimResult struct {
 	// NextDue is the earliest wake_at after ClaimQuery.Now in the lanes from which the worker claims. NextDue is zero if no run in these
 	// lanes becomes due later.
 	NextDue time.Time
-	// NewVersions reports that the claim took no run because workers of a version that ClaimQuery.Versions does not contain have appeared.
-	// If NewVersions is true, the caller reads the versions and claims again.
-	NewVersions bool
+	// HasNewVersions reports that the claim took no run because workers of a version that ClaimQuery.Versions does not contain have appeared.
+	// If HasNewVersions is true, the caller reads the versions and claims again.
+	HasNewVersions bool
 }
 
 // ClaimedRun is a run that the worker now owns. If the Status of a ClaimedRun is Paused, the claim has paused the run because of its

@@ -22,12 +22,12 @@ type ControlRequest struct {
 
 	// Results, which Plan sets, has one result for each run in Runs.
 	Results []ControlResult
-	// ChangedRuns and Requested list the runs that the results count as Changed and as Requested, ancestors first, at most MaxControlIDs runs
-	// each. Plan sets Changed and Requested.
+	// ChangedRuns and RequestedRuns list the runs that the results count in ChangedCount and in RequestedCount, ancestors first, at most
+	// MaxControlIDs runs each. Plan sets ChangedRuns and RequestedRuns.
 	ChangedRuns, RequestedRuns []uuid.UUID
 }
 
-// MaxControlIDs is the maximal length of ControlRequest.Changed and of ControlRequest.Requested.
+// MaxControlIDs is the maximal length of ControlRequest.ChangedRuns and of ControlRequest.RequestedRuns.
 const MaxControlIDs = 1000
 
 // ControlVerb is what a ControlRequest does to its runs.
@@ -82,9 +82,9 @@ type WakeAtUpdate int16
 
 // The values of WakeAtUpdate.
 const (
-	WakeKeep  WakeAtUpdate = 0 // unchanged
-	WakeNever WakeAtUpdate = 1 // NULL
-	WakeNow   WakeAtUpdate = 2 // the operation's Now
+	WakeAtKeep WakeAtUpdate = 0 // unchanged
+	WakeAtNull WakeAtUpdate = 1 // NULL
+	WakeAtNow  WakeAtUpdate = 2 // the operation's Now
 )
 
 // AuditColumnsUpdate tells which columns about a pause or a cancel (who, when, why) a ControlChange sets. SQL statements use the numbers of
@@ -105,7 +105,7 @@ type ControlChange struct {
 	Before       RunToControl
 	Status       Status
 	Control      ControlBits
-	Wake         WakeAtUpdate
+	WakeAt       WakeAtUpdate
 	AuditColumns AuditColumnsUpdate
 	// Detached is the new value of the column detached of the run. If the scope of a cancel excludes a child, the cancel detaches the
 	// child, so that the end of the parent does not cancel the child either.
@@ -118,8 +118,8 @@ func (c *ControlChange) EndsRun() bool { return c.Status.IsTerminal() }
 
 // Plan returns the changes that the request makes to runs, in the order of (shard, id), and the parents to wake because a child has ended.
 // The argument nodes has the runs in ControlRequest.Runs with all their ancestors and descendants, each once. The store keeps the rows of
-// the nodes locked until it has applied the changes. Plan also sets the fields Results, Changed and Requested of the ControlRequest. Plan
-// returns no changes for a dry run.
+// the nodes locked until it has applied the changes. Plan also sets the fields Results, ChangedRuns and RequestedRuns of the ControlRequest.
+// Plan returns no changes for a dry run.
 //
 // Plan does not access the database. The PostgreSQL and the SQLite store both call Plan, so that a ControlRequest has the same effect in
 // both databases.
@@ -209,7 +209,7 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 		if n.Status == Running {
 			p.countAsRequested(n)
 		} else {
-			n.Status, n.wakeAtUpdate = Paused, WakeNever
+			n.Status, n.wakeAtUpdate = Paused, WakeAtNull
 			p.countAsChanged(n)
 		}
 		n.Control |= bit
@@ -257,7 +257,7 @@ func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 		if n.Control&HeldForDrift == 0 { // otherwise it stays paused, and only its descendants continue
 			n.auditUpdate = AuditColumnsClearPause
 			if n.Status == Paused {
-				n.Status, n.wakeAtUpdate = Pending, WakeNow
+				n.Status, n.wakeAtUpdate = Pending, WakeAtNow
 			}
 			p.countAsChanged(n)
 		}
@@ -341,10 +341,10 @@ func (p *controlPlanner) cancelRun(n *plannedRun) {
 	case n.Status == Running:
 		p.countAsRequested(n)
 	case n.Epoch.Count > 0:
-		n.Status, n.wakeAtUpdate = Pending, WakeNow
+		n.Status, n.wakeAtUpdate = Pending, WakeAtNow
 		p.countAsRequested(n)
 	default:
-		n.Status, n.wakeAtUpdate = Cancelled, WakeNever
+		n.Status, n.wakeAtUpdate = Cancelled, WakeAtNull
 		p.countAsChanged(n)
 	}
 }
@@ -356,7 +356,7 @@ func (p *controlPlanner) terminate(n *plannedRun) {
 		if n.Control&CancelRequested == 0 {
 			n.auditUpdate = AuditColumnsSetCancel
 		}
-		n.Status, n.Control, n.wakeAtUpdate = Cancelled, CancelRequested, WakeNever
+		n.Status, n.Control, n.wakeAtUpdate = Cancelled, CancelRequested, WakeAtNull
 		p.countAsChanged(n)
 	}
 	for _, child := range p.children[n.UUID] {
@@ -371,7 +371,7 @@ func (p *controlPlanner) plannedChanges() (changes []ControlChange, wake []uuid.
 		if was.Status == n.Status && was.Control == n.Control && was.Detached == n.Detached {
 			continue
 		}
-		changes = append(changes, ControlChange{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeAtUpdate, AuditColumns: n.auditUpdate, Detached: n.Detached})
+		changes = append(changes, ControlChange{Before: *was, Status: n.Status, Control: n.Control, WakeAt: n.wakeAtUpdate, AuditColumns: n.auditUpdate, Detached: n.Detached})
 		if n.Status.IsTerminal() && n.Parent.Valid {
 			if parent := p.runsAfter[n.Parent.UUID]; parent == nil || !parent.Status.IsTerminal() {
 				woken[n.Parent.UUID] = true

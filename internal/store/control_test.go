@@ -258,17 +258,17 @@ func TestPlanNotes(t *testing.T) {
 		want       map[byte]store.ControlChange // Wake and AuditColumnsUpdate alone
 	}{
 		{"a pause", "a:waiting b<a:running c<a", pause, "a", map[byte]store.ControlChange{
-			'a': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsSetPause}, 'b': {Wake: store.WakeKeep, AuditColumns: store.AuditColumnsSetPause}, 'c': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsSetPause},
+			'a': {WakeAt: store.WakeAtNull, AuditColumns: store.AuditColumnsSetPause}, 'b': {WakeAt: store.WakeAtKeep, AuditColumns: store.AuditColumnsSetPause}, 'c': {WakeAt: store.WakeAtNull, AuditColumns: store.AuditColumnsSetPause},
 		}},
 		{"its own reason goes before an ancestor's", "a b<a:paused,itself", pause, "a", map[byte]store.ControlChange{
-			'a': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsSetPause}, 'b': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsKeep},
+			'a': {WakeAt: store.WakeAtNull, AuditColumns: store.AuditColumnsSetPause}, 'b': {WakeAt: store.WakeAtNull, AuditColumns: store.AuditColumnsKeep},
 		}},
-		{"and after it", "a:paused,itself b<a:paused,above", pause, "b", map[byte]store.ControlChange{'b': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsSetPause}}},
+		{"and after it", "a:paused,itself b<a:paused,above", pause, "b", map[byte]store.ControlChange{'b': {WakeAt: store.WakeAtNull, AuditColumns: store.AuditColumnsSetPause}}},
 		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", map[byte]store.ControlChange{
-			'a': {Wake: store.WakeNow, AuditColumns: store.AuditColumnsClearPause}, 'b': {Wake: store.WakeKeep, AuditColumns: store.AuditColumnsClearPause}, 'c': {Wake: store.WakeKeep, AuditColumns: store.AuditColumnsKeep},
+			'a': {WakeAt: store.WakeAtNow, AuditColumns: store.AuditColumnsClearPause}, 'b': {WakeAt: store.WakeAtKeep, AuditColumns: store.AuditColumnsClearPause}, 'c': {WakeAt: store.WakeAtKeep, AuditColumns: store.AuditColumnsKeep},
 		}},
 		{"a cancel", "a:running b<a:waiting c<a:paused,above", cancel, "a", map[byte]store.ControlChange{
-			'a': {Wake: store.WakeKeep, AuditColumns: store.AuditColumnsSetCancel}, 'b': {Wake: store.WakeNow, AuditColumns: store.AuditColumnsSetCancel}, 'c': {Wake: store.WakeNever, AuditColumns: store.AuditColumnsSetCancel},
+			'a': {WakeAt: store.WakeAtKeep, AuditColumns: store.AuditColumnsSetCancel}, 'b': {WakeAt: store.WakeAtNow, AuditColumns: store.AuditColumnsSetCancel}, 'c': {WakeAt: store.WakeAtNull, AuditColumns: store.AuditColumnsSetCancel},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -278,12 +278,12 @@ func TestPlanNotes(t *testing.T) {
 			}
 			for _, got := range changes {
 				letter := got.Before.UUID[10]
-				wake := got.Wake
+				wake := got.WakeAt
 				if got.Before.Status == store.Paused && got.Status == store.Paused {
-					wake = c.want[letter].Wake // it has none: to keep it is the same
+					wake = c.want[letter].WakeAt // it has none: to keep it is the same
 				}
-				if want := c.want[letter]; wake != want.Wake || got.AuditColumns != want.AuditColumns {
-					t.Errorf("%c: got wake %d, note %d, want %d and %d", letter, got.Wake, got.AuditColumns, want.Wake, want.AuditColumns)
+				if want := c.want[letter]; wake != want.WakeAt || got.AuditColumns != want.AuditColumns {
+					t.Errorf("%c: got wake %d, note %d, want %d and %d", letter, got.WakeAt, got.AuditColumns, want.WakeAt, want.AuditColumns)
 				}
 				if got.EndsRun() != (got.Status == store.Cancelled) {
 					t.Errorf("%c: it is %s, and Ends is %v", letter, got.Status, got.EndsRun())

@@ -6,7 +6,7 @@ import "github.com/google/uuid"
 // backup was restored.
 type DatabaseRewind struct {
 	PositionBefore, PositionAfter string // the positions in the database's log before and after, for the log
-	OwnedRuns                     int    // how many runs this process owned at that time
+	OwnedRunCount                 int    // how many runs this process owned at that time
 	LostRuns                      []LostRun
 }
 

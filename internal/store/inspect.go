@@ -58,7 +58,7 @@ type SizedStep struct {
 	OutputSize int // in bytes, as stored
 }
 
-// SortSizedByCallOrder sorts SizedSteps as SortByCallOrder sorts checkpoints.
+// SortSizedByCallOrder sorts steps as SortByCallOrder sorts checkpoints.
 func SortSizedByCallOrder(steps []SizedStep) {
 	slices.SortFunc(steps, func(a, b SizedStep) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
 }
@@ -66,7 +66,7 @@ func SortSizedByCallOrder(steps []SizedStep) {
 // RunProgress describes a run that has not ended: what the run waits for, its progress, its tags, and its last lost lease.
 type RunProgress struct {
 	OpenCalls     []Step // checkpoints that are not terminal, sleep until after now, or record a retry of the run after now; ordered as by SortByCallOrder
-	Choices       []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
+	Choices       []Step // recorded choices, ordered by name; the run no longer waits for the OpenCalls of branches that lost
 	LastLeaseLoss LeaseLoss
 	Timeout       time.Duration // the last one that a start or SetDeadline gave the run; zero: none
 	Maps          []MapProgress
@@ -81,26 +81,26 @@ type LeaseLoss struct {
 
 // TreeCounts summarizes the runs of a tree and their open calls.
 type TreeCounts struct {
-	RunsByStatus map[Status]int   // the number of runs with each status
-	Delayed      int              // Pending runs that were never executed and start after now
-	OpenCalls    map[StepKind]int // checkpoints of live runs that are not terminal, or sleep until after now
+	RunsByStatus    map[Status]int   // the number of runs with each status
+	DelayedCount    int              // Pending runs that were never executed and start after now
+	OpenCallsByKind map[StepKind]int // checkpoints of live runs that are not terminal, or sleep until after now
 }
 
 // Add adds n runs with the given status to the counts; the argument delayed is how many of these runs are delayed. If the status is zero,
 // Add adds n open calls of the given kind.
 func (c *TreeCounts) Add(status Status, kind StepKind, n, delayed int) {
 	if status == 0 {
-		c.OpenCalls[kind] += n
+		c.OpenCallsByKind[kind] += n
 		return
 	}
 	c.RunsByStatus[status] += n
-	c.Delayed += delayed
+	c.DelayedCount += delayed
 }
 
 // MapProgress tells how many items of a Map have completed or failed.
 type MapProgress struct {
-	Step Step // of KindMap; Output is the number of items
-	Done int
+	Step      Step // of KindMap; Output is the number of items
+	DoneCount int
 }
 
 // SignalCount tells how many signals with one name wait for a run to receive them.
@@ -150,7 +150,7 @@ type Event struct {
 	At       time.Time
 	Run      uuid.UUID
 	Name     string // of the run; empty if the run was deleted since
-	Child    bool   // the run has a parent
+	IsChild  bool   // the run has a parent
 	Workflow string
 
 	// Actor and Reason are those of the person's request that caused the event. Actor and Reason are empty if no request has caused the
@@ -160,7 +160,7 @@ type Event struct {
 	// deadline (see TimeText). For EventDeleted, Old and New are the name of the run and the number of deleted runs. If only New is set, it
 	// is the name of the signal, the tags (see TagsText), or the name of the schedule that started the run. If only Old is set, it is the
 	// name of the queue, limit or schedule that was deleted. All other events have neither Old nor New.
-	Actor, Reason, Old, New string
+	Actor, Reason, OldValue, NewValue string
 }
 
 // WakeHint tells why Store.Listen calls its callback. A WakeHint may be wrong.

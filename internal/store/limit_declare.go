@@ -22,7 +22,7 @@ type LimitDeclaration struct {
 // LimitRow holds what a store reads from the row of a limit.
 type LimitRow struct {
 	LimitSettings
-	IsSet              bool   // by an operator
+	IsSetByOperator    bool   // by an operator
 	Declared           string // LimitSettings.Text of what code declares; empty: no code has declared anything
 	DeclaredVersion    string
 	MayReplaceDeclared bool // a declaration of the calling worker would replace the recorded one
@@ -41,7 +41,7 @@ func (l *LimitKeyState) SetBoundsFromRows(rows map[string]LimitRow, b *PermitBat
 	if found && row.DeclaredVersion == b.Version && row.Declared == settings.EncodeJSON() {
 		return nil
 	}
-	if !row.IsSet {
+	if !row.IsSetByOperator {
 		l.Settings = settings
 	}
 	l.HasBounds = true

@@ -36,8 +36,8 @@ type FailureKey struct{ Workflow, Step, Type string }
 // FailureGroup is a group of Failed and Expired runs whose failures have the same key.
 type FailureGroup struct {
 	Key         FailureKey
-	Runs        int
-	More        bool // there are older runs with the key, which were not examined
+	RunCount    int
+	HasMoreRuns bool // there are older runs with the key, which were not examined
 	First, Last time.Time
 	// Newest is the run that ended last. UUID, Parent, Name, Workflow, Status and Error are set.
 	Newest Run
@@ -45,7 +45,7 @@ type FailureGroup struct {
 
 // StatusCount tells how many runs have one status.
 type StatusCount struct {
-	Status Status
-	Runs   int
-	More   bool // a range with runs of this status was longer than what was counted of it
+	Status      Status
+	RunCount    int
+	HasMoreRuns bool // a range with runs of this status was longer than what was counted of it
 }

@@ -96,12 +96,12 @@ type PermitStatus int16
 // The states of a permit.
 const (
 	PermitWaiting PermitStatus = 1 // the step is in line
-	PermitOffered PermitStatus = 2 // the units are kept for the step until Until; its run was woken
+	PermitOffered PermitStatus = 2 // the units are kept for the step until OfferedUntil; its run was woken
 	PermitHeld    PermitStatus = 3 // the step's attempt executes
 )
 
-// Permit is the row of a step that waits for a permit of a limit, or has it. A step has at most one Permit.
-type Permit struct {
+// PermitRow is the row of a step that waits for a permit of a limit, or has it. A step has at most one PermitRow.
+type PermitRow struct {
 	Limit, Key   string
 	Run          uuid.UUID
 	Step         string
@@ -260,7 +260,8 @@ type LimitStore interface {
 	//
 	// GrantAndReturnPermits records the bounds that the requests declare, by the rules of LimitDeclaration.
 	//
-	// A permit ends when the lease of the attempt's run ends. A step of a paused run has no place in the line for a permit.
+	// A permit belongs to one attempt of a step, and ends at the latest when the lease of the step's run ends. A step of a paused run has no
+	// place in the line for a permit.
 	GrantAndReturnPermits(ctx context.Context, b *PermitBatch) error
 
 	// LimitKeysWithWaiters returns limit keys for which at least one step waits, ordered by limit and key. LimitKeysWithWaiters returns
@@ -308,6 +309,6 @@ type DeleteUnusedLimitKeysResult struct {
 
 // QueuedPermit is the permit of one step, with the place of the step in the line.
 type QueuedPermit struct {
-	Permit
+	PermitRow
 	StepsAhead int // steps of the line that are before it; zero unless it waits
 }

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	offerDuration = 2 * time.Second  // how long units are kept for a step whose run was woken
-	maxOfferLeft  = 10 * time.Second // an offer that has more time left than that was made before the clock was set back
+	offerDuration    = 2 * time.Second  // how long units are kept for a step whose run was woken
+	maxOfferTimeLeft = 10 * time.Second // an offer that has more time left than that was made before the clock was set back
 )
 
 // expiredLeaseRetryDelay is when a step repeats its request if its run has no lease at the moment. The step keeps its place.
@@ -39,7 +39,7 @@ type LimitKeyState struct {
 
 // PermitWithRun is a permit together with the state of its run.
 type PermitWithRun struct {
-	Permit
+	PermitRow
 	RunState   RunState
 	LeaseUntil time.Time // when the lease of the run ends
 	RunLocked  bool      // another transaction has locked the run, so it cannot be woken now
@@ -61,7 +61,7 @@ func (p *PermitWithRun) pauseRequested() bool { return p.RunState.Control&Paused
 
 // isOffered reports whether the units are kept for the step.
 func (p *PermitWithRun) isOffered(now time.Time) bool {
-	return p.Status == PermitOffered && p.OfferedUntil.After(now) && !p.OfferedUntil.After(now.Add(maxOfferLeft))
+	return p.Status == PermitOffered && p.OfferedUntil.After(now) && !p.OfferedUntil.After(now.Add(maxOfferTimeLeft))
 }
 
 // isWakeable reports whether the run of the step can be woken for an offer.
@@ -77,9 +77,9 @@ func (p *PermitWithRun) isOfPresentExecution() bool {
 
 // PermitPlan holds what a transaction changes in one limit key.
 type PermitPlan struct {
-	ToDelete      []Permit
-	ToWrite       []Permit // replaces the row of the step, if it has one
-	ToOffer       []Permit // as Write, if the run can be locked: it is woken
+	ToDelete      []PermitRow
+	ToWrite       []PermitRow // replaces the row of the step, if it has one
+	ToOffer       []PermitRow // as Write, if the run can be locked: it is woken
 	RateUsedUntil time.Time
 	ClosedUntil   time.Time
 	nextOfferAt   time.Time // when the first in line can be offered what the rate does not allow now; zero: no time is known
@@ -87,7 +87,7 @@ type PermitPlan struct {
 
 // ComparePermits compares the places of two steps in the line of a limit key. A step with a higher priority comes first; among steps of
 // the same priority, the step that arrived earlier comes first.
-func ComparePermits(a, b *Permit) int {
+func ComparePermits(a, b *PermitRow) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority), a.ArrivedAt.Compare(b.ArrivedAt),
 		bytes.Compare(a.Run[:], b.Run[:]), strings.Compare(a.Step, b.Step),
@@ -97,7 +97,7 @@ func ComparePermits(a, b *Permit) int {
 // PermitRequestingSteps holds what a store has read about the steps that request permits: the permits that these steps have already, of any
 // limit key, and the states of their runs.
 type PermitRequestingSteps struct {
-	HeldPermits map[*PermitRequest]Permit
+	HeldPermits map[*PermitRequest]PermitRow
 	Runs        map[uuid.UUID]PermitRequestingRun
 }
 
@@ -132,32 +132,32 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *PermitRequestingSteps, timel
 		case p.isInUse(b.Now):
 			free.takeUnits(l.Settings.CapUnits(p.Units), false)
 		case p.Status == PermitHeld, !p.mayWait():
-			plan.ToDelete = append(plan.ToDelete, p.Permit)
+			plan.ToDelete = append(plan.ToDelete, p.PermitRow)
 		case a != nil:
 		case p.Status == PermitOffered && (p.pauseRequested() || l.yieldsToEarlierStep(p, requests, steps)):
 			p.Status, p.OfferedUntil = PermitWaiting, time.Time{}
-			plan.ToWrite = append(plan.ToWrite, p.Permit)
+			plan.ToWrite = append(plan.ToWrite, p.PermitRow)
 			line = append(line, *p)
 		case p.isOffered(b.Now):
 			free.offerUnits(l.Settings.CapUnits(p.Units))
 		case p.Status == PermitOffered:
 			p.Status, p.OfferedUntil, p.MissedOffer = PermitWaiting, time.Time{}, true
-			plan.ToWrite = append(plan.ToWrite, p.Permit)
+			plan.ToWrite = append(plan.ToWrite, p.PermitRow)
 			line = append(line, *p)
 		case !p.MissedOffer && !p.isOfPresentExecution():
 			p.MissedOffer, passed = true, true
-			plan.ToWrite = append(plan.ToWrite, p.Permit)
+			plan.ToWrite = append(plan.ToWrite, p.PermitRow)
 			line = append(line, *p)
 		default:
 			line = append(line, *p)
 		}
 	}
 	for _, a := range requests {
-		if p, wants := l.planRequest(a, b.Now, steps, free, &plan); wants && (end == nil || ComparePermits(&p.Permit, end) <= 0) {
+		if p, wants := l.planRequest(a, b.Now, steps, free, &plan); wants && (end == nil || ComparePermits(&p.PermitRow, end) <= 0) {
 			line = append(line, p)
 		}
 	}
-	slices.SortFunc(line, func(a, b PermitWithRun) int { return ComparePermits(&a.Permit, &b.Permit) })
+	slices.SortFunc(line, func(a, b PermitWithRun) int { return ComparePermits(&a.PermitRow, &b.PermitRow) })
 	mayServeMore := l.grantInOrder(line, b.Now, requesting, free, &plan)
 	switch {
 	case !plan.nextOfferAt.IsZero():
@@ -173,7 +173,7 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *PermitRequestingSteps, timel
 func (l *LimitKeyState) yieldsToEarlierStep(p *PermitWithRun, requests []*PermitRequest, steps *PermitRequestingSteps) bool {
 	return slices.ContainsFunc(requests, func(a *PermitRequest) bool {
 		had, known := steps.HeldPermits[a]
-		return a.Run == p.Run && known && had.MissedOffer && had.Limit == l.Limit && had.Key == l.Key && ComparePermits(&had, &p.Permit) < 0
+		return a.Run == p.Run && known && had.MissedOffer && had.Limit == l.Limit && had.Key == l.Key && ComparePermits(&had, &p.PermitRow) < 0
 	})
 }
 
@@ -184,10 +184,10 @@ type stepKey struct {
 }
 
 // lastReadWaitingPermit returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
-func (l *LimitKeyState) lastReadWaitingPermit() (last *Permit) {
+func (l *LimitKeyState) lastReadWaitingPermit() (last *PermitRow) {
 	n := 0
 	for i := range l.Permits {
-		if p := &l.Permits[i].Permit; p.Status == PermitWaiting && !p.MissedOffer {
+		if p := &l.Permits[i].PermitRow; p.Status == PermitWaiting && !p.MissedOffer {
 			last = p
 			n++
 		}
@@ -219,7 +219,7 @@ func (l *LimitKeyState) planRequest(a *PermitRequest, now time.Time, steps *Perm
 		a.Outcome, a.GrantedAt, a.ArrivedAt = Written, p.GrantedAt, p.ArrivedAt // the reply to an earlier request was lost
 		return PermitWithRun{}, false
 	}
-	place := Permit{
+	place := PermitRow{
 		Limit: l.Limit, Key: l.Key, Run: a.Run, Step: a.Step, Status: PermitWaiting, Epoch: a.Epoch, Attempt: a.Attempt,
 		Units: a.Units, Priority: a.Priority, ArrivedAt: l.Now,
 	}
@@ -231,7 +231,7 @@ func (l *LimitKeyState) planRequest(a *PermitRequest, now time.Time, steps *Perm
 	}
 	a.Outcome, a.ArrivedAt = Locked, place.ArrivedAt
 	plan.ToWrite = append(plan.ToWrite, place)
-	return PermitWithRun{Permit: place, RunState: run.RunState, LeaseUntil: run.LeaseUntil}, true
+	return PermitWithRun{PermitRow: place, RunState: run.RunState, LeaseUntil: run.LeaseUntil}, true
 }
 
 // grantInOrder grants and offers what is free, in the order of the line, up to the first that does not fit: so a
@@ -260,7 +260,7 @@ func (l *LimitKeyState) grantInOrder(line []PermitWithRun, now time.Time, reques
 			}
 		}
 		switch {
-		case blocked && a != nil && l.Settings.Rate > 0 && (free.noConcurrent || free.notHeld-before >= units):
+		case blocked && a != nil && l.Settings.Rate > 0 && (free.hasNoConcurrencyBound || free.notHeld-before >= units):
 			a.RetryAt = laterTime(plan.ClosedUntil, rate.timeWhenFree(laterTime(plan.RateUsedUntil, l.Now), free.offered+before+units))
 			before += units
 		case blocked:
@@ -275,11 +275,11 @@ func (l *LimitKeyState) grantInOrder(line []PermitWithRun, now time.Time, reques
 				plan.RateUsedUntil = rate.usedUntilAfterGrant(plan.RateUsedUntil, l.Now, units)
 			}
 			p.Status, p.GrantedAt = PermitHeld, l.Now
-			plan.addGrantedPermit(p.Permit, l.Settings.Concurrent > 0)
+			plan.addGrantedPermit(p.PermitRow, l.Settings.Concurrent > 0)
 		default:
 			free.offerUnits(units)
 			p.Status, p.OfferedUntil = PermitOffered, now.Add(offerDuration)
-			plan.ToOffer = append(plan.ToOffer, p.Permit)
+			plan.ToOffer = append(plan.ToOffer, p.PermitRow)
 		}
 	}
 	return !blocked
@@ -296,7 +296,7 @@ func (l *LimitKeyState) wakeFirstWaiter(line []PermitWithRun, now time.Time, pla
 	for i := range line {
 		if p := &line[i]; p.isWakeable() {
 			p.Status, p.OfferedUntil = PermitOffered, now.Add(offerDuration)
-			plan.ToOffer = append(plan.ToOffer, p.Permit)
+			plan.ToOffer = append(plan.ToOffer, p.PermitRow)
 			return true
 		}
 	}
@@ -309,7 +309,7 @@ func (l *LimitKeyState) nextOfferAt(free *freeUnits, units int, plan *PermitPlan
 	switch {
 	case plan.ClosedUntil.After(l.Now):
 		return plan.ClosedUntil
-	case l.Settings.Rate == 0 || !free.noConcurrent && free.notHeld < units:
+	case l.Settings.Rate == 0 || !free.hasNoConcurrencyBound && free.notHeld < units:
 		return time.Time{}
 	}
 	return l.Settings.rate().timeWhenFree(laterTime(plan.RateUsedUntil, l.Now), free.offered+units)
@@ -317,8 +317,8 @@ func (l *LimitKeyState) nextOfferAt(free *freeUnits, units int, plan *PermitPlan
 
 // addGrantedPermit writes a granted permit instead of the place that the plan has written for it. A limit without
 // Concurrent needs no record of what is held.
-func (p *PermitPlan) addGrantedPermit(granted Permit, recorded bool) {
-	p.ToWrite = slices.DeleteFunc(p.ToWrite, func(w Permit) bool { return w.Run == granted.Run && w.Step == granted.Step })
+func (p *PermitPlan) addGrantedPermit(granted PermitRow, recorded bool) {
+	p.ToWrite = slices.DeleteFunc(p.ToWrite, func(w PermitRow) bool { return w.Run == granted.Run && w.Step == granted.Step })
 	if recorded {
 		p.ToWrite = append(p.ToWrite, granted)
 	} else {
@@ -328,17 +328,17 @@ func (p *PermitPlan) addGrantedPermit(granted Permit, recorded bool) {
 
 // freeUnits is what a limit key can grant.
 type freeUnits struct {
-	notHeld       int  // that are not held
-	noConcurrent  bool // there is no Concurrent
-	allowedByRate int  // units that the rate allows now, without those that are offered
-	offered       int  // units that are offered; the rate is used up by them when they are granted
-	noRate        bool // there is no Rate
+	notHeld               int  // that are not held
+	hasNoConcurrencyBound bool // there is no Concurrent
+	allowedByRate         int  // units that the rate allows now, without those that are offered
+	offered               int  // units that are offered; the rate is used up by them when they are granted
+	hasNoRate             bool // there is no Rate
 }
 
 // freeUnits returns what the limit key can grant before anything is counted as held.
 func (l *LimitKeyState) freeUnits(plan *PermitPlan) *freeUnits {
-	f := &freeUnits{notHeld: l.Settings.Concurrent, noConcurrent: l.Settings.Concurrent == 0, noRate: l.Settings.Rate == 0}
-	if !f.noRate {
+	f := &freeUnits{notHeld: l.Settings.Concurrent, hasNoConcurrencyBound: l.Settings.Concurrent == 0, hasNoRate: l.Settings.Rate == 0}
+	if !f.hasNoRate {
 		f.allowedByRate = l.Settings.rate().freeUnitsAt(plan.RateUsedUntil, l.Now)
 	}
 	if plan.ClosedUntil.After(l.Now) || !l.HasBounds {
@@ -362,7 +362,7 @@ func (f *freeUnits) offerUnits(units int) {
 }
 
 func (f *freeUnits) hasRoomFor(units int) bool {
-	return (f.noConcurrent || f.notHeld >= units) && (f.noRate || f.allowedByRate >= units)
+	return (f.hasNoConcurrencyBound || f.notHeld >= units) && (f.hasNoRate || f.allowedByRate >= units)
 }
 
 func laterTime(a, b time.Time) time.Time {

@@ -43,13 +43,13 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 				part = append(part, seen)
 			}
 		}
-		slices.SortFunc(part, func(x, y store.PermitWithRun) int { return store.ComparePermits(&x.Permit, &y.Permit) })
+		slices.SortFunc(part, func(x, y store.PermitWithRun) int { return store.ComparePermits(&x.PermitRow, &y.PermitRow) })
 		b.line.Permits = append(b.line.Permits, part...)
 	}
-	asked := &store.PermitRequestingSteps{HeldPermits: map[*store.PermitRequest]store.Permit{}, Runs: map[uuid.UUID]store.PermitRequestingRun{}}
+	asked := &store.PermitRequestingSteps{HeldPermits: map[*store.PermitRequest]store.PermitRow{}, Runs: map[uuid.UUID]store.PermitRequestingRun{}}
 	for _, a := range asks {
 		if p := b.rows[a.Run]; p != nil {
-			asked.HeldPermits[a] = p.Permit
+			asked.HeldPermits[a] = p.PermitRow
 		}
 		asked.Runs[a.Run] = store.PermitRequestingRun{RunState: b.runs[a.Run].RunState, LeaseUntil: b.runs[a.Run].LeaseUntil}
 	}
@@ -70,7 +70,7 @@ func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitRequest) 
 		delete(b.rows, p.Run)
 	}
 	for _, p := range append(plan.ToWrite, plan.ToOffer...) {
-		b.rows[p.Run] = &store.PermitWithRun{Permit: p}
+		b.rows[p.Run] = &store.PermitWithRun{PermitRow: p}
 	}
 	for _, a := range asks {
 		delete(b.holds, a.Run)

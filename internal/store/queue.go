@@ -37,7 +37,7 @@ type QueueSettings struct {
 // QueueRow is the row of a queue in the database, without its counts. Each engine keeps the rows of all queues in memory.
 type QueueRow struct {
 	Name     string
-	Settings QueueSettings // that apply: those of Set, else those of Declared, else none
+	Settings QueueSettings // that apply: those of the operator, else those that the code declares, else none
 	PausedAt time.Time     // zero: not paused
 	// Deleted reports that the queue is being deleted: its runs may begin at once, and new runs need no place. The admission that finds no
 	// run left in the deleted queue deletes the row.

@@ -25,8 +25,8 @@ type MoveRunRequest struct {
 	// Outcome is Written if the run was moved. Outcome is also Written if the run, in whatever state, already has the wanted queue and
 	// priority, so that a call whose result was lost can be repeated. Outcome is Fenced, and nothing was changed, if the run does not
 	// exist, has begun, has ended, or may no longer begin because its deadline or its StartBy has passed.
-	Outcome WriteOutcome
-	Found   *RunToMove // the run as it was; nil: there is none
+	Outcome  WriteOutcome
+	FoundRun *RunToMove // the run as it was; nil: there is none
 }
 
 // RunToMove holds what MoveRunRequest.Plan needs to know about the run.
@@ -48,7 +48,7 @@ func (r *RunToMove) HasExpired(now time.Time) bool {
 
 // IsUnneeded reports whether the run already has the wanted queue and priority, so that MoveRun changes nothing.
 func (m *MoveRunRequest) IsUnneeded() bool {
-	return m.Found != nil && (m.Queue == "" || m.Queue == m.Found.Name) && (m.Priority == nil || *m.Priority == m.Found.RowPriority)
+	return m.FoundRun != nil && (m.Queue == "" || m.Queue == m.FoundRun.Name) && (m.Priority == nil || *m.Priority == m.FoundRun.RowPriority)
 }
 
 // QueueMovePlan holds what a MoveRunRequest writes.
@@ -71,7 +71,7 @@ type QueueMoveStore interface {
 // run's present queue with the row of the run's group key, or nil if that queue has no row. The argument found is nil if the run does not
 // exist.
 func (m *MoveRunRequest) Plan(q *QueueState, found *RunToMove) *QueueMovePlan {
-	m.Outcome, m.Found = Fenced, found
+	m.Outcome, m.FoundRun = Fenced, found
 	if found == nil {
 		return nil
 	}
@@ -79,11 +79,11 @@ func (m *MoveRunRequest) Plan(q *QueueState, found *RunToMove) *QueueMovePlan {
 	r := &p.Run
 	if m.Queue != "" && m.Queue != r.Name {
 		p.Moved, r.Name = true, m.Queue
-		p.Events = append(p.Events, Event{Type: EventMovedToQueue, Old: found.Name, New: m.Queue})
+		p.Events = append(p.Events, Event{Type: EventMovedToQueue, OldValue: found.Name, NewValue: m.Queue})
 	}
 	if m.Priority != nil && *m.Priority != r.RowPriority {
 		r.RowPriority, r.Priority = *m.Priority, *m.Priority
-		p.Events = append(p.Events, Event{Type: EventPriorityChanged, Old: strconv.Itoa(int(found.RowPriority)), New: strconv.Itoa(int(r.RowPriority))})
+		p.Events = append(p.Events, Event{Type: EventPriorityChanged, OldValue: strconv.Itoa(int(found.RowPriority)), NewValue: strconv.Itoa(int(r.RowPriority))})
 	}
 	switch {
 	case len(p.Events) == 0:

@@ -11,7 +11,7 @@ import (
 )
 
 // A repair makes the next generation of a run: the row of the run starts anew with some of its checkpoints, and what
-// is over moves to a Generation. The row keeps its UUID, so all that refers to the run goes on to be right. Package
+// is over moves to a SupersededGeneration. The row keeps its UUID, so all that refers to the run goes on to be right. Package
 // repair decides what a repair does, and the stores apply it.
 
 // RepairStore makes new generations of runs and reads superseded ones.
@@ -45,7 +45,7 @@ type RepairStore interface {
 
 	// SupersededGenerations returns those superseded generations of a run that the query selects, oldest first. The result is empty for a
 	// run that has only one generation.
-	SupersededGenerations(ctx context.Context, run uuid.UUID, q GenerationsQuery) ([]Generation, error)
+	SupersededGenerations(ctx context.Context, run uuid.UUID, q GenerationsQuery) ([]SupersededGeneration, error)
 }
 
 // GenerationsQuery selects some of the superseded generations of a run, beginning with the newest.
@@ -80,12 +80,12 @@ func (q *GenerationsQuery) BoundsOrMax() (before, limit int32, maxBytes int64) {
 
 // FenceRequest takes a run away from its owner; see RepairStore.FenceRun.
 type FenceRequest struct {
-	Run         uuid.UUID
-	StateBefore RunState // the run as it was read
-	Nonce       uint32   // of the next epoch
-	Now         time.Time
-	Reason      string // of the pause
-	Actor       string
+	Run            uuid.UUID
+	StateBefore    RunState // the run as it was read
+	NextEpochNonce uint32   // of the next epoch
+	Now            time.Time
+	Reason         string // of the pause
+	Actor          string
 
 	// Outcome is Written, or Fenced if the run is no longer as Before describes it. If Outcome is Fenced, RunState is the present state of
 	// the run.
@@ -98,7 +98,7 @@ func (f *FenceRequest) EpochAfterFence() Epoch {
 	if f.StateBefore.Status.IsTerminal() {
 		return f.StateBefore.Epoch
 	}
-	return f.StateBefore.Epoch.Next(f.Nonce)
+	return f.StateBefore.Epoch.Next(f.NextEpochNonce)
 }
 
 // ControlAfterFence returns the control bits of a live run after the fence. A run that is already paused itself or held for drift keeps its
@@ -147,10 +147,10 @@ type RunRepair struct {
 	StateBefore      RunState // the run as it was read
 	SupersededNumber int32    // of the generation that is superseded
 	CheckpointCount  int      // how many checkpoints the run has
-	From             string   // the step from which it is executed anew; empty: none was given
+	FromStep         string   // the step from which it is executed anew; empty: none was given
 
 	KeptSteps         []string    // the checkpoints that the new generation has too, in order
-	FirstChangedSeq   int32       // the Seq of the first call that is dropped or changed: kept ones with a higher Seq lose SeqOwnGoroutine. Zero: there is none
+	FirstChangedSeq   int32       // the Seq of the first call that is dropped or changed: kept ones with a higher Seq lose SeqOwnGoroutineBit. Zero: there is none
 	NewSteps          []Step      // further checkpoints of the new generation, in the order of their names
 	DetachedChildren  []uuid.UUID // children that belong to the superseded generation only
 	ReleasedReceivers []string    // receivers whose signals are received anew; see ReceiveWrite
@@ -159,7 +159,7 @@ type RunRepair struct {
 	// ContinuesAsNew says that the run, which is being executed, continues as new: with the Input, an empty history and its present
 	// deadline. All checkpoints and children of a run that continues as new move to the superseded generation.
 	ContinuesAsNew bool
-	Input          []byte        // only with Continues
+	Input          []byte        // only with ContinuesAsNew
 	Owner          uuid.NullUUID // the worker that executes the new generation; then Status is Running and WakeAt the end of the lease
 
 	Epoch             Epoch // of the new generation: the one after Before.Epoch
@@ -227,36 +227,36 @@ var ErrRepairOutdated = errors.New("a run, a child or a checkpoint is not as the
 
 // CurrentGeneration returns the number of a run's present generation. The argument before has the superseded generations that the store has
 // kept, which always include the newest.
-func CurrentGeneration(before []Generation) int32 {
+func CurrentGeneration(before []SupersededGeneration) int32 {
 	if len(before) == 0 {
 		return 1
 	}
 	return before[len(before)-1].Number + 1
 }
 
-// Generation is a superseded generation of a run. The database stores the checkpoints of a superseded generation with Generation.Archive as
-// the run ID, in place of the run's own ID.
-type Generation struct {
+// SupersededGeneration is a superseded generation of a run. The database stores the checkpoints of a superseded generation with
+// Generation.Archive as the run ID, in place of the run's own ID.
+type SupersededGeneration struct {
 	Run       Run // as it was; Status is Superseded if it had not ended
 	Number    int32
 	ArchiveID uuid.UUID
 
 	StoredBytes int // of the payloads, as the database has them: a codec may have changed their size
 
-	// Request, Verb and the next fields tell how the generation after this one was made.
-	Request uuid.UUID
-	Verb    string
-	Actor   string
-	Reason  string
-	From    string
-	At      time.Time
-	Detail  []byte
+	// RequestID, Verb and the next fields tell how the generation after this one was made.
+	RequestID uuid.UUID
+	Verb      string
+	Actor     string
+	Reason    string
+	FromStep  string
+	At        time.Time
+	Detail    []byte
 }
 
 // SeqOfKeptCall returns the Seq that a call which the repair keeps has in the new generation. The argument first is RunRepair.FirstChangedSeq.
 func SeqOfKeptCall(seq, first int32) int32 {
 	if first > 0 && seq > first {
-		seq &^= SeqOwnGoroutine
+		seq &^= SeqOwnGoroutineBit
 	}
 	return seq
 }

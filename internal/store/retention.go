@@ -133,8 +133,8 @@ type DeleteTreeRequest struct {
 	// be deleted.
 	DeletableUUIDs map[uuid.UUID]bool
 
-	// Outcome is Written if the tree was deleted, Adopted if its root does not exist, and Locked if another transaction has locked one of
-	// its runs. Outcome is Fenced if a run of the tree prevents the deletion; Blocker is then that run.
+	// Outcome is Written if the tree was deleted, AlreadyRecorded if its root does not exist, and Locked if another transaction has locked
+	// one of its runs. Outcome is Fenced if a run of the tree prevents the deletion; Blocker is then that run.
 	Outcome WriteOutcome
 	Blocker TreeNode
 	// DeletedRunCount and DeletedGenerationCount are the numbers of runs and of superseded generations that were deleted.
@@ -157,7 +157,7 @@ type DeletionPlan struct {
 // A detached child of a superseded generation already counts as a root, and always stays. If the root is a generation, all detached
 // runs stay: EndedBefore is then the time for generations, and tells nothing about runs that outlive them.
 func (d *DeleteTreeRequest) Plan(nodes []TreeNode, now time.Time, locked func(uuid.UUID) bool) (plan DeletionPlan) {
-	t := deletionTree{deletion: d, now: now, locked: locked, children: make(map[uuid.UUID][]int, len(nodes)), nodes: nodes}
+	t := deletionTree{deletion: d, now: now, isLocked: locked, children: make(map[uuid.UUID][]int, len(nodes)), nodes: nodes}
 	root := -1
 	for i := range nodes {
 		if nodes[i].UUID == d.Root {
@@ -186,7 +186,7 @@ type deletionTree struct {
 	nodes    []TreeNode
 	children map[uuid.UUID][]int
 	now      time.Time
-	locked   func(uuid.UUID) bool
+	isLocked func(uuid.UUID) bool
 
 	rootIsGeneration bool // the root of the deletion is a superseded generation
 }
@@ -240,7 +240,7 @@ func (t *deletionTree) checkNodeDeletable(n *TreeNode) WriteOutcome {
 	switch {
 	case !n.Status.IsTerminal(), n.HoldsQueuePlace, !t.endedLongEnough(n), !quiet, n.UUID == t.deletion.Root && n.Epoch != t.deletion.Epoch:
 		return Fenced
-	case !t.locked(n.UUID):
+	case !t.isLocked(n.UUID):
 		return Locked
 	}
 	return Written

@@ -21,7 +21,8 @@ const (
 	Cancelled Status = 7
 	// Expired means that the run's deadline has passed. The number 8 is not used, because an event had this number in an earlier version.
 	Expired Status = 9 // its deadline passed
-	// Superseded is the status of a Generation that had not ended when it was superseded. No row of a run has the status Superseded.
+	// Superseded is the status of a SupersededGeneration that had not ended when it was superseded. No row of a run has the status
+	// Superseded.
 	Superseded Status = 10
 )
 
@@ -208,10 +209,10 @@ type Step struct {
 }
 
 // EncodeSeq returns the [Step.Seq] of a call. The argument position is the number of the call in the order in which the calls of the run
-// began. The argument own tells whether the goroutine of the call's scope made the call; see [SeqOwnGoroutine].
+// began. The argument own tells whether the goroutine of the call's scope made the call; see [SeqOwnGoroutineBit].
 func EncodeSeq(position int32, own bool) int32 {
 	if own {
-		return position<<1 | SeqOwnGoroutine
+		return position<<1 | SeqOwnGoroutineBit
 	}
 	return position << 1
 }
@@ -219,13 +220,13 @@ func EncodeSeq(position int32, own bool) int32 {
 // Position returns the position of the call in the order in which the calls of its run began.
 func (s *Step) Position() int32 { return s.Seq >> 1 }
 
-// WasMadeByScopeGoroutine reports whether the goroutine of its scope made the call; see [SeqOwnGoroutine].
-func (s *Step) WasMadeByScopeGoroutine() bool { return s.Seq&SeqOwnGoroutine != 0 }
+// WasMadeByScopeGoroutine reports whether the goroutine of its scope made the call; see [SeqOwnGoroutineBit].
+func (s *Step) WasMadeByScopeGoroutine() bool { return s.Seq&SeqOwnGoroutineBit != 0 }
 
-// SeqOwnGoroutine is the lowest bit of Step.Seq. SeqOwnGoroutine is set if the call was made by the goroutine of the workflow function, or
-// of the call's branch; such a goroutine makes its calls one after the other. If a repair drops or changes a call, it clears
-// SeqOwnGoroutine in the calls after that call, because the code need not make these calls any more.
-const SeqOwnGoroutine = 1
+// SeqOwnGoroutineBit is the lowest bit of Step.Seq. SeqOwnGoroutineBit is set if the call was made by the goroutine of the workflow
+// function, or of the call's branch; such a goroutine makes its calls one after the other. If a repair drops or changes a call, it clears
+// SeqOwnGoroutineBit in the calls after that call, because the code need not make these calls any more.
+const SeqOwnGoroutineBit = 1
 
 // WorkerState tells whether a worker claims runs or is stopping. The database stores the numbers of WorkerState constants.
 type WorkerState int16
@@ -258,9 +259,9 @@ type Worker struct {
 	HeartbeatAt time.Time
 	Workflows   []string // what it executes; nil if there are too many to be recorded
 	Queues      []string // from which queues it takes runs; nil: from all, or there are too many to be recorded
-	// Schema is the version of the database schema for which the worker's code was written; see SchemaVersion. Schema is zero for code from
-	// before version 3, which does not record its schema version.
-	Schema int16
+	// SchemaVersion is the version of the database schema for which the worker's code was written; see SchemaVersion. Schema is zero for
+	// code from before version 3, which does not record its schema version.
+	SchemaVersion int16
 	// Quiet says that an operator wants the worker to claim no runs. LastChange is what an operator has last done to the worker, or nil.
 	// RenewLeases writes Quiet and LastChange only if the worker is not registered yet.
 	Quiet      bool

@@ -12,12 +12,13 @@ import (
 // be valid.
 const MaxScheduleName = 480
 
-// KeptFires is how many fires of a schedule, beginning with the latest, a store keeps in full. For each older fire, the store keeps one
+// FiresKeptInFull is how many fires of a schedule, beginning with the latest, a store keeps in full. For each older fire, the store keeps one
 // bit, which tells whether a run was started.
-const KeptFires = 1000
+const FiresKeptInFull = 1000
 
-// CompactFiresAtCount is the number of fires at which a store compacts the oldest fires of a schedule into bits, so that KeptFires remain.
-const CompactFiresAtCount = KeptFires + 100
+// CompactFiresAtCount is the number of fires at which a store compacts the oldest fires of a schedule into bits, so that FiresKeptInFull
+// remain.
+const CompactFiresAtCount = FiresKeptInFull + 100
 
 // ScheduleStore keeps the schedules of one database. Every Store is also a ScheduleStore.
 type ScheduleStore interface {
@@ -83,7 +84,7 @@ type ScheduleChangeRequest struct {
 // ScheduleSnapshot is the argument of ScheduleChangeRequest.Plan, and holds the rows that Plan needs for its decision.
 type ScheduleSnapshot struct {
 	Row        *Schedule          // nil: there is none
-	FiredTimes map[time.Time]bool // those of the Times at which a run was started, or which wait; keys are in UTC
+	FiredTimes map[time.Time]bool // the times of TimesToDecide at which a run was started, or which wait; keys are in UTC
 	// LastStatus and LastControl are the status and the control bits of the run Row.LastRun. LastStatus and LastControl are zero if that
 	// run no longer exists.
 	LastStatus  Status
@@ -97,7 +98,7 @@ type ScheduleSnapshot struct {
 // was not started because its ID is taken, although Plan has decided later fires as if that run had been started. Stores call
 // NeedsReplanForTakenID after SetOutcomesFromStarts.
 func (s *ScheduleSnapshot) NeedsReplanForTakenID(w *ScheduleWrite) bool {
-	i := w.LastRunFire
+	i := w.LastRunFireIndex
 	if i < 0 || i >= len(w.Fires)-1 || w.Fires[i].Outcome != FireFailed || slices.ContainsFunc(w.Fires, func(f ScheduleFire) bool { return f.RunToStart != nil && f.Outcome == FireStarted }) {
 		return false
 	}
@@ -117,9 +118,9 @@ type ScheduleWrite struct {
 	Row    Schedule       // the new row; the store ignores Row.FireCount
 	Delete bool           // the row is deleted, with its fires
 	Fires  []ScheduleFire // in the order of their times, each time once
-	// LastRunFire is an index into Fires. If the store starts the run of the fire with the index LastRunFire, that run becomes Row.LastRun.
-	// LastRunFire is -1 if Row.LastRun stays as it is.
-	LastRunFire int
+	// LastRunFireIndex is an index into Fires. If the store starts the run of the fire with the index LastRunFireIndex, that run becomes
+	// Row.LastRun. LastRunFireIndex is -1 if Row.LastRun stays as it is.
+	LastRunFireIndex int
 }
 
 // FireKind tells why a schedule started a run: at a scheduled time, by a trigger, or by a backfill. The database stores the numbers of
@@ -195,8 +196,8 @@ func (w *ScheduleWrite) SetOutcomesFromStarts(before *Schedule) {
 		}
 		f.Run = uuid.NullUUID{UUID: f.RunToStart.Run.UUID, Valid: true}
 		if f.RunToStart.Outcome == AlreadyRecorded {
-			f.Outcome, f.Run = FireFailed, uuid.NullUUID{UUID: f.RunToStart.Existing.UUID, Valid: true}
-		} else if i == w.LastRunFire {
+			f.Outcome, f.Run = FireFailed, uuid.NullUUID{UUID: f.RunToStart.ExistingRun.UUID, Valid: true}
+		} else if i == w.LastRunFireIndex {
 			w.Row.LastRun = f.Run
 		}
 	}
@@ -209,11 +210,11 @@ func (c *ScheduleChangeRequest) Events(w *ScheduleWrite) (events []Event) {
 	switch {
 	case !c.ActorAndReason.HasActorOrReason():
 	case w.Delete:
-		events = append(events, Event{Type: EventScheduleDeleted, Run: NoRun, Old: c.Name})
+		events = append(events, Event{Type: EventScheduleDeleted, Run: NoRun, OldValue: c.Name})
 	default:
 		for i := range w.Fires {
 			if f := &w.Fires[i]; f.RunToStart != nil && f.Outcome == FireStarted && types[f.Kind] != 0 {
-				events = append(events, Event{Type: types[f.Kind], Run: f.Run.UUID, New: c.Name})
+				events = append(events, Event{Type: types[f.Kind], Run: f.Run.UUID, NewValue: c.Name})
 			}
 		}
 	}

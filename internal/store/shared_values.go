@@ -14,7 +14,7 @@ type SharedValues struct {
 	values map[any]any
 }
 
-// GetOrCreateSharedValue implements Sharer.
+// GetOrCreateSharedValue implements ValueSharer.
 func (s *SharedValues) GetOrCreateSharedValue(key any, create func() any) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 // StartKeyStore keeps the keys of starts with the options Singleton, Debounce and Throttle. Several starts with the same start key lead to
 // one run, or to none. Every Store is also a StartKeyStore.
 type StartKeyStore interface {
-	// ChangeStartKey locks the row of one start key, calls c.Plan, and writes what Plan returns, all in one transaction. ChangeStartKey
+	// UpdateStartKeyRow locks the row of one start key, calls c.Plan, and writes what Plan returns, all in one transaction. UpdateStartKeyRow
 	// reads all rows again if the transaction is retried.
-	ChangeStartKey(ctx context.Context, c *StartKeyChangeRequest) error
+	UpdateStartKeyRow(ctx context.Context, c *StartKeyChangeRequest) error
 
 	// DueStartKeys returns the start keys of up to limit rows whose CheckAt is now or earlier, and of up to limit rows whose CheckAfterRun has
 	// ended or was removed. The result next is the earliest CheckAt of the other rows, or zero if there is none.
 	DueStartKeys(ctx context.Context, now time.Time, limit int) (due []StartKey, next time.Time, err error)
 
-	// StartKeyOfWaitingRun returns the row of the start key whose WaitingRun is the given run, without the row's Input.
+	// StartKeyOfWaitingRun returns the row of the start key whose WaitingRun is the given run, without WaitingInput of the row.
 	// StartKeyOfWaitingRun returns nil if there is no such row.
 	StartKeyOfWaitingRun(ctx context.Context, run uuid.UUID) (*StartKeyRow, error)
 }
@@ -79,17 +79,18 @@ type StartKeyRun struct {
 // StartKeyChangeRequest reads, plans and writes the row of one start key in a transaction.
 type StartKeyChangeRequest struct {
 	Key StartKey
-	// SkipLocked makes ChangeStartKey return without a call of Plan if the start key has no row, or if another transaction has locked the
-	// row. Without SkipLocked, ChangeStartKey waits a short time for the lock, and then returns ErrLocked.
+	// SkipLocked makes UpdateStartKeyRow return without a call of Plan if the start key has no row, or if another transaction has locked the
+	// row. Without SkipLocked, UpdateStartKeyRow waits a short time for the lock, and then returns ErrLocked.
 	SkipLocked bool
 	// Name is the name of a root run about which Plan decides. Name is empty if Plan decides about no root run by its name.
 	Name string
-	// RunsToRead returns the runs that ChangeStartKey reads for Plan. ChangeStartKey calls RunsToRead with the locked row of the start key.
+	// RunsToRead returns the runs that UpdateStartKeyRow reads for Plan. UpdateStartKeyRow calls RunsToRead with the locked row of the
+	// start key.
 	RunsToRead func(row *StartKeyRow) []uuid.UUID
 	// Plan returns the changes to write, or nil if nothing changes. Plan must not block, and may be called several times.
 	Plan func(s StartKeySnapshot) *StartKeyWrite
 
-	// AppliedWrite is the StartKeyWrite that ChangeStartKey has written, with the outcome of its start, or nil if ChangeStartKey has
+	// AppliedWrite is the StartKeyWrite that UpdateStartKeyRow has written, with the outcome of its start, or nil if UpdateStartKeyRow has
 	// written nothing.
 	AppliedWrite *StartKeyWrite
 }
@@ -108,7 +109,7 @@ type StartKeyWrite struct {
 	Delete      bool        // the row is deleted
 	RunToCreate *StartWrite // a run to create; nil: none
 	// Release makes a run claimable that was created with Unreleased. Release is nil if no run becomes claimable. If the run to release has
-	// begun, has ended, is to be cancelled, or has another queue or priority than Plan has seen, ChangeStartKey does not release it and
+	// begun, has ended, is to be cancelled, or has another queue or priority than Plan has seen, UpdateStartKeyRow does not release it and
 	// calls Plan again.
 	Release *DelayedRunRelease
 }

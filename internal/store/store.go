@@ -13,7 +13,7 @@
 //     few rows, the store reads the rows and sets an Outcome for each item.
 //   - A write carries the epoch of its claim, which is a count and a nonce. If the run has another
 //     epoch, the write changes nothing, and its outcome is Fenced.
-//   - The first writer of a step wins. A later write gets the outcome Adopted and the recorded row.
+//   - The first writer of a step wins. A later write gets the outcome AlreadyRecorded and the recorded row.
 //   - A call may be repeated if its result was lost. If the row already has the state that the write
 //     wanted, by the same epoch and attempt, the outcome is Written.
 //   - Times are parameters that were measured on the database's clock (see Now), rounded to

@@ -20,12 +20,12 @@ func ParseCanonicalUUID(text string) (UUID, bool) { return parseCanonicalUUID(te
 // ValidNullUUID returns the value of Run.Owner for a run that the worker with the given UUID owns.
 func ValidNullUUID(by UUID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
 
-// Shards is the number of logical shards, which never changes. The shard is the first column of every key in the database, so that the
+// ShardCount is the number of logical shards, which never changes. The shard is the first column of every key in the database, so that the
 // tables can be distributed later.
-const Shards = 64
+const ShardCount = 64
 
 // ShardOf returns the shard of a run, which is the last six bits of its UUID.
-func ShardOf(id uuid.UUID) int16 { return int16(id[15] & (Shards - 1)) }
+func ShardOf(id uuid.UUID) int16 { return int16(id[15] & (ShardCount - 1)) }
 
 // ShardOfName returns the shard of the root run with the given name. If the name is a UUID in canonical form, ShardOfName returns the shard
 // of that UUID: a run that was started without a name has its own UUID as its name, and both lead to the same shard.
@@ -35,7 +35,7 @@ func ShardOfName(name string) int16 {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(name)) // never fails
-	return int16(h.Sum64() % Shards)
+	return int16(h.Sum64() % ShardCount)
 }
 
 // NewUUID returns a new UUIDv7 (time-ordered, RFC 9562) in the given shard, with the time of the
@@ -72,7 +72,7 @@ func TimeOfUUID(id uuid.UUID) time.Time {
 // setTicksAndShard returns the UUID with this time in ticks, version 7 and this shard.
 func setTicksAndShard(id uuid.UUID, shard int16, ticks uint64) uuid.UUID {
 	binary.BigEndian.PutUint64(id[:8], ticks/ticksPerMilli<<16|0x7000|ticks%ticksPerMilli)
-	id[15] = id[15]&^(Shards-1) | byte(shard)
+	id[15] = id[15]&^(ShardCount-1) | byte(shard)
 	return id
 }
 
@@ -128,7 +128,7 @@ func NewRootIdentity(name string) (uuid.UUID, string) { return NewRootIdentityAt
 // NewRootIdentityAt returns a new UUID for a root run, and the name of the run. If the given name is empty, the UUID is the name of the
 // run.
 func NewRootIdentityAt(name string, at time.Time) (uuid.UUID, string) {
-	shard := int16(rand.IntN(Shards))
+	shard := int16(rand.IntN(ShardCount))
 	if name != "" {
 		shard = ShardOfName(name)
 	}
@@ -164,7 +164,7 @@ func IsNamedByUUID(r *Run) bool {
 func (r *Run) NameOrUUID() string { return nameOrUUID(r.UUID, r.Parent.Valid, r.Name) }
 
 // RunNameOrUUID returns the text with which users refer to the event's run; see Run.NameOrUUID.
-func (e *Event) RunNameOrUUID() string { return nameOrUUID(e.Run, e.Child || e.Name == "", e.Name) }
+func (e *Event) RunNameOrUUID() string { return nameOrUUID(e.Run, e.IsChild || e.Name == "", e.Name) }
 
 func nameOrUUID(id uuid.UUID, child bool, name string) string {
 	if child {

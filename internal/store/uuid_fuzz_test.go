@@ -22,7 +22,7 @@ func FuzzRef(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, micros int64) {
 		ref := store.RunRef{UUIDOrName: text}
 		shard := ref.Shard()
-		if shard < 0 || shard >= store.Shards || shard != store.ShardOfName(text) {
+		if shard < 0 || shard >= store.ShardCount || shard != store.ShardOfName(text) {
 			t.Fatalf("%q is in shard %d", text, shard)
 		}
 		if id, ok := ref.AsUUID(); ok && (id.String() != text || store.ShardOf(id) != shard) {

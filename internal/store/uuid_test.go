@@ -20,7 +20,7 @@ func later(shard int16, ahead time.Duration) uuid.UUID {
 }
 
 func TestNewChildID(t *testing.T) {
-	for shard := range int16(store.Shards) {
+	for shard := range int16(store.ShardCount) {
 		for _, ahead := range []time.Duration{-time.Hour, -time.Millisecond, 0, time.Millisecond, time.Hour, 1000 * time.Hour} {
 			parent := later(shard, ahead)
 			for generation := range 20 {

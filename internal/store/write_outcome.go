@@ -38,7 +38,7 @@ func (w *OwnershipEnd) CancelForbidsEnd(control ControlBits) bool {
 	return control&CancelRequested != 0 && w.Status.IsTerminal() && w.Status != Cancelled
 }
 
-// The outcomes of writes that changed no row. A store calls Decide with the rows that it has read since. The
+// The outcomes of writes that changed no row. A store calls OutcomeFromRows with the rows that it has read since. The
 // model in package model has its own copy of these rules, to check them.
 
 // OutcomeFromRows returns the outcome of a start that created no run. The argument parent is the state of a child's parent; existing is the

@@ -141,7 +141,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 		return store.ClaimedRun{Run: r.Run, CheckpointsAtLastCrash: r.CheckpointsAtLastCrash}
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil
-	r.Epoch = r.Epoch.Next(q.Nonce)
+	r.Epoch = r.Epoch.Next(q.EpochNonce)
 	if r.Crashes == 0 || lost && r.Crashes == 1 { // otherwise it tells why the run was held, and there is no checkpoint since
 		r.PauseOrHoldReason = ""
 	}
@@ -154,7 +154,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 // LeasesOfClaim models store.Store.LeasesOfClaim.
 func (m *Model) LeasesOfClaim(q store.ClaimQuery) (leases []store.Lease) {
 	for id, r := range m.Runs {
-		if r.Status == store.Running && r.Owner.UUID == q.Worker && r.Epoch.Nonce == q.Nonce && r.WakeAt.Equal(q.LeaseUntil) {
+		if r.Status == store.Running && r.Owner.UUID == q.Worker && r.Epoch.Nonce == q.EpochNonce && r.WakeAt.Equal(q.LeaseUntil) {
 			leases = append(leases, store.Lease{Run: id, Epoch: r.Epoch})
 		}
 	}

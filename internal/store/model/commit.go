@@ -15,7 +15,7 @@ import (
 func (m *Model) Commit(b *store.Batch) {
 	// A store may write first, and read the reason of a conflict afterwards. It then finds that a run
 	// was already released by the same transaction, and the outcome is Fenced, where otherwise
-	// Adopted or a second attempt is expected.
+	// AlreadyRecorded or a second attempt is expected.
 	released := func(run uuid.UUID) bool {
 		return slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return w.UUID == run })
 	}
@@ -57,19 +57,19 @@ func (m *Model) Commit(b *store.Batch) {
 // start models one start. released tells whether the same transaction releases the parent. The
 // parameter of step and receive tells the same of their run.
 func (m *Model) start(w *store.StartWrite, released bool) {
-	w.Outcome, w.Existing, w.RunState = store.Written, nil, store.RunState{}
+	w.Outcome, w.ExistingRun, w.RunState = store.Written, nil, store.RunState{}
 	had := m.findByName(w.Run.Name, w.Run.Parent)
 	if had != nil && had.UUID == w.Run.UUID {
 		return
 	}
 	parent := m.RunState(w.Run.Parent.UUID)
 	switch {
-	case w.Run.Parent.Valid && (!parent.IsOwnedAt(w.ParentEpoch) || had != nil && released && m.mayHappen()): // a write of an older epoch is Fenced, not Adopted
+	case w.Run.Parent.Valid && (!parent.IsOwnedAt(w.ParentEpoch) || had != nil && released && m.mayHappen()): // a write of an older epoch is Fenced, not AlreadyRecorded
 		w.Outcome, w.RunState = store.Fenced, parent
 		return
 	case had != nil:
 		row := had.Run
-		w.Outcome, w.Existing = store.AlreadyRecorded, &row
+		w.Outcome, w.ExistingRun = store.AlreadyRecorded, &row
 		return
 	case w.Run.Parent.Valid && parent.Control != 0:
 		w.Outcome, w.RunState = store.Fenced, parent
@@ -194,7 +194,7 @@ func (r *Run) oldestSignal(name string, bound time.Time) (first *Signal) {
 
 // signal models one signal. It reports whether the signal wakes the run.
 func (m *Model) signal(w *store.SignalWrite) bool {
-	w.Outcome, w.Existing, w.RunState = store.Written, nil, store.RunState{}
+	w.Outcome, w.ExistingSignal, w.RunState = store.Written, nil, store.RunState{}
 	r := m.Runs[w.Run]
 	if r != nil {
 		for _, s := range r.Signals {
@@ -206,7 +206,7 @@ func (m *Model) signal(w *store.SignalWrite) bool {
 			if w.Key != "" && s.Key == w.Key {
 				had := s.SignalWrite
 				had.ArrivedAt = time.Time{}
-				w.Outcome, w.Existing = store.AlreadyRecorded, &had
+				w.Outcome, w.ExistingSignal = store.AlreadyRecorded, &had
 				return false
 			}
 		}
@@ -219,7 +219,7 @@ func (m *Model) signal(w *store.SignalWrite) bool {
 		Run: w.Run, ID: w.ID, Name: w.Name, Key: w.Key, Payload: w.Payload, CreatedAt: w.CreatedAt, ArrivedAt: w.ArrivedAt,
 	}})
 	if w.ActorAndReason.HasActorOrReason() {
-		m.recordAct(w.Run, w.ActorAndReason, store.Event{Type: store.EventSignalled, New: w.Name})
+		m.recordAct(w.Run, w.ActorAndReason, store.Event{Type: store.EventSignalled, NewValue: w.Name})
 	}
 	return true
 }
@@ -291,7 +291,7 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 	return w.ParentToWake.Valid && w.Status.IsTerminal()
 }
 
-// holdRun models a OwnershipEnd with Held.
+// holdRun models an OwnershipEnd that holds the run.
 func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 	pause := w.PauseActorAndReason(r.Control, r.PausedBy, r.PauseOrHoldReason)
 	pause.At = w.Now
@@ -338,7 +338,7 @@ func (m *Model) SetTags(run uuid.UUID, tags []store.Tag, epoch store.Epoch, by s
 		return false
 	}
 	if by.HasActorOrReason() && slices.ContainsFunc(tags, func(tag store.Tag) bool { return r.Tags[tag.Key] != tag.Value }) {
-		m.recordAct(run, by, store.Event{Type: store.EventTagged, New: store.TagsText(tags)})
+		m.recordAct(run, by, store.Event{Type: store.EventTagged, NewValue: store.TagsText(tags)})
 		m.endTransaction()
 	}
 	for _, tag := range tags {

@@ -54,10 +54,10 @@ func (m *Model) applyChange(o *store.ControlRequest, c *store.ControlChange) {
 		r.shiftTimers(r.PausedAt, o.Now)
 	}
 	r.Status, r.Control, r.Detached = c.Status, c.Control, c.Detached
-	switch c.Wake {
-	case store.WakeNever:
+	switch c.WakeAt {
+	case store.WakeAtNull:
 		r.WakeAt = time.Time{}
-	case store.WakeNow:
+	case store.WakeAtNow:
 		r.WakeAt = o.Now
 	}
 	switch c.AuditColumns {
@@ -103,7 +103,7 @@ func (m *Model) SetDeadline(d *store.DeadlineChangeRequest) {
 	}
 	d.Outcome, d.RunState = store.Written, store.RunState{}
 	if d.ActorAndReason.HasActorOrReason() && !r.Deadline.Equal(d.NewDeadline) {
-		m.recordAct(r.UUID, d.ActorAndReason, store.Event{Type: store.EventTimeoutSet, Old: store.TimeText(r.Deadline), New: store.TimeText(d.NewDeadline)})
+		m.recordAct(r.UUID, d.ActorAndReason, store.Event{Type: store.EventTimeoutSet, OldValue: store.TimeText(r.Deadline), NewValue: store.TimeText(d.NewDeadline)})
 		m.endTransaction()
 	}
 	r.Deadline = d.NewDeadline

@@ -109,8 +109,8 @@ func sortIDs(ids []uuid.UUID) {
 // store may tell what it was or what it became.
 func settledBatch(b *store.Batch, ends func(run uuid.UUID) bool) {
 	for _, w := range b.Starts {
-		if w.Existing != nil && (ends(w.Existing.UUID) || wakes(b, w.Existing.UUID)) {
-			w.Existing = &store.Run{UUID: w.Existing.UUID}
+		if w.ExistingRun != nil && (ends(w.ExistingRun.UUID) || wakes(b, w.ExistingRun.UUID)) {
+			w.ExistingRun = &store.Run{UUID: w.ExistingRun.UUID}
 		}
 		if ends(w.Run.Parent.UUID) {
 			w.RunState = store.RunState{}

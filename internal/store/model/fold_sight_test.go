@@ -90,14 +90,14 @@ func (f *foldCheck) read() *foldSight {
 	if live > 1 && f.kind == store.StartKeySingleton {
 		f.diverge("%d runs are live: %s", live, seen)
 	}
-	err = s.ChangeStartKey(f.ctx, &store.StartKeyChangeRequest{Key: f.key(), Plan: func(at store.StartKeySnapshot) *store.StartKeyWrite {
+	err = s.UpdateStartKeyRow(f.ctx, &store.StartKeyChangeRequest{Key: f.key(), Plan: func(at store.StartKeySnapshot) *store.StartKeyWrite {
 		if at.Row != nil {
 			seen.row, seen.input = string(at.Row.State), string(at.Row.WaitingInput)
 		}
 		return nil
 	}})
 	if err != nil {
-		f.diverge("ChangeStartKey: %v", err)
+		f.diverge("UpdateStartKeyRow: %v", err)
 	}
 	if waits := seen.runs[seen.waiting()]; waits != nil && seen.input == "" && f.kind == store.StartKeyDebounce {
 		found, err := s.GetRuns(f.ctx, []store.RunRef{{UUIDOrName: waits.UUID.String()}})
@@ -148,7 +148,7 @@ func (f *foldCheck) look() {
 
 func (f *foldCheck) lookCall(l *startkey.Check) call {
 	return func(ctx context.Context, s store.Store) error {
-		err := s.ChangeStartKey(ctx, l.ChangeRequest(false))
+		err := s.UpdateStartKeyRow(ctx, l.ChangeRequest(false))
 		if err == nil {
 			delete(f.waits, l.Released)
 		}
@@ -159,7 +159,7 @@ func (f *foldCheck) lookCall(l *startkey.Check) call {
 // claim claims what is due. The run of debounced starts has the input of the last.
 func (f *foldCheck) claim() {
 	var got store.ClaimResult
-	c := store.ClaimQuery{Worker: workers[0], Nonce: f.nonce(), Filter: served[0], Limit: 5, MaxSuspects: 1, Now: f.now, LeaseUntil: f.now.Add(1000 * time.Hour)}
+	c := store.ClaimQuery{Worker: workers[0], EpochNonce: f.nonce(), Filter: served[0], Limit: 5, MaxSuspects: 1, Now: f.now, LeaseUntil: f.now.Add(1000 * time.Hour)}
 	f.single("claim", func(ctx context.Context, s store.Store) (err error) {
 		got, err = s.Claim(ctx, c)
 		return err

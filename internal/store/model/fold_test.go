@@ -102,7 +102,7 @@ func (f *foldCheck) newStart() *foldStart {
 }
 
 func (f *foldCheck) call(s *foldStart) call {
-	return func(ctx context.Context, db store.Store) error { return db.ChangeStartKey(ctx, s.ChangeRequest()) }
+	return func(ctx context.Context, db store.Store) error { return db.UpdateStartKeyRow(ctx, s.ChangeRequest()) }
 }
 
 func (s *foldStart) String() string {
@@ -163,7 +163,7 @@ func (f *foldCheck) inTransaction() {
 	f.Log(text)
 	err := f.bed.inTransaction(f.ctx, s.ChangeRequest(), func() bool {
 		if f.bed.third != nil && s.Created != nil {
-			if err := f.bed.handles[0].ChangeStartKey(f.ctx, beside.ChangeRequest()); !again(err) {
+			if err := f.bed.handles[0].UpdateStartKeyRow(f.ctx, beside.ChangeRequest()); !again(err) {
 				f.diverge("%s: another start: %v", text, err)
 			}
 		}

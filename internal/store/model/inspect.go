@@ -81,7 +81,7 @@ func (m *Model) RunProgress(run uuid.UUID, now time.Time) (o store.RunProgress) 
 			o.OpenCalls = append(o.OpenCalls, s)
 		}
 		if s.Kind == store.KindMap {
-			o.Maps = append(o.Maps, store.MapProgress{Step: s, Done: r.itemsDone(s.Name)})
+			o.Maps = append(o.Maps, store.MapProgress{Step: s, DoneCount: r.itemsDone(s.Name)})
 		}
 	}
 	store.SortByCallOrder(o.OpenCalls)
@@ -195,15 +195,15 @@ func (m *Model) tree(run uuid.UUID) (all []*Run) {
 
 // TreeCounts models store.Store.RunTreeCounts.
 func (m *Model) TreeCounts(run uuid.UUID, now time.Time) store.TreeCounts {
-	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCalls: make(map[store.StepKind]int)}
+	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCallsByKind: make(map[store.StepKind]int)}
 	for _, r := range m.tree(run) {
 		counts.RunsByStatus[r.Status]++
 		if r.Status == store.Pending && r.Epoch == (store.Epoch{}) && r.WakeAt.After(now) {
-			counts.Delayed++
+			counts.DelayedCount++
 		}
 		for _, s := range r.Steps {
 			if !r.Status.IsTerminal() && (!s.Status.IsTerminal() || s.Kind == store.KindSleep && s.NextAt.After(now)) {
-				counts.OpenCalls[s.Kind]++
+				counts.OpenCallsByKind[s.Kind]++
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func (l *limitCheck) read() *limitSight {
 		}
 		seen.permits = append(seen.permits, permits...)
 	}
-	slices.SortFunc(seen.permits, func(a, b store.QueuedPermit) int { return store.ComparePermits(&a.Permit, &b.Permit) })
+	slices.SortFunc(seen.permits, func(a, b store.QueuedPermit) int { return store.ComparePermits(&a.PermitRow, &b.PermitRow) })
 	before := make(map[string]int)
 	for _, p := range seen.permits {
 		if p.Status == store.PermitWaiting {
@@ -257,7 +257,7 @@ func (l *limitCheck) checkOrder(text string, before *limitSight, b *store.Permit
 			was := before.permit(p.Run, p.Step)
 			served := p.Status == store.PermitOffered && (was == nil || was.Status != store.PermitOffered) ||
 				p.Status == store.PermitHeld && (was == nil || was.Status != store.PermitHeld || was.Epoch != p.Epoch || was.Attempt != p.Attempt)
-			if p.Key == key && served && store.ComparePermits(&first.Permit, &p.Permit) < 0 {
+			if p.Key == key && served && store.ComparePermits(&first.PermitRow, &p.PermitRow) < 0 {
 				l.diverge("%s: %s of %s was served, and %s of %s was before it", text, p.Step, shorten(p.Run), first.Step, shorten(first.Run))
 			}
 		}

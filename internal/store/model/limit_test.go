@@ -345,7 +345,7 @@ func (l *limitCheck) sweep() (string, call) {
 }
 
 func (l *limitCheck) claim(until time.Time) (string, call) {
-	c := store.ClaimQuery{Worker: workers[0], Nonce: l.nonce(), Filter: served[0], Limit: 5, MaxSuspects: 1, Now: l.now, LeaseUntil: until}
+	c := store.ClaimQuery{Worker: workers[0], EpochNonce: l.nonce(), Filter: served[0], Limit: 5, MaxSuspects: 1, Now: l.now, LeaseUntil: until}
 	return "claim", func(ctx context.Context, s store.Store) error {
 		_, err := s.Claim(ctx, c)
 		return err

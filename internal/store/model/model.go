@@ -61,7 +61,7 @@ type Run struct {
 
 // Generation is a superseded generation of a run, with its checkpoints.
 type Generation struct {
-	store.Generation
+	store.SupersededGeneration
 	Steps map[string]store.Step
 }
 
@@ -186,13 +186,13 @@ func (m *Model) wake(id uuid.UUID, at time.Time) {
 
 // recordEvent adds an event to the current transaction.
 func (m *Model) recordEvent(r *Run, what store.EventType, at time.Time) {
-	m.txEvents = append(m.txEvents, store.Event{Type: what, At: at, Run: r.UUID, Name: r.Name, Child: r.Parent.Valid, Workflow: r.Workflow})
+	m.txEvents = append(m.txEvents, store.Event{Type: what, At: at, Run: r.UUID, Name: r.Name, IsChild: r.Parent.Valid, Workflow: r.Workflow})
 }
 
 // recordAct adds an event of a run with who has requested it to the current transaction.
 func (m *Model) recordAct(run uuid.UUID, act store.ActorAndReason, e store.Event) {
 	if r := m.Runs[run]; r != nil {
-		e.Name, e.Child, e.Workflow = r.Name, r.Parent.Valid, r.Workflow
+		e.Name, e.IsChild, e.Workflow = r.Name, r.Parent.Valid, r.Workflow
 	}
 	e.Run, e.At, e.Actor, e.Reason = run, act.At, act.Actor, act.Reason
 	m.txEvents = append(m.txEvents, e)

@@ -125,7 +125,7 @@ func (c *check) leases(worker uuid.UUID) (leases []store.Lease) {
 }
 
 func (c *check) lease() *op {
-	q := store.ClaimQuery{Worker: pick(c, "worker", workers), Nonce: c.nonce(), Now: c.at("now"), Limit: c.dice("limit", 4), MaxSuspects: c.dice("suspects", 2), MaxCrashes: c.dice("crashes", 5)}
+	q := store.ClaimQuery{Worker: pick(c, "worker", workers), EpochNonce: c.nonce(), Now: c.at("now"), Limit: c.dice("limit", 4), MaxSuspects: c.dice("suspects", 2), MaxCrashes: c.dice("crashes", 5)}
 	q.Filter = pick(c, "served", served)
 	q.LeaseUntil = c.later(q.Now)
 	if c.dice("outage", 3) == 0 {
@@ -143,7 +143,7 @@ func (c *check) lease() *op {
 		return newsOp(q.Worker, c.leases(q.Worker))
 	case 4:
 		if r := c.running(); r.Owner.Valid {
-			q.Worker, q.Nonce, q.LeaseUntil = r.Owner.UUID, r.Epoch.Nonce, r.WakeAt
+			q.Worker, q.EpochNonce, q.LeaseUntil = r.Owner.UUID, r.Epoch.Nonce, r.WakeAt
 		}
 		return heldByOp(q)
 	default:

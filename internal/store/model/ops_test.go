@@ -80,8 +80,8 @@ func doubt(m *model.Model, got, want *store.Batch) {
 		}
 	}
 	for i, w := range want.Starts {
-		if had := got.Starts[i].Existing; had != nil && w.Existing != nil && had.UUID == w.Existing.UUID {
-			w.Existing = had
+		if had := got.Starts[i].ExistingRun; had != nil && w.ExistingRun != nil && had.UUID == w.ExistingRun.UUID {
+			w.ExistingRun = had
 			m.Conditions = append(m.Conditions, func(m *model.Model) bool {
 				r := m.Runs[had.UUID]
 				return r != nil && (differ(*had, r.Run) == "" || differ(*had, store.Run{UUID: had.UUID}) == "")
@@ -173,7 +173,7 @@ func heldByOp(q store.ClaimQuery) *op {
 		slices.SortFunc(leases, func(l, r store.Lease) int { return bytes.Compare(l.Run[:], r.Run[:]) })
 		return leases
 	}
-	return opReturning(fmt.Sprintf("held by nonce %d until %s", q.Nonce, offset(q.LeaseUntil)),
+	return opReturning(fmt.Sprintf("held by nonce %d until %s", q.EpochNonce, offset(q.LeaseUntil)),
 		func(ctx context.Context, s store.Store) ([]store.Lease, error) {
 			leases, err := s.LeasesOfClaim(ctx, q)
 			return sorted(leases), err

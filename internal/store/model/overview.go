@@ -18,21 +18,21 @@ func (m *Model) Failures(f store.Filter, examine, limit int) (groups []store.Fai
 	}
 	for key, runs := range byKey {
 		slices.Reverse(runs)
-		g := store.FailureGroup{Key: key, More: len(runs) >= examine}
+		g := store.FailureGroup{Key: key, HasMoreRuns: len(runs) >= examine}
 		for _, r := range runs[:min(len(runs), examine)] {
 			if !r.matches(&f) {
 				continue
 			}
-			if g.Runs == 0 || r.EndedAt.Before(g.First) {
+			if g.RunCount == 0 || r.EndedAt.Before(g.First) {
 				g.First = r.EndedAt
 			}
-			if g.Runs == 0 || r.EndedAt.After(g.Last) {
+			if g.RunCount == 0 || r.EndedAt.After(g.Last) {
 				g.Last = r.EndedAt
 				g.Newest = store.Run{UUID: r.UUID, Parent: r.Parent, Name: r.Name, Workflow: r.Workflow, Status: r.Status, Error: bytes.Clone(r.Error)}
 			}
-			g.Runs++
+			g.RunCount++
 		}
-		if g.Runs > 0 {
+		if g.RunCount > 0 {
 			groups = append(groups, g)
 		}
 	}

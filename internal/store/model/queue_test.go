@@ -223,7 +223,7 @@ func (q *queueCheck) priority() (string, call) {
 // claim claims some runs, as a worker does that knows the row of the queue.
 func (q *queueCheck) claim() (string, call) {
 	c := store.ClaimQuery{
-		Worker: workers[0], Nonce: q.nonce(), Filter: served[0], Limit: 1 + q.dice("limit", 4), MaxSuspects: 1, Now: q.now, LeaseUntil: q.now.Add(24 * time.Hour),
+		Worker: workers[0], EpochNonce: q.nonce(), Filter: served[0], Limit: 1 + q.dice("limit", 4), MaxSuspects: 1, Now: q.now, LeaseUntil: q.now.Add(24 * time.Hour),
 	}
 	if q.live {
 		c.QueueRules = store.NewQueueClaimRules([]string{flowQueue}, nil, nil)

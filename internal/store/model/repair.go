@@ -41,7 +41,7 @@ func (m *Model) Repair(r *store.RepairRequest) {
 	}
 	first := m.Runs[r.Runs[0].Run]
 	done := first != nil && slices.ContainsFunc(first.Generations, func(g Generation) bool {
-		return g.Number == r.Runs[0].SupersededNumber && g.Request == r.RequestID
+		return g.Number == r.Runs[0].SupersededNumber && g.RequestID == r.RequestID
 	})
 	if r.Outcome = r.OutcomeFromStates(states, done); r.Outcome != 0 {
 		return
@@ -82,9 +82,9 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 	if live {
 		over.Status = store.Superseded
 	}
-	before := Generation{Generation: store.Generation{
+	before := Generation{SupersededGeneration: store.SupersededGeneration{
 		Run: over, Number: p.SupersededNumber, ArchiveID: p.ArchiveID(), StoredBytes: len(run.Input) + len(run.Output) + len(run.Error),
-		Request: r.RequestID, Verb: r.Verb, Actor: r.Actor, Reason: r.Reason, From: p.From, At: r.Now, Detail: p.Detail,
+		RequestID: r.RequestID, Verb: r.Verb, Actor: r.Actor, Reason: r.Reason, FromStep: p.FromStep, At: r.Now, Detail: p.Detail,
 	}, Steps: make(map[string]store.Step)}
 	steps := make(map[string]store.Step)
 	for name, s := range run.Steps {
@@ -131,7 +131,7 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 	run.CancelReason, run.CancelledBy, run.CancelledAt = "", "", time.Time{}
 	m.recordEvent(run, r.EventType(), r.Now)
 	e := &m.txEvents[len(m.txEvents)-1]
-	e.Actor, e.Reason, e.Old, e.New = r.Actor, r.Reason, strconv.Itoa(int(p.SupersededNumber)), strconv.Itoa(int(p.SupersededNumber)+1)
+	e.Actor, e.Reason, e.OldValue, e.NewValue = r.Actor, r.Reason, strconv.Itoa(int(p.SupersededNumber)), strconv.Itoa(int(p.SupersededNumber)+1)
 }
 
 // Fork models store.Store.Fork.
@@ -148,7 +148,7 @@ func (m *Model) Fork(f *store.ForkRequest) {
 	}
 	m.recordEvent(r, store.EventRepaired, r.CreatedAt)
 	e := &m.txEvents[len(m.txEvents)-1]
-	e.Actor, e.Reason, e.Old = f.Actor, f.Reason, f.Source.String()
+	e.Actor, e.Reason, e.OldValue = f.Actor, f.Reason, f.Source.String()
 	m.endTransaction()
 }
 
@@ -168,7 +168,7 @@ func (m *Model) DeleteTrees(d *store.DeleteTreesRequest) {
 		m.forgetNames(plan.Runs)
 		if t.Outcome == store.Written && d.WithEvents {
 			m.txEvents = append(m.txEvents, store.Event{
-				Type: store.EventDeleted, At: d.Now, Run: t.Root, Actor: d.Actor, Reason: d.Reason, Old: t.Name, New: strconv.Itoa(t.DeletedRunCount),
+				Type: store.EventDeleted, At: d.Now, Run: t.Root, Actor: d.Actor, Reason: d.Reason, OldValue: t.Name, NewValue: strconv.Itoa(t.DeletedRunCount),
 			})
 		}
 	}
@@ -202,15 +202,15 @@ func (m *Model) forgetNames(runs []uuid.UUID) {
 // ForgetName makes an event as it is read when its run is one of the given ones, which were deleted.
 func ForgetName(e *store.Event, deleted []uuid.UUID) {
 	if slices.Contains(deleted, e.Run) {
-		e.Name, e.Child, e.Workflow = "", false, ""
+		e.Name, e.IsChild, e.Workflow = "", false, ""
 	}
 }
 
 // GenerationsOf models store.Store.Generations.
-func (m *Model) GenerationsOf(run uuid.UUID) (all []store.Generation) {
+func (m *Model) GenerationsOf(run uuid.UUID) (all []store.SupersededGeneration) {
 	if r := m.Runs[run]; r != nil {
 		for i := range r.Generations {
-			all = append(all, r.Generations[i].Generation)
+			all = append(all, r.Generations[i].SupersededGeneration)
 		}
 	}
 	return all

@@ -72,7 +72,7 @@ func (c *check) repair() {
 	if c.dice("ended", 2) == 0 {
 		r = c.ended()
 	}
-	c.alone(fenceOp(store.FenceRequest{Run: r.UUID, StateBefore: c.before(r), Nonce: c.nonce(), Now: c.at("now"), Reason: "for a repair", Actor: pick(c, "actor", []string{"", "me"})}))
+	c.alone(fenceOp(store.FenceRequest{Run: r.UUID, StateBefore: c.before(r), NextEpochNonce: c.nonce(), Now: c.at("now"), Reason: "for a repair", Actor: pick(c, "actor", []string{"", "me"})}))
 	if r = c.now().Runs[r.UUID]; r == nil || !r.Status.IsTerminal() && r.Status != store.Paused || c.dice("dies", 5) == 0 {
 		return
 	}
@@ -87,7 +87,7 @@ func (c *check) repair() {
 // repairOf returns a repair of a run that has ended or is paused.
 func (c *check) repairOf(r *model.Run) store.RepairRequest {
 	p := store.RunRepair{
-		Run: r.UUID, StateBefore: c.before(r), SupersededNumber: store.CurrentGeneration(c.now().GenerationsOf(r.UUID)), CheckpointCount: len(r.Steps), From: pick(c, "from", []string{"", "step"}),
+		Run: r.UUID, StateBefore: c.before(r), SupersededNumber: store.CurrentGeneration(c.now().GenerationsOf(r.UUID)), CheckpointCount: len(r.Steps), FromStep: pick(c, "from", []string{"", "step"}),
 		Detail: []byte("{}"), Status: store.Pending, WakeAt: c.at("wake"), Deadline: c.at("deadline"),
 	}
 	if c.dice("miscounted", 10) == 0 {
@@ -273,7 +273,7 @@ func forkOp(f store.ForkRequest) *op {
 		mine, start := f, *f.Start
 		mine.Start = &start
 		err := do(&mine)
-		return answer{start.Outcome, start.Existing}, err
+		return answer{start.Outcome, start.ExistingRun}, err
 	}
 	return opReturning(fmt.Sprintf("fork %s as %s %q with %d checkpoints", shorten(f.Source), shorten(f.Start.Run.UUID), f.Start.Run.Name, len(f.Steps)),
 		func(ctx context.Context, s store.Store) (answer, error) {
@@ -292,12 +292,12 @@ func (c *check) generations(run uuid.UUID) *op {
 		MaxBytes: pick(c, "most bytes", []int64{0, 0, 1, 2}), Payloads: store.AllPayloads,
 	}
 	return opReturning(fmt.Sprintf("%d generations before %d of %s, %d bytes", q.Limit, q.BeforeNumber, shorten(run), q.MaxBytes),
-		func(ctx context.Context, s store.Store) ([]store.Generation, error) {
+		func(ctx context.Context, s store.Store) ([]store.SupersededGeneration, error) {
 			return s.SupersededGenerations(ctx, run, q)
 		},
-		func(m *model.Model, _ bool) []store.Generation {
+		func(m *model.Model, _ bool) []store.SupersededGeneration {
 			all := m.GenerationsOf(run)
-			if at := slices.IndexFunc(all, func(g store.Generation) bool { return q.BeforeNumber > 0 && g.Number >= q.BeforeNumber }); at >= 0 {
+			if at := slices.IndexFunc(all, func(g store.SupersededGeneration) bool { return q.BeforeNumber > 0 && g.Number >= q.BeforeNumber }); at >= 0 {
 				all = all[:at]
 			}
 			if q.Limit > 0 && q.Limit < len(all) {

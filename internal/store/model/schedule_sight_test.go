@@ -91,7 +91,7 @@ func (c *scheduleCheck) checkDecided() {
 }
 
 func (c *scheduleCheck) claim() (string, call) {
-	q := store.ClaimQuery{Worker: workers[0], Nonce: c.nonce(), Filter: served[0], Limit: 5, MaxSuspects: 1, Now: c.now, LeaseUntil: c.now.Add(1000 * time.Hour)}
+	q := store.ClaimQuery{Worker: workers[0], EpochNonce: c.nonce(), Filter: served[0], Limit: 5, MaxSuspects: 1, Now: c.now, LeaseUntil: c.now.Add(1000 * time.Hour)}
 	return "claim", func(ctx context.Context, s store.Store) error {
 		_, err := s.Claim(ctx, q)
 		return err

@@ -66,7 +66,7 @@ func (c *twinCheck) start() *twinCall {
 	}
 	return &twinCall{text: describeStart(w), do: func(ctx context.Context, s store.Store) (any, error) {
 		mine := *w
-		return mine.Outcome, s.ChangeStartKey(ctx, &store.StartKeyChangeRequest{Key: twinFoldKey(w.Run.UUID), Plan: func(store.StartKeySnapshot) *store.StartKeyWrite {
+		return mine.Outcome, s.UpdateStartKeyRow(ctx, &store.StartKeyChangeRequest{Key: twinFoldKey(w.Run.UUID), Plan: func(store.StartKeySnapshot) *store.StartKeyWrite {
 			return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: twinFoldKey(w.Run.UUID), CheckAt: base, State: []byte(`{}`)}, RunToCreate: &mine}
 		}})
 	}}
@@ -310,7 +310,7 @@ func (c *twinCheck) claim() *twinCall {
 // not know a row of a queue.
 func (c *twinCheck) claimCall(filter *store.ClaimFilter, lease time.Duration) *twinCall {
 	q := store.ClaimQuery{
-		Worker: workers[0], Nonce: c.nonce(), Filter: filter, Limit: 100, MaxSuspects: 100, MaxCrashes: 3, Now: c.now, LeaseUntil: c.now.Add(lease),
+		Worker: workers[0], EpochNonce: c.nonce(), Filter: filter, Limit: 100, MaxSuspects: 100, MaxCrashes: 3, Now: c.now, LeaseUntil: c.now.Add(lease),
 	}
 	var known, paused []string
 	for _, queue := range twinQueues {

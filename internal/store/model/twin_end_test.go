@@ -49,7 +49,7 @@ func (c *twinCheck) repairRun() *twinCall {
 	}
 	c.generations[r["id"]]++
 	p := store.RepairRequest{RequestID: c.newID(0), Verb: "retry", Actor: "me", Now: c.now, Runs: []store.RunRepair{{
-		Run: r.uuid("id"), StateBefore: state, SupersededNumber: c.generations[r["id"]], CheckpointCount: steps, From: "x", Detail: []byte(`{}`), Epoch: r.epoch().Next(c.nonce()), Status: store.Pending, WakeAt: c.now,
+		Run: r.uuid("id"), StateBefore: state, SupersededNumber: c.generations[r["id"]], CheckpointCount: steps, FromStep: "x", Detail: []byte(`{}`), Epoch: r.epoch().Next(c.nonce()), Status: store.Pending, WakeAt: c.now,
 	}}}
 	return &twinCall{
 		text: "repair " + r.text(),

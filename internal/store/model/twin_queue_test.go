@@ -40,7 +40,7 @@ func (c *twinCheck) releaseCall(r twinRow, queue string, needsPlace bool, startB
 	}
 	return &twinCall{text: fmt.Sprintf("release %s in %s, needs place %v, start by %s, deadline %s", r.text(), queue, needsPlace, offset(startBy), offset(deadline)), do: func(ctx context.Context, s store.Store) (any, error) {
 		plans := 0
-		err := s.ChangeStartKey(ctx, &store.StartKeyChangeRequest{Key: twinFoldKey(r.uuid("id")), Plan: func(snap store.StartKeySnapshot) *store.StartKeyWrite {
+		err := s.UpdateStartKeyRow(ctx, &store.StartKeyChangeRequest{Key: twinFoldKey(r.uuid("id")), Plan: func(snap store.StartKeySnapshot) *store.StartKeyWrite {
 			if plans++; plans > 1 || snap.Row == nil {
 				return nil
 			}

@@ -33,8 +33,8 @@ func (b *fixture) wantActs(want ...string) {
 	b.commitOwnershipEnd(b.newCompletion(last.UUID, epochAt(1)))
 	var got []string
 	for _, e := range b.tail(last.UUID, 100) {
-		if e.Actor+e.Reason+e.Old+e.New != "" || e.Type == store.EventPaused {
-			got = append(got, fmt.Sprintf("%s %s %s/%s %s>%s", e.Name, eventWords[e.Type], e.Actor, e.Reason, e.Old, e.New))
+		if e.Actor+e.Reason+e.OldValue+e.NewValue != "" || e.Type == store.EventPaused {
+			got = append(got, fmt.Sprintf("%s %s %s/%s %s>%s", e.Name, eventWords[e.Type], e.Actor, e.Reason, e.OldValue, e.NewValue))
 		}
 		if e.At.IsZero() {
 			b.Errorf("%s has no time", eventWords[e.Type])
@@ -188,7 +188,7 @@ func actSchedule(b *fixture) {
 	fires := []store.ScheduleFire{triggered, filled, none, due}
 	slices.SortFunc(fires, func(l, r store.ScheduleFire) int { return l.At.Compare(r.At) })
 	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", ActorAndReason: b.act("ann", "the night was lost"), Plan: func(store.ScheduleSnapshot) *store.ScheduleWrite {
-		return &store.ScheduleWrite{Row: store.Schedule{Name: "s", State: []byte("{}")}, Fires: fires, LastRunFire: -1}
+		return &store.ScheduleWrite{Row: store.Schedule{Name: "s", State: []byte("{}")}, Fires: fires, LastRunFireIndex: -1}
 	}})
 	got := b.actsInAnyOrder()
 	if want := []string{"filled backfilled ann/the night was lost >s", "triggered triggered ann/the night was lost >s"}; !slices.Equal(got, want) {
@@ -203,7 +203,7 @@ func (b *fixture) actsInAnyOrder() (acts []string) {
 	b.commitOwnershipEnd(b.newCompletion(last.UUID, epochAt(1)))
 	for _, e := range b.tail(last.UUID, 100) {
 		if e.Actor+e.Reason != "" {
-			acts = append(acts, fmt.Sprintf("%s %s %s/%s %s>%s", e.Name, eventWords[e.Type], e.Actor, e.Reason, e.Old, e.New))
+			acts = append(acts, fmt.Sprintf("%s %s %s/%s %s>%s", e.Name, eventWords[e.Type], e.Actor, e.Reason, e.OldValue, e.NewValue))
 		}
 	}
 	slices.Sort(acts)
@@ -229,7 +229,7 @@ func actDeletions(b *fixture) {
 			if s.Row == nil {
 				return nil
 			}
-			return &store.ScheduleWrite{Row: *s.Row, Delete: true, LastRunFire: -1}
+			return &store.ScheduleWrite{Row: *s.Row, Delete: true, LastRunFireIndex: -1}
 		}})
 	}
 	b.wantActs(" queue deleted ann/unused mail>", " limit deleted bob/ stripe>", " schedule deleted /moved nightly>")
@@ -249,7 +249,7 @@ func actByNobody(b *fixture) {
 	fire.Kind = store.FireTriggered
 	b.setSchedule(store.Schedule{Name: "s", State: []byte("{}")}, fire)
 	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleSnapshot) *store.ScheduleWrite {
-		return &store.ScheduleWrite{Row: *s.Row, Delete: true, LastRunFire: -1}
+		return &store.ScheduleWrite{Row: *s.Row, Delete: true, LastRunFireIndex: -1}
 	}})
 	if err := b.store.ChangeQueue(b.ctx, store.QueueChangeRequest{Name: "mail", Now: b.now}); err != nil {
 		b.Fatalf("ChangeQueue: %v", err)

@@ -175,10 +175,10 @@ func childAdopts(b *fixture) {
 	b.claimOne(b.query(b.afterStart(2*time.Hour)), parent.UUID)
 	again := b.commitChild(b.child(parent, "charge"), epochAt(2))
 	wantOutcome(b, "the next owner's", again.Outcome, store.AlreadyRecorded)
-	if again.Existing == nil {
+	if again.ExistingRun == nil {
 		b.Fatal("the next owner's: no row is attached")
 	}
-	wantRun(b, "the row attached", *again.Existing, first)
+	wantRun(b, "the row attached", *again.ExistingRun, first)
 	wantOutcome(b, "the superseded owner's", b.commitChild(b.child(parent, "charge"), epochAt(1)).Outcome, store.Fenced)
 }
 
@@ -191,10 +191,10 @@ func childReplay(b *fixture) {
 	start := &store.StartWrite{Run: child, ParentEpoch: epochAt(1)}
 	again := func(when string) {
 		b.Helper()
-		start.Outcome, start.Existing, start.RunState = store.Fenced, &store.Run{}, store.RunState{Found: true} // results of an earlier try
+		start.Outcome, start.ExistingRun, start.RunState = store.Fenced, &store.Run{}, store.RunState{Found: true} // results of an earlier try
 		b.commit(&store.Batch{Starts: []*store.StartWrite{start}})
 		wantOutcome(b, when, start.Outcome, store.Written)
-		if start.Existing != nil {
+		if start.ExistingRun != nil {
 			b.Errorf("%s: a row is attached to a written start", when)
 		}
 	}

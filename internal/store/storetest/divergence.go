@@ -179,7 +179,7 @@ func driftClaimed(b *fixture) {
 	}
 	q := b.query(b.afterStart(2 * time.Minute))
 	row := b.claimHeldBy(q, r.UUID)
-	if row == nil || row.Status != store.Running || row.Epoch.Count != r.Epoch.Count+1 || row.Epoch.Nonce != q.Nonce || row.Owner.UUID != q.Worker || row.PauseOrHoldReason != "" ||
+	if row == nil || row.Status != store.Running || row.Epoch.Count != r.Epoch.Count+1 || row.Epoch.Nonce != q.EpochNonce || row.Owner.UUID != q.Worker || row.PauseOrHoldReason != "" ||
 		row.Control != 0 || !row.WakeAt.Equal(q.LeaseUntil) || !row.PausedAt.IsZero() {
 		b.Errorf("got %+v", row)
 	}

@@ -32,8 +32,8 @@ var foldKey = store.StartKey{Workflow: "flow", Key: "k", Kind: store.StartKeySin
 func (b *fixture) fold(key store.StartKey, plan func(store.StartKeySnapshot) *store.StartKeyWrite) *store.StartKeyChangeRequest {
 	b.Helper()
 	c := &store.StartKeyChangeRequest{Key: key, Plan: plan}
-	if err := b.store.ChangeStartKey(b.ctx, c); err != nil {
-		b.Fatalf("ChangeStartKey: %v", err)
+	if err := b.store.UpdateStartKeyRow(b.ctx, c); err != nil {
+		b.Fatalf("UpdateStartKeyRow: %v", err)
 	}
 	return c
 }
@@ -93,7 +93,7 @@ func foldKept(b *fixture) {
 		b.Error("the row of the same key with another kind is gone")
 	}
 	skips := &store.StartKeyChangeRequest{Key: foldKey, SkipLocked: true, Plan: func(store.StartKeySnapshot) *store.StartKeyWrite { panic("there is nothing to plan") }}
-	if err := b.store.ChangeStartKey(b.ctx, skips); err != nil || skips.AppliedWrite != nil {
+	if err := b.store.UpdateStartKeyRow(b.ctx, skips); err != nil || skips.AppliedWrite != nil {
 		b.Errorf("a look at a row that is gone: %+v, %v", skips, err)
 	}
 }
@@ -138,7 +138,7 @@ func foldRace(b *fixture) {
 		all.Go(func() {
 			var err error
 			for range 100 { // a store returns ErrLocked soon, and the engine retries
-				err = b.store.ChangeStartKey(b.ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
+				err = b.store.UpdateStartKeyRow(b.ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
 					w := &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{"n":"x"}`)}}
 					if s.Row != nil {
 						w.Row.State = slices.Insert(slices.Clone(s.Row.State), len(`{"n":"`), 'x')
@@ -172,7 +172,7 @@ func foldRace(b *fixture) {
 func foldAtomic(b *fixture) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
-	err := b.store.ChangeStartKey(ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(store.StartKeySnapshot) *store.StartKeyWrite {
+	err := b.store.UpdateStartKeyRow(ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(store.StartKeySnapshot) *store.StartKeyWrite {
 		cancel() // as a process that dies
 		return &store.StartKeyWrite{Row: store.StartKeyRow{StartKey: foldKey, CheckAt: b.now, State: []byte(`{}`)}, RunToCreate: &store.StartWrite{Run: b.newPendingRun("a", b.now)}}
 	}})
@@ -200,7 +200,7 @@ func foldSeen(b *fixture) {
 				return nil
 			},
 		}
-		if err := b.store.ChangeStartKey(b.ctx, c); err != nil {
+		if err := b.store.UpdateStartKeyRow(b.ctx, c); err != nil {
 			b.Fatal(err)
 		}
 		if named := got.RunWithName != nil; named != (name == "live") {
@@ -228,7 +228,7 @@ func (b *fixture) unreleased(name string) store.Run {
 }
 
 func (b *fixture) releaseFold(r store.Run, startBy time.Time, input []byte) error {
-	return b.store.ChangeStartKey(b.ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
+	return b.store.UpdateStartKeyRow(b.ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
 		return &store.StartKeyWrite{Row: *s.Row, Release: &store.DelayedRunRelease{
 			RunUUID: r.UUID, Queue: r.Queue, Priority: r.Priority, Lane: store.ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission),
 			WakeAt: b.afterStart(time.Minute), Deadline: b.afterStart(time.Hour), Timeout: time.Minute, StartBy: startBy, Input: input,
@@ -296,7 +296,7 @@ func foldGone(b *fixture) {
 		before := b.get(r.UUID.String())[0]
 		ctx, cancel := context.WithTimeout(b.ctx, 300*time.Millisecond)
 		plans := 0
-		err := b.store.ChangeStartKey(ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
+		err := b.store.UpdateStartKeyRow(ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
 			if plans++; plans > 1 {
 				return nil // the plan sees by now why
 			}

@@ -70,7 +70,7 @@ func forkCreates(b *fixture) {
 	}
 	b.wantEvents(source.Name+" failed", "copy repaired")
 	all := b.events("", 2)
-	if e := all[len(all)-1]; e.Type != store.EventRepaired || e.Run != id || e.Actor != "ada" || e.Reason != "to look" || e.Old != source.UUID.String() || e.New != "" {
+	if e := all[len(all)-1]; e.Type != store.EventRepaired || e.Run != id || e.Actor != "ada" || e.Reason != "to look" || e.OldValue != source.UUID.String() || e.NewValue != "" {
 		b.Errorf("the events are %+v", all)
 	}
 	c := b.claimOne(b.query(b.afterStart(time.Minute)), id)
@@ -94,8 +94,8 @@ func forkNameTaken(b *fixture) {
 	source := b.failedRun("first")
 	f := b.forkOf(source, source.Name, "first", "second")
 	wantOutcome(b, "the fork", b.forked(f), store.AlreadyRecorded)
-	if f.Start.Existing == nil || f.Start.Existing.UUID != source.UUID {
-		b.Errorf("the existing run is %+v", f.Start.Existing)
+	if f.Start.ExistingRun == nil || f.Start.ExistingRun.UUID != source.UUID {
+		b.Errorf("the existing run is %+v", f.Start.ExistingRun)
 	}
 	b.wantNames("of the existing run", b.history(source.UUID), "fails", "first")
 	b.wantEvents(source.Name + " failed")

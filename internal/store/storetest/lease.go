@@ -85,12 +85,12 @@ func leaseWorkers(b *fixture) {
 	}
 	var want []store.Worker
 	for i, name := range []string{"third", "first", "it's the second; \U0001F680"} {
-		w := store.Worker{ID: uuid.New(), Name: name, Version: "v1", Capacity: 7, ActiveRuns: int32(i), StartedAt: b.afterStart(-time.Duration([]int{1, 3, 2}[i]) * time.Hour), Schema: int16(i), ClockAhead: time.Duration(i-1) * 90 * time.Second}
+		w := store.Worker{ID: uuid.New(), Name: name, Version: "v1", Capacity: 7, ActiveRuns: int32(i), StartedAt: b.afterStart(-time.Duration([]int{1, 3, 2}[i]) * time.Hour), SchemaVersion: int16(i), ClockAhead: time.Duration(i-1) * 90 * time.Second}
 		w.HeartbeatAt = b.renew(store.Heartbeat{Worker: w, LeaseUntil: b.afterStart(time.Hour)}).Now
 		w.DeadAt = b.afterStart(time.Hour)
 		want = append(want, w)
 	}
-	want[0].ActiveRuns, want[0].Capacity, want[0].Schema, want[0].DeadAt, want[0].ClockAhead = 5, 8, store.SchemaVersion, b.afterStart(2*time.Hour), 7*time.Microsecond
+	want[0].ActiveRuns, want[0].Capacity, want[0].SchemaVersion, want[0].DeadAt, want[0].ClockAhead = 5, 8, store.SchemaVersion, b.afterStart(2*time.Hour), 7*time.Microsecond
 	want[0].HeartbeatAt = b.renew(store.Heartbeat{Worker: want[0], LeaseUntil: b.afterStart(2 * time.Hour)}).Now
 	want = []store.Worker{want[1], want[2], want[0]}
 	got := b.workers()

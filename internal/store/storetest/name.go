@@ -77,8 +77,8 @@ func nameRoots(b *fixture) {
 		wantRun(b, "Get "+quoteName(w.Run.Name), *rows[i], w.Run)
 		again := b.commitStart(b.newRunningRun(w.Run.Name))
 		wantOutcome(b, "second start of "+quoteName(w.Run.Name), again.Outcome, store.AlreadyRecorded)
-		if again.Existing == nil || again.Existing.UUID != w.Run.UUID {
-			b.Errorf("second start of %s: got %v attached, want %s", quoteName(w.Run.Name), again.Existing, w.Run.UUID)
+		if again.ExistingRun == nil || again.ExistingRun.UUID != w.Run.UUID {
+			b.Errorf("second start of %s: got %v attached, want %s", quoteName(w.Run.Name), again.ExistingRun, w.Run.UUID)
 		}
 	}
 }

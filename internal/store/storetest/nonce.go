@@ -43,7 +43,7 @@ func nonceClaimed(b *fixture) {
 	r := b.commitPendingRun("", b.now)
 	for i, nonce := range []uint32{nonce, 0, 1, 1<<32 - 1, 1 << 31} {
 		q := b.query(b.afterStart(2 * time.Hour * time.Duration(i)))
-		q.Nonce = nonce
+		q.EpochNonce = nonce
 		want := store.Epoch{Count: int32(i + 1), Nonce: nonce}
 		if got := b.claimOne(q, r.UUID).Run.Epoch; got != want {
 			b.Errorf("claimed: epoch %s, want %s", got, want)

@@ -50,7 +50,7 @@ func outageFound(b *fixture) {
 	}
 	for what, change := range map[string]func(q *store.ClaimQuery){
 		"another worker":           func(q *store.ClaimQuery) { q.Worker = uuid.New() },
-		"another nonce":            func(q *store.ClaimQuery) { q.Nonce -= 1 << 31 },
+		"another nonce":            func(q *store.ClaimQuery) { q.EpochNonce -= 1 << 31 },
 		"another end of the lease": func(q *store.ClaimQuery) { q.LeaseUntil = q.LeaseUntil.Add(time.Microsecond) },
 	} {
 		other := q

@@ -76,8 +76,8 @@ func outlineMaps(b *fixture) {
 	var last string
 	for _, m := range got {
 		done, ok := want[m.Step.Name]
-		if !ok || m.Done != done || m.Step.Name < last {
-			b.Errorf("map %s: %d done, want %d, in the order of names", quoteName(m.Step.Name), m.Done, done)
+		if !ok || m.DoneCount != done || m.Step.Name < last {
+			b.Errorf("map %s: %d done, want %d, in the order of names", quoteName(m.Step.Name), m.DoneCount, done)
 		}
 		last = m.Step.Name
 		b.wantRow("map "+quoteName(m.Step.Name), m.Step)

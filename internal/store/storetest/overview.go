@@ -48,8 +48,8 @@ func (b *fixture) wantGroups(what string, got []store.FailureGroup, want ...stri
 	b.Helper()
 	var texts []string
 	for _, g := range got {
-		text := fmt.Sprintf("%s/%s/%s %d", g.Key.Workflow, g.Key.Step, g.Key.Type, g.Runs)
-		if g.More {
+		text := fmt.Sprintf("%s/%s/%s %d", g.Key.Workflow, g.Key.Step, g.Key.Type, g.RunCount)
+		if g.HasMoreRuns {
 			text += "+"
 		}
 		texts = append(texts, text)
@@ -181,8 +181,8 @@ func statusCounts(b *fixture) {
 	b.failed("completed", store.Completed, store.FailureKey{Workflow: "flow"}, 1)
 	b.failed("cancelled", store.Cancelled, store.FailureKey{Workflow: "flow"}, 1)
 	b.wantStatuses(10,
-		store.StatusCount{Status: store.Pending, Runs: 3}, store.StatusCount{Status: store.Running, Runs: 1}, store.StatusCount{Status: store.Waiting, Runs: 3},
-		store.StatusCount{Status: store.Paused, Runs: 1}, store.StatusCount{Status: store.Failed, Runs: 1}, store.StatusCount{Status: store.Expired, Runs: 1})
+		store.StatusCount{Status: store.Pending, RunCount: 3}, store.StatusCount{Status: store.Running, RunCount: 1}, store.StatusCount{Status: store.Waiting, RunCount: 3},
+		store.StatusCount{Status: store.Paused, RunCount: 1}, store.StatusCount{Status: store.Failed, RunCount: 1}, store.StatusCount{Status: store.Expired, RunCount: 1})
 }
 
 func statusBound(b *fixture) {
@@ -193,8 +193,8 @@ func statusBound(b *fixture) {
 		b.commitOwnershipEnd(b.park(waiting, time.Time{}))
 	}
 	b.commitRunningRun("running")
-	b.wantStatuses(3, store.StatusCount{Status: store.Pending, Runs: 3, More: true}, store.StatusCount{Status: store.Running, Runs: 1},
-		store.StatusCount{Status: store.Waiting, Runs: 3, More: true}, store.StatusCount{Status: store.Failed, Runs: 3, More: true})
+	b.wantStatuses(3, store.StatusCount{Status: store.Pending, RunCount: 3, HasMoreRuns: true}, store.StatusCount{Status: store.Running, RunCount: 1},
+		store.StatusCount{Status: store.Waiting, RunCount: 3, HasMoreRuns: true}, store.StatusCount{Status: store.Failed, RunCount: 3, HasMoreRuns: true})
 }
 
 func lastEvent(b *fixture) {

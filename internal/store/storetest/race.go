@@ -176,11 +176,11 @@ func raceStart(b *fixture) {
 			continue
 		}
 		wantOutcome(b, fmt.Sprint("start ", i), w.Outcome, store.AlreadyRecorded)
-		if w.Existing == nil {
+		if w.ExistingRun == nil {
 			b.Errorf("start %d: no row is attached", i)
 			continue
 		}
-		wantRun(b, fmt.Sprint("start ", i), *w.Existing, *first)
+		wantRun(b, fmt.Sprint("start ", i), *w.ExistingRun, *first)
 	}
 }
 

@@ -80,7 +80,7 @@ func (b *fixture) repairOf(r store.Run, number int32, keep ...string) *store.Rep
 	return &store.RepairRequest{
 		RequestID: uuid.New(), Verb: "retry", Actor: "ada", Reason: "the bank is back", Now: b.afterStart(time.Hour),
 		Runs: []store.RunRepair{{
-			Run: r.UUID, StateBefore: stateOf(r), SupersededNumber: number, CheckpointCount: len(b.history(r.UUID)), From: "fails", KeptSteps: keep, Detail: []byte(`{"kept":1}`),
+			Run: r.UUID, StateBefore: stateOf(r), SupersededNumber: number, CheckpointCount: len(b.history(r.UUID)), FromStep: "fails", KeptSteps: keep, Detail: []byte(`{"kept":1}`),
 			Epoch: r.Epoch.Next(nonce), Status: store.Pending, WakeAt: b.afterStart(time.Hour), TerminalStepCount: len(keep),
 		}},
 	}
@@ -107,7 +107,7 @@ func (b *fixture) wantRepaired(r *store.RepairRequest) {
 
 func (b *fixture) fence(f *store.FenceRequest) store.WriteOutcome {
 	b.Helper()
-	f.Now, f.Nonce = b.afterStart(time.Hour), nonce
+	f.Now, f.NextEpochNonce = b.afterStart(time.Hour), nonce
 	for {
 		err := b.store.FenceRun(b.ctx, f)
 		if err == nil {
@@ -119,7 +119,7 @@ func (b *fixture) fence(f *store.FenceRequest) store.WriteOutcome {
 	}
 }
 
-func (b *fixture) generations(run uuid.UUID) []store.Generation {
+func (b *fixture) generations(run uuid.UUID) []store.SupersededGeneration {
 	b.Helper()
 	all, err := b.store.SupersededGenerations(b.ctx, run, store.GenerationsQuery{Payloads: store.AllPayloads})
 	if err != nil {
@@ -208,7 +208,7 @@ func repairArchives(b *fixture) {
 		b.Fatalf("%d generations, want 1: %+v", len(all), all)
 	}
 	g := all[0]
-	if g.Number != 1 || g.Request != p.RequestID || g.Verb != "retry" || g.Actor != "ada" || g.Reason != "the bank is back" || g.From != "fails" ||
+	if g.Number != 1 || g.RequestID != p.RequestID || g.Verb != "retry" || g.Actor != "ada" || g.Reason != "the bank is back" || g.FromStep != "fails" ||
 		!g.At.Equal(p.Now) || string(g.Detail) != `{"kept":1}` || g.ArchiveID != p.Runs[0].ArchiveID() {
 		b.Errorf("the generation is %+v", g)
 	}
@@ -282,7 +282,7 @@ func repairEvent(b *fixture) {
 	b.wantEvents(r.Name+" failed", r.Name+" repaired")
 	all := b.events("", 2)
 	e := all[len(all)-1]
-	if e.Type != store.EventRepaired || e.Run != r.UUID || e.Actor != "ada" || e.Reason != "the bank is back" || e.Old != "1" || e.New != "2" {
+	if e.Type != store.EventRepaired || e.Run != r.UUID || e.Actor != "ada" || e.Reason != "the bank is back" || e.OldValue != "1" || e.NewValue != "2" {
 		b.Errorf("the events are %+v", all)
 	}
 }

@@ -89,12 +89,12 @@ func requeueEvents(b *fixture) {
 		if e.Type == store.EventPriorityChanged {
 			want = [2]string{"0", "1"}
 		}
-		if e.Actor != "ada" || e.Reason != "the tenant has paid" || [2]string{e.Old, e.New} != want {
+		if e.Actor != "ada" || e.Reason != "the tenant has paid" || [2]string{e.OldValue, e.NewValue} != want {
 			b.Errorf("the event is %+v, want %q", e, want)
 		}
 	}
-	if m.Found == nil || m.Found.Name != "elsewhere" || m.Found.RowPriority != 1 {
-		b.Errorf("the repeated change has found %+v", m.Found)
+	if m.FoundRun == nil || m.FoundRun.Name != "elsewhere" || m.FoundRun.RowPriority != 1 {
+		b.Errorf("the repeated change has found %+v", m.FoundRun)
 	}
 }
 
@@ -115,14 +115,14 @@ func requeueRefused(b *fixture) {
 	for _, r := range []store.Run{running, waiting, held, ended, cancelled, overdue, late.Run} {
 		before := fmt.Sprintf("%+v", b.row(r.UUID))
 		m := b.requeue(&store.MoveRunRequest{Run: r.UUID, Queue: "elsewhere", Priority: &p})
-		if m.Outcome != store.Fenced || m.Found == nil {
+		if m.Outcome != store.Fenced || m.FoundRun == nil {
 			b.Errorf("%s was changed: %+v", r.Name, m)
 		}
 		if after := fmt.Sprintf("%+v", b.row(r.UUID)); after != before {
 			b.Errorf("%s was\n%s, and is\n%s", r.Name, before, after)
 		}
 	}
-	if m := b.requeue(&store.MoveRunRequest{Run: uuid.New(), Queue: "elsewhere"}); m.Outcome != store.Fenced || m.Found != nil {
+	if m := b.requeue(&store.MoveRunRequest{Run: uuid.New(), Queue: "elsewhere"}); m.Outcome != store.Fenced || m.FoundRun != nil {
 		b.Errorf("a run that does not exist: %+v", m)
 	}
 	b.wantEvents("ended completed", "cancelled cancelled")

@@ -37,7 +37,7 @@ func requeueUnreleased(b *fixture) {
 		b.Errorf("a run that is not released was claimed")
 	}
 	plans := 0
-	_ = b.store.ChangeStartKey(b.ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
+	_ = b.store.UpdateStartKeyRow(b.ctx, &store.StartKeyChangeRequest{Key: foldKey, Plan: func(s store.StartKeySnapshot) *store.StartKeyWrite {
 		if plans++; plans > 1 {
 			return nil
 		}

@@ -312,7 +312,7 @@ func deleteEvent(b *fixture) {
 	for len(all) < 3 && b.ctx.Err() == nil { // open transactions of others delay events
 		all = b.events("", 3)
 	}
-	if e := all[len(all)-1]; len(all) != 3 || e.Type != store.EventDeleted || e.Run != root.UUID || e.Actor != "ada" || e.Reason != "asked to" || e.Old != "root" || e.New != "2" || e.Name != "" {
+	if e := all[len(all)-1]; len(all) != 3 || e.Type != store.EventDeleted || e.Run != root.UUID || e.Actor != "ada" || e.Reason != "asked to" || e.OldValue != "root" || e.NewValue != "2" || e.Name != "" {
 		b.Errorf("the events are %+v", all)
 	}
 }

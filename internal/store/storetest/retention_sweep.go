@@ -22,7 +22,7 @@ var sweeps = []test{
 // endedTrees returns the roots that ended before the time, reading few runs with each query.
 func (b *fixture) endedTrees(createdBy, before time.Time, limit int) (roots []store.EndedRoot) {
 	b.Helper()
-	for shard := range int16(store.Shards) {
+	for shard := range int16(store.ShardCount) {
 		q := store.EndedTreesQuery{Shard: shard, CreatedBefore: createdBy, EndedBefore: before, Limit: limit}
 		for {
 			page, err := b.store.EndedTrees(b.ctx, q)
@@ -133,7 +133,7 @@ func sweepGenerations(b *fixture) {
 		}
 	}
 	find := func(before time.Time, limit int) (numbers []int32) {
-		for shard := range int16(store.Shards) {
+		for shard := range int16(store.ShardCount) {
 			q := store.OldGenerationsQuery{Shard: shard, SupersededBefore: before, Limit: limit}
 			for {
 				page, err := b.store.OldGenerations(b.ctx, q)

@@ -36,7 +36,7 @@ func (b *fixture) changeSchedule(u *store.ScheduleChangeRequest) *store.Schedule
 func (b *fixture) setSchedule(row store.Schedule, fires ...store.ScheduleFire) *store.ScheduleChangeRequest {
 	b.Helper()
 	return b.changeSchedule(&store.ScheduleChangeRequest{Name: row.Name, Plan: func(store.ScheduleSnapshot) *store.ScheduleWrite {
-		return &store.ScheduleWrite{Row: row, Fires: fires, LastRunFire: len(fires) - 1}
+		return &store.ScheduleWrite{Row: row, Fires: fires, LastRunFireIndex: len(fires) - 1}
 	}})
 }
 
@@ -233,7 +233,7 @@ func scheduleFolded(b *fixture) {
 		}
 	}
 	all, err := b.store.LatestScheduleFires(b.ctx, "s", time.Time{}, 2*n)
-	if err != nil || len(all) < store.KeptFires || len(all) > store.CompactFiresAtCount {
+	if err != nil || len(all) < store.FiresKeptInFull || len(all) > store.CompactFiresAtCount {
 		b.Errorf("%d of %d fires are kept, %v", len(all), n, err)
 	}
 	if page, err := b.store.LatestScheduleFires(b.ctx, "s", all[1].At, 2); err != nil || !reflect.DeepEqual(page, all[2:4]) {
@@ -257,7 +257,7 @@ func scheduleDeleted(b *fixture) {
 	b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`), NextAt: b.now}, b.fire("s", "s@1", b.now))
 	b.setSchedule(store.Schedule{Name: "other", State: []byte(`{}`)}, b.fire("other", "other@1", b.now))
 	b.changeSchedule(&store.ScheduleChangeRequest{Name: "s", Plan: func(s store.ScheduleSnapshot) *store.ScheduleWrite {
-		return &store.ScheduleWrite{Row: *s.Row, Delete: true, LastRunFire: -1}
+		return &store.ScheduleWrite{Row: *s.Row, Delete: true, LastRunFireIndex: -1}
 	}})
 	if due, _ := b.dueSchedules(b.now); len(due) != 0 || b.schedule("s") != nil || len(b.describeFires("s")) != 0 || len(b.describeFires("other")) != 1 {
 		b.Errorf("after the deletion: due %q, %+v, fires %q and %q", due, b.schedule("s"), b.describeFires("s"), b.describeFires("other"))

@@ -64,7 +64,7 @@ func wantExisting(b *fixture, what string, got *store.SignalWrite, want store.Si
 		return
 	}
 	same := *got
-	same.Outcome, same.Existing, same.RunState = want.Outcome, want.Existing, want.RunState
+	same.Outcome, same.ExistingSignal, same.RunState = want.Outcome, want.ExistingSignal, want.RunState
 	wantFields(b, what+": the signal attached", same, want)
 }
 
@@ -123,7 +123,7 @@ func signalKey(b *fixture) {
 			change(&second)
 			w := b.commitSignal(second)
 			wantOutcome(b, what+", "+when, w.Outcome, store.AlreadyRecorded)
-			wantExisting(b, what+", "+when, w.Existing, first)
+			wantExisting(b, what+", "+when, w.ExistingSignal, first)
 		}
 	}
 	again("while it waits")
@@ -147,7 +147,7 @@ func signalKey(b *fixture) {
 	wantOutcome(b, "the other of two in a batch", loser.Outcome, store.AlreadyRecorded)
 	want := *winner
 	want.Outcome = loser.Outcome
-	wantExisting(b, "the other of two in a batch", loser.Existing, want)
+	wantExisting(b, "the other of two in a batch", loser.ExistingSignal, want)
 }
 
 func signalReplay(b *fixture) {
@@ -158,12 +158,12 @@ func signalReplay(b *fixture) {
 	again := func(when string) {
 		b.Helper()
 		for _, w := range batch.Signals {
-			w.Outcome, w.Existing, w.RunState = store.Fenced, &store.SignalWrite{}, store.RunState{Found: true} // results of an earlier try
+			w.Outcome, w.ExistingSignal, w.RunState = store.Fenced, &store.SignalWrite{}, store.RunState{Found: true} // results of an earlier try
 		}
 		b.commit(batch)
 		for _, w := range batch.Signals {
 			wantOutcome(b, "key "+quoteName(w.Key)+", "+when, w.Outcome, store.Written)
-			if w.Existing != nil {
+			if w.ExistingSignal != nil {
 				b.Errorf("key %q, %s: a signal is attached to a written one", w.Key, when)
 			}
 		}
@@ -276,7 +276,7 @@ func signalPayloads(b *fixture) {
 		wantOutcome(b, name+", replayed", b.commitSignal(w).Outcome, store.Written)
 		second := w
 		second.ID = uuid.New()
-		wantExisting(b, name, b.commitSignal(second).Existing, w)
+		wantExisting(b, name, b.commitSignal(second).ExistingSignal, w)
 		b.wantSignalReceived(name, b.commitReceive(b.receive(r, "wait for "+name, name)), payload)
 	}
 }

@@ -46,7 +46,7 @@ func signalKeyEnded(b *fixture) {
 	again.Key = "once"
 	got := b.commitSignal(again)
 	wantOutcome(b, "signal again", got.Outcome, store.AlreadyRecorded)
-	wantExisting(b, "signal again", got.Existing, first)
+	wantExisting(b, "signal again", got.ExistingSignal, first)
 	other := b.message(r.UUID, "paid", 3)
 	other.Key = "another"
 	wantOutcome(b, "another signal", b.commitSignal(other).Outcome, store.Fenced)

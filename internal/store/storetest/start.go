@@ -72,10 +72,10 @@ func startAdopts(b *fixture) {
 		second.Input, second.Workflow = []byte(`"other"`), "other"
 		w := b.commitStart(second)
 		wantOutcome(b, "second start of a "+state+" run", w.Outcome, store.AlreadyRecorded)
-		if w.Existing == nil {
+		if w.ExistingRun == nil {
 			b.Fatalf("second start of a %s run: no row is attached", state)
 		}
-		wantRun(b, "the row attached, "+state, *w.Existing, first)
+		wantRun(b, "the row attached, "+state, *w.ExistingRun, first)
 		if rows := b.get(second.UUID.String()); rows[0] != nil {
 			b.Errorf("the run that was not created is there: %s", rows[0].UUID)
 		}
@@ -94,21 +94,21 @@ func startTwice(b *fixture) {
 	}
 	wantOutcome(b, "one of the two", one.Outcome, store.Written)
 	wantOutcome(b, "the other of the two", two.Outcome, store.AlreadyRecorded)
-	if two.Existing == nil {
+	if two.ExistingRun == nil {
 		b.Fatal("no row is attached to the adopted start")
 	}
-	wantRun(b, "the row attached", *two.Existing, one.Run)
+	wantRun(b, "the row attached", *two.ExistingRun, one.Run)
 }
 
 func startReplay(b *fixture) {
 	owned, pending := &store.StartWrite{Run: b.newRunningRun("owned")}, &store.StartWrite{Run: b.newPendingRun("pending", b.now)}
 	batch := &store.Batch{Starts: []*store.StartWrite{owned, pending}}
 	for _, when := range []string{"first", "replayed", "replayed after a claim"} {
-		owned.Outcome, owned.Existing, pending.Outcome = 0, &store.Run{}, store.Fenced // results of an earlier try
+		owned.Outcome, owned.ExistingRun, pending.Outcome = 0, &store.Run{}, store.Fenced // results of an earlier try
 		b.commit(batch)
 		wantOutcome(b, "owned, "+when, owned.Outcome, store.Written)
 		wantOutcome(b, "pending, "+when, pending.Outcome, store.Written)
-		if owned.Existing != nil {
+		if owned.ExistingRun != nil {
 			b.Errorf("owned, %s: a row is attached to a written start", when)
 		}
 		if when == "replayed" {
@@ -135,10 +135,10 @@ func startParents(b *fixture) {
 	wantRun(b, "her charge", b.row(hers.UUID), hers)
 	again := b.commitChild(child(father), epochAt(1))
 	wantOutcome(b, "his second charge", again.Outcome, store.AlreadyRecorded)
-	if again.Existing == nil {
+	if again.ExistingRun == nil {
 		b.Fatal("his second charge: no row is attached")
 	}
-	wantRun(b, "his second charge: the row attached", *again.Existing, his)
+	wantRun(b, "his second charge: the row attached", *again.ExistingRun, his)
 	if rows := b.get("charge"); rows[0] == nil || rows[0].UUID != root.UUID {
 		b.Errorf("a name addresses a root, never a child: got %v, want %s", rows[0], root.UUID)
 	}
@@ -147,7 +147,7 @@ func startParents(b *fixture) {
 func startShards(b *fixture) {
 	here := b.commitRunningRun("order-42")
 	there := b.newRunningRun("order-42")
-	there.UUID = store.NewUUID((store.ShardOf(here.UUID) + 1) % store.Shards)
+	there.UUID = store.NewUUID((store.ShardOf(here.UUID) + 1) % store.ShardCount)
 	wantOutcome(b, "the same name in another shard", b.commitStart(there).Outcome, store.Written)
 	wantRun(b, "the run in its shard", b.row(here.UUID), here)
 	wantRun(b, "the run in the other shard", b.row(there.UUID), there)
@@ -169,8 +169,8 @@ func startMany(b *fixture) {
 			continue
 		}
 		wantOutcome(b, "the one that was there", w.Outcome, store.AlreadyRecorded)
-		if w.Existing == nil || w.Existing.UUID != first.UUID {
-			b.Errorf("the one that was there: got %v attached, want %s", w.Existing, first.UUID)
+		if w.ExistingRun == nil || w.ExistingRun.UUID != first.UUID {
+			b.Errorf("the one that was there: got %v attached, want %s", w.ExistingRun, first.UUID)
 		}
 	}
 }

@@ -237,7 +237,7 @@ func (b *fixture) newCompletion(run uuid.UUID, epoch store.Epoch) store.Ownershi
 // query returns a claim by a new worker at the given time, with leases of an hour.
 func (b *fixture) query(at time.Time) store.ClaimQuery {
 	return store.ClaimQuery{
-		Worker: uuid.New(), Nonce: nonce, Filter: store.NewClaimFilter([]string{"flow"}, nil), Limit: 100, MaxSuspects: 1,
+		Worker: uuid.New(), EpochNonce: nonce, Filter: store.NewClaimFilter([]string{"flow"}, nil), Limit: 100, MaxSuspects: 1,
 		Now: at, LeaseUntil: at.Add(time.Hour),
 	}
 }

@@ -166,7 +166,7 @@ func traceCounts(b *fixture) {
 	count := func(what string, at time.Time, delayed int, open map[store.StepKind]int) {
 		b.Helper()
 		got, err := b.store.RunTreeCounts(b.ctx, root.UUID, at)
-		if err != nil || got.Delayed != delayed || !maps.Equal(got.OpenCalls, open) {
+		if err != nil || got.DelayedCount != delayed || !maps.Equal(got.OpenCallsByKind, open) {
 			b.Errorf("%s: %+v, %v; want %d delayed and %v open", what, got, err, delayed, open)
 		}
 	}

@@ -110,7 +110,7 @@ func (b *fixture) claimAs(version string, at time.Time, pinned store.PinnedWorkf
 	q := b.query(at)
 	q.Limit, q.Versions = 10, store.NewVersionClaimRules(version, known, pinned, at)
 	claims := b.claim(q)
-	if claims.NewVersions {
+	if claims.HasNewVersions {
 		b.Error("a new version, though none has arrived")
 	}
 	var all []string
@@ -177,12 +177,12 @@ func versionArrives(b *fixture) {
 	q.Versions = store.NewVersionClaimRules("v1", known, nil, b.now)
 	b.ofVersion("v1")
 	b.report("v2", b.now)
-	if got := b.claim(q); got.NewVersions || len(got.Runs) != 1 {
+	if got := b.claim(q); got.HasNewVersions || len(got.Runs) != 1 {
 		b.Errorf("its own runs: %+v", got)
 	}
 	b.ofVersion("v2")
-	if got := b.claim(q); !got.NewVersions || len(got.Runs) != 0 {
-		b.Errorf("the claim has %v, %v", describeClaims(got.Runs), got.NewVersions)
+	if got := b.claim(q); !got.HasNewVersions || len(got.Runs) != 0 {
+		b.Errorf("the claim has %v, %v", describeClaims(got.Runs), got.HasNewVersions)
 	}
 	b.wantClaimed("v2", b.claimAs("v2", b.now, nil), "v2")
 }

@@ -51,7 +51,7 @@ func versionEvents(b *fixture) {
 	var got []string
 	for _, e := range b.tail(last.UUID, 3) {
 		if e.Type == store.EventVersionChanged && e.Run == r.UUID {
-			got = append(got, fmt.Sprint(e.Old, " ", e.New, " ", e.At.Sub(b.now)))
+			got = append(got, fmt.Sprint(e.OldValue, " ", e.NewValue, " ", e.At.Sub(b.now)))
 		}
 	}
 	if want := []string{"v1 v2 5m0s", "v2 v1 1h0m0s", "v1 v3 2h0m0s"}; !slices.Equal(got, want) {

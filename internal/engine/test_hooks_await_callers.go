@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// AwaitCaller describes one caller that waits in Await on an engine with a test probe.
+// AwaitCaller describes one caller that waits in Await on an engine with test hooks.
 type AwaitCaller struct {
 	Run       uuid.UUID
 	Goroutine string    // the number of the goroutine
@@ -21,13 +21,13 @@ type AwaitCaller struct {
 	CancelAwait context.CancelCauseFunc
 }
 
-// awaitCallers holds the callers of Await that a probe may end.
+// awaitCallers holds the callers of Await that test hooks may end.
 type awaitCallers struct {
 	mu  sync.Mutex
 	all map[*AwaitCaller]struct{}
 }
 
-// awaitAsListedCaller is await for an engine with a probe: it lists the caller in ListAwaitCallers.
+// awaitAsListedCaller is await for an engine with test hooks: it lists the caller in ListAwaitCallers.
 func (e *Engine) awaitAsListedCaller(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -10,26 +9,6 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
-
-// roundTripFunc sends statements in one round trip: in a transaction of their own, or in the caller's.
-type roundTripFunc func(what string, fill func(*pgx.Batch), read func(statementResults) error) error
-
-// roundTripFuncOnEnginePool returns a roundTripFunc that uses a new transaction, whose snapshot sees the writes that caused a
-// conflict.
-func (s *database) roundTripFuncOnEnginePool(ctx context.Context) roundTripFunc {
-	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-		return s.runBatch(ctx, s.enginePool, what, fill, read)
-	}
-}
-
-// roundTripFuncInTx returns a roundTripFunc that uses a given transaction. Each call is one round trip.
-func (s *database) roundTripFuncInTx(ctx context.Context, tx pgx.Tx) roundTripFunc {
-	return func(what string, fill func(*pgx.Batch), read func(statementResults) error) error {
-		var batch pgx.Batch
-		fill(&batch)
-		return s.wrapError(ctx, what, readAndClose(tx.SendBatch(ctx, &batch), read))
-	}
-}
 
 // setStartOutcomes sets the outcomes of starts, some of which created no run. It returns the starts that have to
 // be retried, because nothing prevents them any more: the parent was resumed since, or the run of that name
@@ -63,10 +42,10 @@ func (s *database) setStartOutcomes(ask roundTripFunc, items []*store.StartWrite
 		return nil, err
 	}
 	for i, item := range items {
-		item.Existing, item.RunState = nil, store.RunState{}
+		item.ExistingRun, item.RunState = nil, store.RunState{}
 		switch item.Outcome = item.OutcomeFromRows(parents[i], existing[i]); item.Outcome {
 		case store.AlreadyRecorded:
-			item.Existing = existing[i]
+			item.ExistingRun = existing[i]
 		case store.Fenced:
 			item.RunState = parents[i]
 		case 0:

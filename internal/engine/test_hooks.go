@@ -12,28 +12,28 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestProbe lets a test observe and control an engine. Only package durabletest implements it. An engine whose store is a ProbedStore uses
-// the TestProbe of that store.
-type TestProbe interface {
-	// AttachEngine tells the probe which engine uses it. New calls AttachEngine once.
+// TestHooks lets a test observe and control an engine. Only package durabletest implements it. An engine whose store is a HookedStore uses
+// the TestHooks of that store.
+type TestHooks interface {
+	// AttachEngine tells the TestHooks which engine uses it. New calls AttachEngine once.
 	AttachEngine(e *Engine)
 	// Clock returns the clock of the engine. New calls Clock once. If Clock returns nil, the engine uses the database's time.
 	Clock() ManualClock
 	// OnCall is called for every durable call of an execution, including calls whose result is in history. OnCall must not block or call
 	// the engine.
-	OnCall(c ProbedCall)
+	OnCall(c HookedCall)
 	// ExecuteAttempt executes one attempt of a step by calling the function next, or returns another result without calling it.
-	ExecuteAttempt(ctx context.Context, c ProbedCall, next func() (AttemptOutput, *record.Failure)) (AttemptOutput, *record.Failure)
+	ExecuteAttempt(ctx context.Context, c HookedCall, next func() (AttemptOutput, *record.Failure)) (AttemptOutput, *record.Failure)
 	// OutputToCommit returns the output that an attempt which commits its own checkpoint records. The argument output is what the attempt's
 	// function returned.
-	OutputToCommit(c ProbedCall, output []byte) []byte
+	OutputToCommit(c HookedCall, output []byte) []byte
 }
 
-// ProbedStore is a store that gives each of its engines a TestProbe. The method WrappedStore returns the store that the ProbedStore wraps,
+// HookedStore is a store that gives each of its engines a TestHooks. The method WrappedStore returns the store that the HookedStore wraps,
 // which Engine.Store returns too.
-type ProbedStore interface {
+type HookedStore interface {
 	store.Store
-	Probe() TestProbe
+	Hooks() TestHooks
 	WrappedStore() store.Store
 }
 
@@ -44,8 +44,8 @@ type ManualClock = clock.ManualClock
 // Timer is a function call that a ManualClock has scheduled.
 type Timer = clock.Timer
 
-// ProbedCall describes one durable call of an execution.
-type ProbedCall struct {
+// HookedCall describes one durable call of an execution.
+type HookedCall struct {
 	Run      uuid.UUID
 	Parent   uuid.NullUUID
 	RunName  string
@@ -53,7 +53,7 @@ type ProbedCall struct {
 	Epoch    store.Epoch
 	Name     string // the name with its scope; see naming.Display
 	Kind     store.StepKind
-	Attempt  int32 // zero in Probe.Called
+	Attempt  int32 // zero in TestHooks.OnCall
 	Recorded bool  // history holds its outcome
 	// IsInEndedBranch reports whether a choice has ended the branch that makes the call. Such a call is executed only if it is recorded.
 	IsInEndedBranch bool
@@ -66,63 +66,63 @@ var (
 	FailureFromError func(err error) *record.Failure
 )
 
-// attachProbe attaches the store's probe, if the store has one.
-func (e *Engine) attachProbe(s store.Store) {
-	p, ok := s.(ProbedStore)
+// attachTestHooks attaches the TestHooks of the store, if the store has them.
+func (e *Engine) attachTestHooks(s store.Store) {
+	p, ok := s.(HookedStore)
 	if !ok {
 		return
 	}
-	e.probe, e.rawStore = p.Probe(), p.WrappedStore()
-	if c := e.probe.Clock(); c != nil {
+	e.testHooks, e.rawStore = p.Hooks(), p.WrappedStore()
+	if c := e.testHooks.Clock(); c != nil {
 		e.clock = clock.FromManualClock(c)
 	}
-	e.probe.AttachEngine(e)
+	e.testHooks.AttachEngine(e)
 }
 
-// notifyProbe notifies the probe of a call in the scope. recorded is the call's row in history, or nil. r.mu is held.
-func (s *Scope) notifyProbe(name string, kind store.StepKind, recorded *store.Step) {
-	if p := s.r.e.probe; p != nil {
-		c := s.r.newProbedCall(name, kind, recorded != nil && recorded.Status.IsTerminal())
+// notifyTestHooks notifies the test hooks of a call in the scope. recorded is the call's row in history, or nil. r.mu is held.
+func (s *Scope) notifyTestHooks(name string, kind store.StepKind, recorded *store.Step) {
+	if p := s.r.e.testHooks; p != nil {
+		c := s.r.newHookedCall(name, kind, recorded != nil && recorded.Status.IsTerminal())
 		c.IsInEndedBranch = !s.compensating && !s.branch.earliestEndOfBranchOrAncestor().IsZero()
 		p.OnCall(c)
 	}
 }
 
-// newProbedCall describes a call of the run for the probe. recorded tells that history holds the result of the call.
-func (r *run) newProbedCall(name string, kind store.StepKind, recorded bool) ProbedCall {
-	return ProbedCall{
+// newHookedCall describes a call of the run for the test hooks. recorded tells that history holds the result of the call.
+func (r *run) newHookedCall(name string, kind store.StepKind, recorded bool) HookedCall {
+	return HookedCall{
 		Run: r.row.UUID, Parent: r.row.Parent, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
 		Name: name, Kind: kind, Recorded: recorded,
 	}
 }
 
-// executeThroughProbeIfSet executes the attempt, through the probe if there is one.
-func (t *stepTask) executeThroughProbeIfSet(ctx *attemptContext) (got attemptResult) {
-	if t.r.e.probe == nil {
+// executeThroughTestHooksIfSet executes the attempt, through the test hooks if there is one.
+func (t *stepTask) executeThroughTestHooksIfSet(ctx *attemptContext) (got attemptResult) {
+	if t.r.e.testHooks == nil {
 		return t.callAttemptFunction(ctx)
 	}
-	return t.executeThroughProbe(ctx)
+	return t.executeThroughTestHooks(ctx)
 }
 
-// outputToRecord returns the output to record, through the probe if there is one. own reports whether this is
+// outputToRecord returns the output to record, through the test hooks if there is one. own reports whether this is
 // the function's own output.
 func (t *stepTask) outputToRecord(output []byte) (record []byte, own bool) {
-	if t.r.e.probe == nil {
+	if t.r.e.testHooks == nil {
 		return output, true
 	}
-	record = t.r.e.probe.OutputToCommit(t.r.newProbedCall(t.name, t.spec.Kind, false), output)
+	record = t.r.e.testHooks.OutputToCommit(t.r.newHookedCall(t.name, t.spec.Kind, false), output)
 	return record, bytes.Equal(record, output)
 }
 
-// chooseWinners returns the indexes of the branches that decide a choice, through the probe if there is
+// chooseWinners returns the indexes of the branches that decide a choice, through the test hooks if there is
 // one.
 func (t *stepTask) chooseWinners(spec *ChoiceSpec) ([]int, error) {
-	if t.r.e.probe == nil {
+	if t.r.e.testHooks == nil {
 		return spec.DecidingBranches, nil
 	}
-	c := t.r.newProbedCall(t.name, store.KindChoice, false)
+	c := t.r.newHookedCall(t.name, store.KindChoice, false)
 	c.Attempt = t.attempt
-	out, failure := t.r.e.probe.ExecuteAttempt(t.scope.stepsCtx, c, func() (AttemptOutput, *record.Failure) {
+	out, failure := t.r.e.testHooks.ExecuteAttempt(t.scope.stepsCtx, c, func() (AttemptOutput, *record.Failure) {
 		made := spec.newRecordWithDeciders(spec.DecidingBranches)
 		encoded, err := made.Encode()
 		if err != nil {
@@ -137,11 +137,11 @@ func (t *stepTask) chooseWinners(spec *ChoiceSpec) ([]int, error) {
 	return slices.Concat(first.Won, first.Failed), err
 }
 
-// executeThroughProbe lets the probe execute the attempt.
-func (t *stepTask) executeThroughProbe(ctx *attemptContext) (got attemptResult) {
-	c := t.r.newProbedCall(t.name, t.spec.Kind, false)
+// executeThroughTestHooks lets the test hooks execute the attempt.
+func (t *stepTask) executeThroughTestHooks(ctx *attemptContext) (got attemptResult) {
+	c := t.r.newHookedCall(t.name, t.spec.Kind, false)
 	c.Attempt = t.attempt
-	got.out, got.failure = t.r.e.probe.ExecuteAttempt(ctx, c, func() (AttemptOutput, *record.Failure) {
+	got.out, got.failure = t.r.e.testHooks.ExecuteAttempt(ctx, c, func() (AttemptOutput, *record.Failure) {
 		got = t.callAttemptFunction(ctx)
 		return got.out, got.failure
 	})

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// A test's probe calls these methods to find out whether anything can happen before a given time.
+// The test hooks of a test call these methods to find out whether anything can happen before a given time.
 
 // LoadedRunsActivity describes what the runs in the memory of a worker are doing.
 type LoadedRunsActivity struct {
@@ -77,7 +77,7 @@ func (e *Engine) WakeAllLoops() {
 		w.wakeLoops()
 		w.scheduleHints.notify()
 		w.startKeyHints.notify()
-		w.queueAdmitter.rowsChanged.Store(true)
+		w.queueAdmitter.queueRowsChanged.Store(true)
 		w.queueAdmitter.wakeLoop.notify()
 	}
 	e.resultWaiters.QueryNow()

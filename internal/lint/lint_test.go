@@ -135,7 +135,7 @@ var layers = map[string][]string{
 	"internal/startkey":        {"internal/store"},
 	"internal/naming":          {"internal/store"},
 	"internal/record":          {"internal/naming", "internal/payload", "internal/store", "internal/telemetry"},
-	"internal/repair":          {"internal/graph", "internal/naming", "internal/payload", "internal/record", "internal/store"},
+	"internal/repair":          {"internal/graph", "internal/naming", "internal/record", "internal/store"},
 	"internal/results":         {"internal/store", "internal/telemetry"},
 	"internal/stack":           {},
 	"internal/token":           {"internal/naming"},

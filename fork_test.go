@@ -190,3 +190,20 @@ func TestAForkOfARunWithARerunIsNotHeld(t *testing.T) {
 		}
 	})
 }
+
+// A dry run of a fork to another run describes one run, which is no child of itself.
+func TestADryRunOfAForkToAnotherRunHasNoChildren(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var l keyLedger
+		w := quoted(&l)
+		e := engineOn(t, s, w)
+		running(t, e)
+		orFail(w.Start(ctx, e, "", durable.ID("r")))(t)
+		awaitStatus(t, e, "r", durable.StatusWaiting)
+		plan := orFail(e.Fork(ctx, "r", durable.FromEnd(), durable.NewID("copy"), durable.DryRun()))(t)
+		if len(plan.Children) != 0 || plan.ID != "copy" || plan.RunID != "" {
+			t.Errorf("%d children of %q, with the UUID %q", len(plan.Children), plan.ID, plan.RunID)
+		}
+	})
+}

@@ -22,8 +22,9 @@ var (
 	// [Undoes] were executed. Call Retry with the option [From] or [FromEnd] then. Retry and [Engine.Fork] with FromEnd also return
 	// ErrFromRequired if a compensation without Undoes has succeeded: From names the first step to execute again.
 	ErrFromRequired = repair.ErrFromRequired
-	// ErrValueType is returned by [Engine.Override] for a value whose JSON has another type than the recorded value, such as a
-	// text instead of an object. [Engine.Skip] of a sleep returns ErrValueType for a value other than nil.
+	// ErrValueType is returned by [Engine.Override], and by [Engine.Fork] with [OverrideStep], for a value whose JSON has another
+	// type than the recorded value, such as a text instead of an object. [Engine.Skip] of a sleep returns ErrValueType for a value
+	// other than nil.
 	ErrValueType = repair.ErrValueType
 )
 
@@ -251,7 +252,7 @@ func newRepaired(runs []engine.PlannedRunRepair) *Repaired {
 			one.Cancelled = append(one.Cancelled, id.String())
 		}
 		all[r.Run.UUID] = one
-		if parent := all[r.Run.Parent.UUID]; parent != nil {
+		if parent := all[r.Run.Parent.UUID]; r.Run.Parent.Valid && parent != nil {
 			parent.Children = append(parent.Children, one)
 		}
 	}

@@ -52,26 +52,29 @@ func TestARunThatRetriesItselfOverGrandchildrenEnds(t *testing.T) {
 // A repair of a run that waits for its retry executes at once the descendants that are retried with it, too.
 func TestAForkOfARunThatWaitsForItsRetryExecutesItsChildren(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
-		x := &till{failures: 1, err: errClosed}
-		grandkid := durable.Define("grandkid", func(c *durable.Ctx, _ int) (string, error) { return "paid", c.Do("charge", x.charge) })
-		kid := durable.Define("kid", func(c *durable.Ctx, _ int) (string, error) { return c.Child("grandkid", grandkid, 0) })
-		parent := durable.Define("parent", func(c *durable.Ctx, _ int) (string, error) { return c.Child("kid", kid, 0) }, durable.RetryRun(durable.Fixed(time.Hour, 3)))
-		e := engineOn(t, s, parent, kid, grandkid)
-		running(t, e)
-		run := read(parent.Start(within(t), e, 0, durable.ID("a")))(t)
-		waitFor(t, func() bool { return len(read(e.Generations(within(t), "a"))(t)) == 2 })
-		must(t)(e.Pause(within(t), "a"))
-		must(t)(e.Resume(within(t), "a"))
-		grandchild := func() *durable.RunNode { return read(e.Tree(within(t), "a"))(t).Children[0].Children[0] }
-		waitFor(t, func() bool {
-			kid := grandchild()
-			return kid.Status == durable.StatusWaiting && kid.WakeAt.After(time.Now())
-		}) // the resume has not brought it forward
-		if _, err := e.Fork(within(t), "a", durable.FromEnd()); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := run.Result(within(t)); out != "paid" || err != nil {
-			t.Errorf("%q, %v", out, err)
+		for id, opts := range map[string][]durable.ControlOption{"a": {durable.FromEnd()}, "b": {durable.FromEnd(), durable.InterruptSteps()}} {
+			x := &till{failures: 1, err: errClosed}
+			grandkid := durable.Define("grandkid", func(c *durable.Ctx, _ int) (string, error) { return "paid", c.Do("charge", x.charge) })
+			kid := durable.Define("kid", func(c *durable.Ctx, _ int) (string, error) { return c.Child("grandkid", grandkid, 0) })
+			parent := durable.Define("parent", func(c *durable.Ctx, _ int) (string, error) { return c.Child("kid", kid, 0) }, durable.RetryRun(durable.Fixed(time.Hour, 3)))
+			e := engineOn(t, s, parent, kid, grandkid)
+			stop := running(t, e)
+			run := read(parent.Start(within(t), e, 0, durable.ID(id)))(t)
+			waitFor(t, func() bool { return len(read(e.Generations(within(t), id))(t)) == 2 })
+			must(t)(e.Pause(within(t), id))
+			must(t)(e.Resume(within(t), id))
+			grandchild := func() *durable.RunNode { return read(e.Tree(within(t), id))(t).Children[0].Children[0] }
+			waitFor(t, func() bool {
+				kid := grandchild()
+				return kid.Status == durable.StatusWaiting && kid.WakeAt.After(time.Now())
+			}) // the resume has not brought it forward
+			if _, err := e.Fork(within(t), id, opts...); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := run.Result(within(t)); out != "paid" || err != nil {
+				t.Errorf("%s: %q, %v", id, out, err)
+			}
+			stop()
 		}
 	})
 }

@@ -24,18 +24,18 @@ const (
 	repairUndoTimeout      = 10 * time.Second      // for the calls that follow a repair which is given up
 )
 
-// pauseAndAwaitStop pauses a live run, and waits until it stands still, unless the repair is to fence it at once. It sets *row to the
-// run as it is then. It reports false if the run has changed otherwise.
+// pauseAndAwaitStop pauses a live run, and waits until it stands still, unless the repair is to fence it at once. A run that waits for its
+// retry is paused also then, because its resume wakes the descendants that wait for the same retry. It sets *row to the run as it is then. It reports false if the run has changed otherwise.
 func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
 	if p.request.DryRun {
 		return true, nil
 	}
 	// A repair that is refused neither pauses nor fences the run.
-	_, _, err = p.planGeneration(ctx, row, q)
+	s, _, err := p.planGeneration(ctx, row, q)
 	switch {
 	case err != nil && row.Status == store.Paused && p.hasRunChanged(ctx, row): // perhaps only because another repair was first
 		return false, nil
-	case err != nil || row.Status == store.Paused || p.request.InterruptSteps:
+	case err != nil || row.Status == store.Paused || p.request.InterruptSteps && !waitsForRetry(s, q.Now):
 		return err == nil, err
 	}
 	if row.Control&store.PausedItself == 0 {
@@ -66,11 +66,19 @@ func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q
 			return false, nil
 		case now.Control&store.PausedItself == 0 || now.Control&store.CancelRequested != 0:
 			return false, nil
+		case p.request.InterruptSteps: // a worker has claimed it since
+			*row = *now
+			return true, nil
 		}
 		if !sleepCtx(ctx, pausingRunPollInterval) {
 			return false, p.stillRunningError(ctx, row, context.Cause(ctx))
 		}
 	}
+}
+
+// waitsForRetry reports whether RetryRun has planned the present generation of the run, and it is not due.
+func waitsForRetry(s *repair.RunToRepair, now time.Time) bool {
+	return slices.ContainsFunc(s.History, func(row store.Step) bool { return row.Kind == store.KindKeyRenewal && row.NextAt.After(now) })
 }
 
 // extendPause records that the pause of the run for this repair lasts for another lease. From its first call on, the repair resumes the run

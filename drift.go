@@ -16,7 +16,8 @@ type DriftPolicy int8
 // The policies of [OnDrift].
 const (
 	// DriftHolds pauses the run and records the reason. No further step or compensation of the held run is executed. A held run
-	// is executed again after [Engine.Resume], or when a worker runs whose Config.Version has not diverged on the run.
+	// is executed again after [Engine.Resume] or a repair such as [Engine.Override], or when a worker runs whose Config.Version has
+	// not diverged on the run.
 	// DriftHolds is the default.
 	DriftHolds = DriftPolicy(engine.DriftHolds)
 	// DriftContinues lets the workflow function decide: the call that does not fit its record returns [ErrDiverged]. If the
@@ -119,8 +120,8 @@ type Divergence struct {
 }
 
 // Divergences returns which versions of the code do not fit the history of the run with the given ID, ordered by version. A
-// worker deletes the divergences of a run some seconds after the run has ended or has continued after a resume. Divergences
-// returns [ErrNotFound] if there is no such run.
+// worker deletes the divergences of a run some seconds after the run has ended or has continued after a resume. A repair of a
+// held run, such as [Engine.Override], deletes them at once. Divergences returns [ErrNotFound] if there is no such run.
 func (e *Engine) Divergences(ctx context.Context, id string) ([]Divergence, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the divergences of run %q: %w", id, err)

@@ -42,6 +42,7 @@ const (
 	qDivergenceUpsert
 	qClaimRunHeldForDrift
 	qDivergencesOfRun
+	qDivergencesOfRunDelete
 	qDivergencesMarkContinued
 	qRunWake
 	qChildEndsSetAwaitedCount
@@ -201,7 +202,6 @@ const (
 	qSupersededGenerations
 	qRetentionTreeRead
 	qRetentionStepsDelete
-	qRetentionDivergencesDelete
 	qRetentionSignalsDelete
 	qRetentionTagsDelete
 	qRetentionPermitsDelete

@@ -126,6 +126,9 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.TerminalStepCount),
 			bindNullUUID(run.Owner), bindBool(run.ContinuesAsNew), bindBytes(run.Input), bindTime(r.Now))
 	}
+	if err == nil && run.ReleasesHold() {
+		err = write("", -1, qDivergencesOfRunDelete, id)
+	}
 	if err == nil && !run.ContinuesAsNew {
 		err = write("", -1, qRepairPlaceClearStartByDeadline, shard, id)
 	}

@@ -74,7 +74,7 @@ func deleteTree(ctx context.Context, x executor, d *store.DeleteTreesRequest, t 
 
 // deleteRun deletes a run that has ended, with everything that is its own.
 func deleteRun(x executor, run uuid.UUID) error {
-	for _, q := range []queryID{qRetentionStepsDelete, qRetentionDivergencesDelete} {
+	for _, q := range []queryID{qRetentionStepsDelete, qDivergencesOfRunDelete} {
 		if _, err := x.exec(q, bindUUID(run)); err != nil {
 			return err
 		}

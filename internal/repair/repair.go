@@ -305,8 +305,10 @@ func (p *plan) buildResult() *Result {
 	r.StateBefore = store.RunState{Found: true, Status: run.Status, Epoch: run.Epoch, Control: run.Control}
 	r.Epoch, r.Status, r.WakeAt = run.Epoch.Next(p.request.Nonce), store.Pending, p.request.due()
 	switch {
-	case !run.Status.IsTerminal(): // it was stopped for the repair, and is resumed with it
-		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, run.Control
+	case !run.Status.IsTerminal(): // a pause for the repair ends with the repair, and a person's is kept. The repair may have removed the cause of a hold.
+		if r.Control = run.Control &^ store.HeldForDrift; r.Control&store.PausedMask != 0 {
+			r.Status, r.WakeAt = store.Paused, time.Time{}
+		}
 	case p.request.HasPausedAncestor:
 		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, store.PausedByAncestor
 	}

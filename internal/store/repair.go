@@ -170,6 +170,9 @@ type RunRepair struct {
 	TerminalStepCount int       // the number of its terminal checkpoints
 }
 
+// ReleasesHold reports whether the run was held for drift and its new generation is not. The store then deletes the divergences of the run.
+func (r *RunRepair) ReleasesHold() bool { return r.StateBefore.Control&^r.Control&HeldForDrift != 0 }
+
 // ArchiveID returns the run ID under which the store keeps the checkpoints of the superseded generation, in place of the run's own ID.
 func (r *RunRepair) ArchiveID() uuid.UUID { return GenerationUUID(r.Run, r.SupersededNumber) }
 

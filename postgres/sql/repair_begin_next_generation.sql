@@ -4,6 +4,8 @@
 -- after $9 was computed. If it had ended and begins paused (4), the pause begins now ($12). The event, of the type $20, has the numbers of both generations. It returns
 -- the run.
 --
+-- If the run was held for drift (control 16) and the new generation is not, the divergences of the run are deleted.
+--
 -- A run that passed its queue (admission 6) to end has no place that counts. It arrives anew (1), without the time by which it had
 -- to begin. A run with a place (2) keeps it: the place counts until an admission sees that the run waits or has ended. A run whose
 -- place was taken back when it ended (0) arrives anew (1), if its queue has a row.
@@ -27,6 +29,9 @@ WITH changed AS (
     UPDATE durable.place AS p
     SET start_by = CASE WHEN p.state <> 5 THEN p.start_by END
     WHERE p.shard = $1::smallint AND p.run_id = $2::uuid AND EXISTS (SELECT FROM changed) AND NOT $18::boolean
+), forgotten AS (
+    DELETE FROM durable.divergence AS d
+    WHERE d.shard = $1::smallint AND d.run_id = $2::uuid AND $5::smallint & 16 <> 0 AND $8::smallint & 16 = 0 AND EXISTS (SELECT FROM changed)
 ), told AS (
     INSERT INTO durable.event (at, txid, shard, type, run_id, actor, reason, old_value, new_value)
     SELECT $12::timestamptz, greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1)::text::xid8),

@@ -1,2 +1,2 @@
--- Deletes the versions that diverged from the history of a run.
+-- Deletes the divergences of a run.
 DELETE FROM durable_divergence WHERE run_id = ?;

@@ -112,6 +112,11 @@ func (c *check) repairOf(r *model.Run) store.RepairRequest {
 	slices.Sort(p.ReleasedReceivers)
 	if !r.Status.IsTerminal() {
 		p.Status, p.WakeAt, p.Control = store.Paused, time.Time{}, p.StateBefore.Control
+		if p.StateBefore.Control&store.HeldForDrift != 0 && c.dice("released", 2) == 0 {
+			if p.Control &^= store.HeldForDrift; p.Control&store.PausedMask == 0 {
+				p.Status, p.WakeAt = store.Pending, c.at("wake")
+			}
+		}
 		if c.dice("resumed", 3) > 0 {
 			out.ResumeRequest = &store.ControlRequest{Verb: store.VerbResume, Runs: []uuid.UUID{r.UUID}, Now: out.Now, ForRepair: c.dice("for the repair", 3) > 0}
 		}

@@ -27,6 +27,7 @@ var repairs = []test{
 	{"a fence of a run that is held for drift leaves it held", repairFenceOfAHeldRun},
 	{"a pause for a repair is told from a person's", repairPauseOrPause},
 	{"the end of a pause for a repair leaves a hold", repairPauseAndHold},
+	{"a repair that releases a hold deletes the divergences", repairReleasesHold},
 	{"a pause for a repair expires unless it is extended", repairPauseExpires},
 	{"the owner of a superseded epoch writes nothing", repairLateOwner},
 	{"a payload that is nil and one that is empty stay so", repairPayloads},

@@ -94,6 +94,24 @@ func repairPauseAndHold(b *fixture) {
 	}
 }
 
+// repairReleasesHold repairs two runs that are held for drift, one of which stays held.
+func repairReleasesHold(b *fixture) {
+	for _, keeps := range []bool{false, true} {
+		r := b.commitRunningRun("")
+		b.holdForDrift(r.UUID, epochAt(1), "v2")
+		p := b.repairOf(b.row(r.UUID), 1)
+		want := 0
+		if keeps {
+			p.Runs[0].Status, p.Runs[0].Control, p.Runs[0].WakeAt, want = store.Paused, store.HeldForDrift, time.Time{}, 1
+		}
+		b.wantRepaired(p)
+		got := b.row(r.UUID)
+		if all := b.divergences(r.UUID); len(all) != want || got.Status != p.Runs[0].Status || got.Control != p.Runs[0].Control || !keeps && (got.PauseOrHoldReason != "" || !got.PausedAt.IsZero()) {
+			b.Errorf("stays held %t: %+v, with %+v", keeps, got, all)
+		}
+	}
+}
+
 func repairPauseExpires(b *fixture) {
 	first, second := b.commitRunningRun("").UUID, b.commitRunningRun("").UUID
 	do := func(err error) {

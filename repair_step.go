@@ -15,15 +15,17 @@ import (
 // Override can also replace the value of a Tx, a receive or a child. The argument step is the name of the call's [Checkpoint],
 // with its scope. The new value of the step is encoded as JSON, like every result of a step. Pass a value of the Go type into
 // which the code decodes the recorded value. Override cannot check the Go type, but returns [ErrValueType] for a value with
-// another JSON type than the recorded value. For a child, Override changes only the value that the parent gets, and not the
-// child itself.
+// another JSON type than the recorded value. Override accepts nil for every JSON type. If the run is held because the code does
+// not fit the record of this call, Override accepts a value of any JSON type. For a child, Override changes only the value that
+// the parent gets, and not the child itself.
 //
 // Override repairs live runs and runs that have ended, including completed runs. The execution before the repair is kept as a
 // generation, as with [Engine.Retry]. Override first pauses a live run, and waits until the running steps of the run have
 // finished, at most until ctx ends. If ctx ends before the running steps have finished, Override returns a [*StateError] that
 // names the running step, and the run continues without the repair. With [InterruptSteps], Override does not wait for running
-// steps. After the repair a live run continues, unless somebody had paused the run before the repair. A run that is cancelled
-// or being cancelled cannot be repaired.
+// steps. After the repair a live run continues, unless somebody had paused the run before the repair. A run that was held, because
+// the code did not fit its history, also continues, and is held again if the code still does not fit. A run that is cancelled or
+// being cancelled cannot be repaired.
 //
 // Override returns [ErrNotFound]; [ErrNoStep]; [ErrValueType]; [ErrNotEncodable] or [ErrPayloadTooLarge]; and a [*StateError]
 // if the state of the run or of the step does not allow the repair. Override returns [ErrFromRequired] if compensations without

@@ -330,6 +330,9 @@ func (p *repairPlanner) readRunToRepair(ctx context.Context, row *store.Run) (s 
 	if s.History, err = p.e.store.History(ctx, row.UUID); err != nil {
 		return nil, err
 	}
+	if s.DivergedCalls, err = p.e.divergedCalls(ctx, row); err != nil {
+		return nil, err
+	}
 	if row.Status.IsTerminal() && !row.Deadline.IsZero() {
 		details, err := p.e.store.RunProgress(ctx, row.UUID, p.storeRequest.Now)
 		if err != nil {

@@ -63,6 +63,9 @@ type RunToRepair struct {
 	Children   []*store.Run  // whose parent is the run
 	Generation int32         // the number of the present generation
 	Timeout    time.Duration // of a run that has ended; zero: none
+
+	// DivergedCalls has the names, as people see them, of the calls for which the run is held for drift.
+	DivergedCalls []string
 }
 
 // Request is what a repair wants of one run.

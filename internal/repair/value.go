@@ -3,6 +3,7 @@ package repair
 import (
 	"encoding/json/jsontext"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/graph"
@@ -21,9 +22,6 @@ func PlanOverride(s *RunToRepair, q *Request, step string, value []byte) (*Resul
 		return nil, stateError("its step %q has failed: use Skip", row)
 	case row.Status != store.StepCompleted:
 		return nil, stateError("its step %q has no value yet: use Skip", row)
-	}
-	if had, now := jsonType(row.Output), jsonType(value); had != now && had != "" && now != "" {
-		return nil, fmt.Errorf("%w: step %q has recorded %s, and the new value is %s", ErrValueType, naming.Display(step), had, now)
 	}
 	if err := p.setValue(row, value); err != nil {
 		return nil, err
@@ -110,12 +108,15 @@ func (p *plan) checkNotCompensating() error {
 	return nil
 }
 
-// setValue makes a call succeed with the value.
+// setValue makes a call succeed with the value. It returns ErrValueType for a value of another JSON type than the recorded one.
 func (p *plan) setValue(row *store.Step, value []byte) error {
 	switch row.Kind {
 	case store.KindStep, store.KindTx, store.KindReceive, store.KindChild:
 	default:
 		return fmt.Errorf("%w: %q is a %s, whose value cannot be set", ErrNoStep, naming.Display(row.Name), row.Kind)
+	}
+	if err := p.checkValueType(row, value); err != nil {
+		return err
 	}
 	if row.Status == store.StepFailed {
 		p.dropChoicesDecidedBy(row)
@@ -126,6 +127,19 @@ func (p *plan) setValue(row *store.Step, value []byte) error {
 		set.Failures = nil
 	}
 	p.callsWithValue[row.Name] = set
+	return nil
+}
+
+// checkValueType compares the JSON types of the new and the recorded value of a call. A recorded value that the code cannot decode, such as
+// one that an earlier repair has set or a signal has brought, tells nothing about the type that the code needs.
+func (p *plan) checkValueType(row *store.Step, value []byte) error {
+	name := naming.Display(row.Name)
+	if row.Status != store.StepCompleted || slices.Contains(p.DivergedCalls, name) { // a call that waits has something else as its output
+		return nil
+	}
+	if had, now := jsonType(row.Output), jsonType(value); had != now && had != "" && now != "" {
+		return fmt.Errorf("%w: step %q has recorded %s, and the new value is %s", ErrValueType, name, had, now)
+	}
 	return nil
 }
 

@@ -1,0 +1,75 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/seed8ec063be/durable"
+)
+
+type parcelLabel struct{ ID string }
+
+// labelled has a step and a receive whose values are objects. The step fails if the printer does.
+func labelled(printer *fixable) *durable.Workflow[string, string] {
+	return durable.Define("labelled", func(c *durable.Ctx, _ string) (string, error) {
+		printed, err := c.Step("print", func(context.Context) (parcelLabel, error) { return parcelLabel{"L1"}, printer.err() })
+		if err != nil {
+			return "", err
+		}
+		sent, err := c.Receive[parcelLabel]("go")
+		return printed.ID + sent.ID, err
+	})
+}
+
+// A recorded value that holds its run, because the code cannot decode it, does not decide which values may replace it. It does not matter
+// whether a repair or a signal recorded it. The repair releases the run.
+func TestAValueThatTheCodeCannotDecodeIsCorrected(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var printer fixable
+		w := labelled(&printer)
+		e := engineOn(t, s, w)
+		running(t, e)
+		wantFailed(t, orFail(w.Start(ctx, e, "", durable.ID("r")))(t))
+		orFail(e.Skip(ctx, "r", "print", "L7"))(t)
+		awaitStatus(t, e, "r", durable.StatusPaused)
+		orFail(e.Override(ctx, "r", "print", parcelLabel{"L7"}))(t)
+		awaitStatus(t, e, "r", durable.StatusWaiting)
+		if err := e.Signal(ctx, "r", "go", "now"); err != nil {
+			t.Fatal(err)
+		}
+		awaitStatus(t, e, "r", durable.StatusPaused)
+		if _, err := e.Override(ctx, "r", "print", 7); !errors.Is(err, durable.ErrValueType) {
+			t.Errorf("another call than the one that holds the run: %v", err)
+		}
+		orFail(e.Fork(ctx, "r", durable.FromEnd(), durable.NewID("copy"), durable.OverrideStep("go", parcelLabel{"C"})))(t)
+		orFail(e.Override(ctx, "r", "go", parcelLabel{"G"}))(t)
+		wantResult(t, w, e, "r", "L7G")
+		wantResult(t, w, e, "copy", "L7C")
+	})
+}
+
+// OverrideStep refuses a value of another JSON type than the recorded one, as Override does.
+func TestOverrideStepChecksTheTypeOfTheValue(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var printer fixable
+		printer.fixed.Store(true)
+		w := labelled(&printer)
+		e := engineOn(t, s, w)
+		running(t, e)
+		orFail(w.Start(ctx, e, "", durable.ID("r")))(t)
+		awaitStatus(t, e, "r", durable.StatusWaiting)
+		for _, opts := range [][]durable.ControlOption{{durable.FromEnd()}, {durable.From("print")}, {durable.FromEnd(), durable.NewID("copy")}} {
+			if _, err := e.Fork(ctx, "r", append(opts, durable.OverrideStep("print", 12))...); !errors.Is(err, durable.ErrValueType) {
+				t.Errorf("a number instead of an object: %v", err)
+			}
+		}
+		orFail(e.Fork(ctx, "r", durable.FromEnd(), durable.OverrideStep("print", parcelLabel{"P"})))(t)
+		if err := e.Signal(ctx, "r", "go", parcelLabel{"G"}); err != nil {
+			t.Fatal(err)
+		}
+		wantResult(t, w, e, "r", "PG")
+	})
+}

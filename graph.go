@@ -3,6 +3,7 @@ package durable
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/seed8ec063be/durable/internal/graph"
@@ -40,7 +41,8 @@ import (
 // the run; see [OnDrift]. The error for a node that is missing or has changed wraps [ErrDiverged] and names the node.
 //
 // For an invalid graph, [New] and every start return [ErrInvalidConfig] or [ErrInvalidName] with the name of the node. A graph
-// is invalid if a name is invalid or declared twice, a node is of another graph, an option does not fit, or build returns nil.
+// is invalid if a name is invalid or declared twice, a node is of another graph, an option does not fit, build returns nil, or
+// the workflow has the option [Renamed], because nodes keep their names.
 func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts ...WorkflowOption) *Workflow[I, O] {
 	d := new(graphDefinition)
 	if build == nil {
@@ -50,6 +52,7 @@ func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts .
 	}
 	w := Define(name, func(c *Ctx, in I) (O, error) { return executeGraph[I, O](c, d, in) }, opts...)
 	w.graph = d
+	w.refuseRenamedInGraph()
 	if d.err != nil {
 		w.err = errors.Join(w.err, fmt.Errorf("graph %q: %w", name, d.err))
 	}
@@ -75,7 +78,16 @@ func DefineGraphFrom[I, O any](name string, build func(g *Graph[I], in I) *Node[
 	if build == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: graph %q has no function that declares its nodes", ErrInvalidConfig, name))
 	}
+	w.refuseRenamedInGraph()
 	return w
+}
+
+// refuseRenamedInGraph refuses the option Renamed for a graph. It would have no effect: a node is the scope of its calls, and these have fixed names.
+func (w *Workflow[I, O]) refuseRenamedInGraph() {
+	for _, now := range slices.Sorted(maps.Keys(w.declaredChange.previousNames)) {
+		w.err = errors.Join(w.err, fmt.Errorf("%w: graph %q has the option Renamed(%q, %q), and nodes keep their names: give the node its old name again, and leave the option out",
+			ErrInvalidConfig, w.name, w.declaredChange.previousNames[now], now))
+	}
 }
 
 // Graph is a graph whose nodes are being declared. The function passed to [DefineGraph] declares nodes with the methods of

@@ -111,3 +111,18 @@ func TestShapeOfAWorkflow(t *testing.T) {
 		t.Errorf("%+v", shape)
 	}
 }
+
+// A node is the scope of its calls, so its name cannot be changed.
+func TestNodesKeepTheirNames(t *testing.T) {
+	build := func(g *durable.Graph[int]) *durable.Node[int] { return g.Step("box", constant(1)) }
+	renamed := durable.Renamed("pack", "box")
+	for _, w := range []durable.Definition{
+		durable.DefineGraph("graph", build, renamed),
+		durable.DefineGraphFrom("graph", func(g *durable.Graph[int], _ int) *durable.Node[int] { return build(g) }, renamed),
+	} {
+		_, err := durable.New(openFile(t), durable.Config{Workflows: []durable.Definition{w}})
+		if !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), `Renamed("pack", "box"), and nodes keep their names`) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}

@@ -23,6 +23,7 @@ type PreflightReport struct {
 	Fit      int            // the number of runs that the code fits
 	Failing  int            // the number of runs that would fail without a further call
 	Diverged int            // the number of runs that would be held
+	Pinned   int            // the number of runs that workers of another version execute; see PreflightRun.PinnedTo. They count nowhere else
 	Unknown  int            // the number of runs of workflows that Config.Workflows does not list, and of runs whose function did not return
 	Needed   []NeededChange // the declared changes that live runs still need; a declaration that is not listed can be removed
 }
@@ -32,6 +33,10 @@ type PreflightRun struct {
 	ID       string
 	Workflow string
 	Status   Status
+	// PinnedTo is another version than that of this process, if the workflow has the option [Pinned] and workers of that version
+	// execute the run, because such a worker lives or has lived within the grace period. The next fields then say what would
+	// become of the run if no worker of that version lived. Otherwise PinnedTo is empty.
+	PinnedTo string
 	Unknown  bool     // the preflight could not examine the run: see PreflightReport.Unknown
 	Next     []string // the calls that the run would make next, with their scopes; empty if the function returns
 	Err      string   // the failure with which the function returns without a further call; empty if there is none
@@ -56,7 +61,8 @@ type NeededChange struct {
 // runs are also reported as failing. Call Preflight before a deploy, from the new program; Preflight does not need an active
 // [Engine.Run]. Preflight writes nothing, claims nothing and executes no step: a call that is not recorded returns
 // [ErrSuspended], as in a run that leaves the process. Preflight executes the workflow functions, so that code of the functions
-// outside of steps takes effect. A run whose function does not return within 10 seconds is reported as unknown.
+// outside of steps takes effect. A run whose function does not return within 10 seconds is reported as unknown. A run that
+// is [Pinned] to another version is reported apart; see [PreflightRun].PinnedTo.
 func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("preflight: %w", err)
@@ -133,6 +139,7 @@ func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error
 			for i := range next {
 				if full[i] != nil { // else it was deleted meanwhile
 					found[i], _ = p.replayRun(full[i], histories[full[i].UUID])
+					found[i].PinnedTo = p.replays.PinnedTo(full[i])
 				}
 			}
 		})
@@ -143,6 +150,8 @@ func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error
 			continue
 		}
 		switch r := &found[i]; {
+		case r.PinnedTo != "":
+			p.out.Pinned++
 		case r.Unknown:
 			p.out.Unknown++
 		case r.Diverged:

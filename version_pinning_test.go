@@ -124,6 +124,33 @@ func TestPinnedRunsStayWithTheirVersion(t *testing.T) {
 	})
 }
 
+// A preflight of the next version reports runs apart that stay with the version that started them.
+func TestPreflightReportsPinnedRunsApart(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		var x stepCounts
+		none := func(*durable.Ctx) error { return nil }
+		define := func(step string) *durable.Workflow[int, string] { return waits(x.steps(step), none, durable.Pinned(0)) }
+		stop := atVersion(t, s, "v1", define("a"))
+		client := engineOn(t, s)
+		orFail(define("a").Start(ctx, client, 0, durable.ID("run")))(t)
+		awaitStatus(t, client, "run", durable.StatusWaiting)
+		stop()
+		for version, want := range map[string]durable.PreflightReport{"v1": {Diverged: 1}, "v2": {Pinned: 1}} {
+			next := engineWith(t, s, durable.Config{Version: version, Workflows: []durable.Definition{define("b")}})
+			report := orFail(next.Preflight(ctx, durable.Filter{}))(t)
+			pinnedTo, diverged := "", false
+			if len(report.Runs) == 1 {
+				pinnedTo, diverged = report.Runs[0].PinnedTo, report.Runs[0].Diverged
+			}
+			report.Runs = nil
+			if fmt.Sprint(*report) != fmt.Sprint(want) || (pinnedTo == "v1") != (version == "v2") || !diverged {
+				t.Errorf("a preflight of %s reports %+v; the run is pinned to %q, and diverges: %v", version, report, pinnedTo, diverged)
+			}
+		}
+	})
+}
+
 // A run whose children and timers keep it alive stays with the version that executed it last.
 func TestALaterSegmentIsOfTheSameVersion(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {

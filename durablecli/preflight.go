@@ -23,7 +23,8 @@ func preflightCommand(f *globalFlags) []*cobra.Command {
 		Use: "preflight [FILTER]", GroupID: groupMaintain, Args: cobra.NoArgs,
 		Short: "Tell which live runs the code of this program does not fit, before it is deployed",
 		Long: "Replay the histories of all live runs, or of those that match the filter, against the workflows of this program. Nothing is\n" +
-			"written or executed. The runs that would be held or would fail are listed, with the call and the reason; the exit code is then 6.\n\n" +
+			"written or executed. The runs that would be held or would fail are listed, with the call and the reason; the exit code is then 6.\n" +
+			"Runs that are pinned to another version, whose workers execute them, are counted apart and do not change the exit code.\n\n" +
 			"The command is part of programs that embed durablecli.Command with their engine: the program durable has no workflows.",
 		Example: "  durable preflight\n  durable preflight --workflow checkout --all -o wide",
 	}
@@ -44,7 +45,11 @@ func preflightCommand(f *globalFlags) []*cobra.Command {
 		if err != nil {
 			return err
 		}
-		s.writeMessage("%d fit, %d would be held, %d would fail, %d unknown", report.Fit, report.Diverged, report.Failing, report.Unknown)
+		counts := fmt.Sprintf("%d fit, %d would be held, %d would fail, %d unknown", report.Fit, report.Diverged, report.Failing, report.Unknown)
+		if report.Pinned > 0 {
+			counts += fmt.Sprintf(", %d pinned to another version", report.Pinned)
+		}
+		s.writeMessage("%s", counts)
 		if err := showPreflight(s.printer, report, all); err != nil {
 			return err
 		}
@@ -103,6 +108,8 @@ func showPreflight(p *printer, report *durable.PreflightReport, all bool) error 
 // preflightVerdict returns what was found for a run in a word, and its color. diverged is the word for a run that the code does not fit.
 func preflightVerdict(r *durable.PreflightRun, diverged string) (string, color) {
 	switch {
+	case r.PinnedTo != "":
+		return "pinned to " + r.PinnedTo, yellow
 	case r.Diverged:
 		return diverged, red
 	case r.Unknown:

@@ -84,21 +84,25 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 
 // hasPassedPatchPointLocked reports whether the history holds a call that begins after this place: one of the scope, or of a branch or a Map in it
 // that has not begun, which this execution has not made and which follows all calls of the scope's goroutine that it
-// has made. r.mu is held.
+// has made. Calls that a repair has kept may also follow calls that began after the repair; see record.Renewal.KeptUpTo. r.mu is held.
 func (s *Scope) hasPassedPatchPointLocked() bool {
 	r := s.r
-	var last int32
+	last := make([]int32, len(r.keyRenewals.KeptUpTo)+1)
 	for name := range r.usedNames {
 		if row := r.history[name]; row != nil && row.WasMadeByScopeGoroutine() && scopePrefix(name) == s.namePrefix {
-			last = max(last, row.Seq)
+			place, repairs := r.placeOf(row)
+			last[repairs] = max(last[repairs], place)
 		}
 	}
 	for name, row := range r.history {
 		rest, inside := strings.CutPrefix(name, s.namePrefix)
-		if !inside || row.Seq < last || rest == "" || rest[0] == naming.Separator[0] {
+		if !inside || rest == "" || rest[0] == naming.Separator[0] {
 			continue
 		}
 		if row.Kind == store.KindCompensation || row.Kind == store.KindRunEnd || row.Kind == store.KindKeyRenewal || row.Kind == store.KindPatch {
+			continue
+		}
+		if place, repairs := r.placeOf(row); place < last[repairs] {
 			continue
 		}
 		first, _, _ := strings.Cut(rest, naming.Separator)
@@ -107,4 +111,23 @@ func (s *Scope) hasPassedPatchPointLocked() bool {
 		}
 	}
 	return false
+}
+
+// placeOf returns where the call stands in the code, and how many of the repairs in record.Renewal.KeptUpTo precede that place. A call
+// that was renamed has the place that it had under a previous name.
+func (r *run) placeOf(row *store.Step) (place int32, repairs int) {
+	k := &r.keyRenewals
+	place = k.Place(row)
+	if def := r.workflowDefinition(); len(k.Places) > 0 && def != nil {
+		scope, earlier := scopePrefix(row.Name), *row
+		name := row.Name[len(scope):]
+		for range def.PreviousCallNames {
+			if name = def.PreviousCallNames[name]; name == "" || place != row.Seq {
+				break
+			}
+			earlier.Name = scope + name
+			place = k.Place(&earlier)
+		}
+	}
+	return place, k.RepairsBefore(place)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -24,7 +25,10 @@ import (
 const maxPreflightTime = 10 * time.Second
 
 // Preflight replays the histories of runs with the code of this process. Preflight is safe for concurrent use.
-type Preflight struct{ w *worker }
+type Preflight struct {
+	w     *worker
+	rules *store.VersionClaimRules // those of a worker of this process
+}
 
 // PreflightResult is the result of one replay.
 type PreflightResult struct {
@@ -65,7 +69,23 @@ func (e *Engine) NewPreflight(ctx context.Context) (*Preflight, error) {
 	cfg.Telemetry, cfg.Patience = tel, time.Millisecond
 	own := New(refusingStore{}, cfg)
 	own.clock = e.clock
-	return &Preflight{newWorker(own)}, nil
+	known, err := e.store.WorkflowVersions(ctx, slices.Sorted(maps.Keys(e.pinnedWorkflows)))
+	if err != nil {
+		return nil, err
+	}
+	return &Preflight{newWorker(own), store.NewVersionClaimRules(e.programVersion(), known, e.pinnedWorkflows, e.clock.Now())}, nil
+}
+
+// PinnedTo returns the other version whose workers execute the run, if the workflow is pinned and such a worker lives or has lived within the grace
+// period; or else an empty string.
+func (p *Preflight) PinnedTo(row *store.Run) string {
+	if _, pinned := p.w.e.pinnedWorkflows[row.Workflow]; !pinned {
+		return ""
+	}
+	if _, kept := p.rules.ReservedUntil(row.Queue, row.Workflow, row.Version); !kept {
+		return ""
+	}
+	return row.Version
 }
 
 // replayFindings collects what a replay finds.

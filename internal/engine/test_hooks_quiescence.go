@@ -39,7 +39,8 @@ func (e *Engine) LoadedRunsActivity() LoadedRunsActivity {
 
 func (r *run) isOnlyWaiting() bool {
 	r.mu.Lock()
-	going := r.suspension != nil || r.goroutines.functionReturned
+	compensates := r.compensations.cancelContext != nil // also a compensation waits for its next attempt
+	going := r.suspension != nil || r.goroutines.functionReturned && !compensates
 	r.mu.Unlock()
 	if going {
 		return false

@@ -28,6 +28,9 @@ type Renewal struct {
 	// All is the number of the generation since which all steps have new keys, because the run continued as new. Zero means the run
 	// never did.
 	All int32 `json:"all,omitzero"`
+	// Places and KeptUpTo tell where calls stand in the code, which the order in which calls began does not tell after a repair; see places.go.
+	Places   map[string]int32 `json:"places,omitempty"`
+	KeptUpTo []int32          `json:"kept_up_to,omitempty"`
 	// Retries is how many generations in a row, this one included, the run has begun by itself after a failure.
 	Retries int32 `json:"retries,omitzero"`
 	// Failure is why the last generation failed, if RetryRun has begun this one. It has no stack and no lists.

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -34,8 +36,12 @@ func PlanFork(s *RunToRepair, q *Request, values map[string][]byte) (*Result, er
 
 // CopyHistory returns the checkpoints of another run that begins with such a copy, in the order of their names. It copies only
 // what has an outcome: calls that wait are made again, and so are their children. It leaves out the steps that compensations have undone, as far as it is known. The keys of steps are those of the other
-// run, so all of them are new. The caller sets Run and Epoch.
+// run, so all of them are new. If calls have other places in the code than their Seqs say, the copy has a record.Renewal with these places. The caller
+// sets Run and Epoch.
 func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []store.Step, d record.RepairDetail, err error) {
+	if _, err := record.FindRenewal(s.History); err != nil {
+		return nil, d, fmt.Errorf("the record of its idempotency keys: %w", err)
+	}
 	p, err := newForkPlan(s, q, values)
 	if err != nil {
 		return nil, d, err
@@ -66,6 +72,11 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 		}
 		row.Seq = store.SeqOfKeptCall(row.Seq, first)
 		steps = append(steps, row)
+	}
+	renewal := record.Renewal{Generation: 1, Places: p.renewal.Places, KeptUpTo: p.renewal.KeptUpTo}
+	p.movePlaces(&renewal)
+	if len(renewal.Places)+len(renewal.KeptUpTo) > 0 {
+		steps = append(steps, renewal.NewStep(uuid.Nil, store.Epoch{}, q.Now))
 	}
 	slices.SortFunc(steps, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })
 	return steps, d, nil

@@ -76,7 +76,7 @@ func (p *plan) dropAfterCall(call *store.Step) bool {
 	isItem := strings.Contains(rest, naming.Separator)
 	for i := range p.History {
 		row := &p.History[i]
-		isLater := !isItem && row.Seq > call.Seq && strings.HasPrefix(row.Name, node+naming.Separator)
+		isLater := !isItem && p.renewal.Place(row) > p.renewal.Place(call) && strings.HasPrefix(row.Name, node+naming.Separator)
 		if isLater || strings.HasPrefix(row.Name, call.Name+naming.Separator) {
 			p.dropCheckpoint(row)
 		}

@@ -3,7 +3,6 @@ package repair
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
@@ -38,10 +37,8 @@ func (p *plan) noteNameOfKey(renewal *record.Renewal, row *store.Step) {
 		return
 	}
 	name := row.Name
-	if at := strings.LastIndex(name, naming.Separator); at >= 0 {
-		if scope := p.historyByName[name[:at]]; scope != nil && scope.Kind == store.KindMap {
-			name = scope.Name
-		}
+	if scope := p.mapOfItem(row); scope != nil {
+		name = scope.Name
 	}
 	name = naming.Display(name)
 	if at, found := slices.BinarySearch(renewal.SameKey, name); !found {

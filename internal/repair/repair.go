@@ -124,6 +124,7 @@ type plan struct {
 	*RunToRepair
 	request         *Request
 	historyByName   map[string]*store.Step
+	renewal         record.Renewal // of the present generation
 	dropped         map[string]bool
 	renewedKeys     map[string]bool
 	reopenedCalls   map[string]store.Step    // calls that wait for their children again
@@ -141,6 +142,7 @@ func newPlan(s *RunToRepair, q *Request) *plan {
 	for i := range s.History {
 		p.historyByName[s.History[i].Name] = &s.History[i]
 	}
+	p.renewal, _ = record.FindRenewal(s.History) // one that does not decode was refused before
 	return p
 }
 
@@ -178,13 +180,14 @@ func (p *plan) dropFromRequestedCall() error {
 	return nil
 }
 
-// dropAfter drops all calls that began after the call; in a graph, those that depend on it.
+// dropAfter drops all calls that began after the call, or after the first execution of a call that an earlier repair made the run execute
+// again; in a graph, those that depend on it.
 func (p *plan) dropAfter(call *store.Step) {
 	if p.dropAfterCall(call) {
 		return
 	}
 	for _, row := range p.historyByName {
-		if row.Seq > call.Seq {
+		if p.renewal.Place(row) > p.renewal.Place(call) {
 			p.dropCheckpoint(row)
 		}
 	}
@@ -315,7 +318,8 @@ func (p *plan) buildResult() *Result {
 	case p.request.HasPausedAncestor:
 		r.Status, r.WakeAt, r.Control = store.Paused, time.Time{}, store.PausedByAncestor
 	}
-	renewal, _ := record.FindRenewal(p.History) // one that does not decode was refused before
+	renewal := p.renewal
+	p.movePlaces(&renewal)
 	if run.Status.IsTerminal() && p.Timeout > 0 {
 		r.Deadline = p.request.due().Add(p.Timeout)
 	}

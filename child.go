@@ -77,7 +77,13 @@ func (h *Child[O]) ID() string { return h.inner.UUID().String() }
 // Signal sends a named message to the child, once; see [Ctx.Signal]. The call of Signal is recorded under name, in the scope
 // that started the child. If the child has ended, Signal returns a [*StepError] that wraps a [*StateError].
 func (h *Child[O]) Signal(name, signalName string, payload any, opts ...SignalOption) error {
-	return signalRun(h.c, name, h.ID(), signalName, payload, opts, callSite(0))
+	return signalRun(h.c, name, h.ID(), signalName, payload, opts, callSite(0), func(err error) error {
+		if errors.Is(err, ErrNotFound) && h.inner.HasRecordedEnd() { // a fork has copied the result of the child and not the child
+			status := h.inner.RecordedStatus()
+			return &StateError{ID: h.ID(), Verb: VerbSignal, Status: Status(status), Detail: status}
+		}
+		return convertStateError(err)
+	})
 }
 
 // Cancel cancels the child as [Engine.Cancel] does, with the same options. The call of Cancel is recorded under name, in the

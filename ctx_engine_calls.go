@@ -20,10 +20,11 @@ import (
 // was used for another signal. Signal also returns the errors of [Ctx.Step]. If the payload cannot be encoded or is too large,
 // Signal returns [ErrNotEncodable] or [ErrPayloadTooLarge], which are not recorded.
 func (c *Ctx) Signal(name, id, signalName string, payload any, opts ...SignalOption) error {
-	return signalRun(c, name, id, signalName, payload, opts, callSite(0))
+	return signalRun(c, name, id, signalName, payload, opts, callSite(0), convertStateError)
 }
 
-func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOption, where uintptr) error {
+// signalRun sends a signal to a run as one durable call. The function convert returns the error that is recorded for an error of the engine.
+func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOption, where uintptr, convert func(error) error) error {
 	signal, _, err := newSignal(c.payloadLimit(name), signalName, payload, opts)
 	if err == nil && signal.ActorAndReason.HasActorOrReason() {
 		err = fmt.Errorf("%w: Reason and Actor are for Engine.Signal: a workflow's own signals are in its history, leave the options out", ErrInvalidConfig)
@@ -32,7 +33,7 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 		return fmt.Errorf("signal call %q: %w", name, err)
 	}
 	_, err = executeEngineCall(c, name, store.KindSendSignal, where, withEmptyResult(func(ctx context.Context) error {
-		return convertStateError(c.scope.SendSignal(ctx, id, signal))
+		return convert(c.scope.SendSignal(ctx, id, signal))
 	}))
 	return err
 }

@@ -113,7 +113,14 @@ func (e *Engine) exportRun(ctx context.Context, id string, generation int, plain
 	if err != nil {
 		return nil, err
 	}
+	generations, err := e.supersededParents(ctx, []*store.Run{r})
+	if err != nil {
+		return nil, fmt.Errorf("export run %q: %w", id, err)
+	}
 	out := &Exported{Format: ExportFormat, Run: newExportedRun(r), Generation: generation, History: make([]ExportedStep, len(steps))}
+	if g, ok := generations[r.Parent.UUID]; ok {
+		out.Run.Parent = g.Run.String()
+	}
 	for i := range steps {
 		s := &steps[i]
 		status, ended := view.StatusOf(s)

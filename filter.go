@@ -27,14 +27,14 @@ type Filter struct {
 	OlderThan     time.Duration // the run was started longer ago than this, by the database's clock
 	CreatedAfter  time.Time     // the run was started after this time
 	CreatedBefore time.Time     // the run was started before this time
-	Roots         bool          // the run is a root run
+	Roots         bool          // the run is a root run: RunInfo.Parent is empty
 	Failure       FailureKey    // the run failed or expired with this failure key, which must name a workflow; see Engine.Failures
 	RunID         []string      // the run has one of these UUIDs, at most 1000; Engine.Failures refuses this condition
 	Version       string        // the program that started the run, or that executed it last, has this version
 	Owner         string        // the worker with this ID executes the run now; see WorkerInfo.ID
 	EndedAfter    time.Time     // the run ended after this time
 	EndedBefore   time.Time     // the run ended before this time
-	Parent        []string      // the run is a child of one of these runs, given by their UUIDs, at most 1000; Engine.Failures refuses this condition
+	Parent        []string      // the run is a child of any generation of one of these runs, given by their UUIDs, at most 1000; Engine.Failures refuses this condition
 	// Held matches runs whose history the code does not fit (RunInfo.Diverged). Held also matches runs that have a
 	// RunInfo.Reason and whose RunInfo.Crashes is greater than zero: the database rejected the run's writes, or the run lost
 	// its process. Held does not match runs that wait for a worker that can decode their payloads. Held cannot be combined with

@@ -1,12 +1,15 @@
 package durable_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/seed8ec063be/durable"
 )
 
-// A fork under another ID copies the result of an ended child and not the child. A cancel of this child returns no error there either.
+// A fork under another ID copies the result of an ended child and not the child. A cancel of this child returns no error there either, and a
+// signal returns that the child has ended.
 func TestForkCancelsACopiedChildThatHasEnded(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		kid := durable.Define("kid", func(*durable.Ctx, int) (int, error) { return 5, nil })
@@ -21,6 +24,10 @@ func TestForkCancelsACopiedChildThatHasEnded(t *testing.T) {
 			}
 			if _, err := c.Receive[int]("go"); err != nil {
 				return 0, err
+			}
+			var ended *durable.StateError
+			if err := h.Signal("late", "word", 1); !errors.As(err, &ended) || ended.Status != durable.StatusCompleted {
+				return 0, fmt.Errorf("a signal to a child that has ended: %w", err)
 			}
 			return n, h.Cancel("cancel")
 		})

@@ -51,6 +51,10 @@ type RunInfo struct {
 	// nil in the results of [Engine.List].
 	VersionWait *VersionWait
 
+	// ParentGeneration is the number of the parent's generation to which a child belongs, if a repair or [Ctx.ContinueAsNew] has
+	// superseded that generation. ParentGeneration is zero for a child of the current generation, and for a root run.
+	ParentGeneration int
+
 	// KeyWait describes what the run waits for before it may begin, if the run was started with [Singleton] or [Debounce].
 	// KeyWait is nil for runs that do not wait for a key, and in the results of [Engine.List].
 	KeyWait *KeyWait
@@ -144,7 +148,11 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
-	info := newRunInfo(r)
+	infos, err := e.newRunInfos(ctx, []*store.Run{r})
+	if err != nil {
+		return nil, fmt.Errorf("get run %q: %w", id, err)
+	}
+	info := &infos[0]
 	info.NoWorker = unexecuted
 	if info.VersionWait, err = e.readVersionWait(ctx, r, now); err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)

@@ -86,9 +86,8 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 		rows = rows[:limit]
 		page.Next = rows[limit-1].UUID.String()
 	}
-	page.Runs = make([]RunInfo, len(rows))
-	for i, r := range rows {
-		page.Runs[i] = *newRunInfo(r)
+	if page.Runs, err = e.newRunInfos(ctx, rows); err != nil {
+		return RunPage{}, fmt.Errorf("list runs: %w", err)
 	}
 	return page, nil
 }
@@ -99,8 +98,9 @@ type RunNode struct {
 	Children []*RunNode
 }
 
-// Tree returns the run with the given ID, which is the caller's ID or the UUID, and all its descendants. Tree returns
-// [ErrNotFound] if there is no such run.
+// Tree returns the run with the given ID, which is the caller's ID or the UUID, and all its descendants. The descendants
+// include the children of all generations that are kept; see [RunInfo].ParentGeneration. Tree returns [ErrNotFound] if there is
+// no such run.
 func (e *Engine) Tree(ctx context.Context, id string) (*RunNode, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the tree of run %q: %w", id, err)
@@ -109,22 +109,26 @@ func (e *Engine) Tree(ctx context.Context, id string) (*RunNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.inner.Store().RunTree(ctx, root.UUID)
+	rows, err := e.inner.Store().RunTree(ctx, root.UUID, true)
 	if err != nil {
 		return nil, fmt.Errorf("read the tree of run %q: %w", id, err)
 	}
-	nodes := make(map[uuid.UUID]*RunNode, len(rows))
-	for _, r := range rows { // parents come first
-		n := &RunNode{RunInfo: *newRunInfo(r)}
-		nodes[r.UUID] = n
-		if parent := nodes[r.Parent.UUID]; r.Parent.Valid && parent != nil {
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
+	}
+	infos, err := e.newRunInfos(ctx, rows)
+	if err != nil {
+		return nil, fmt.Errorf("read the tree of run %q: %w", id, err)
+	}
+	nodes := make(map[string]*RunNode, len(rows))
+	for i := range infos { // parents come first
+		n := &RunNode{RunInfo: infos[i]}
+		nodes[n.RunID] = n
+		if parent := nodes[n.Parent]; parent != nil {
 			parent.Children = append(parent.Children, n)
 		}
 	}
-	if nodes[root.UUID] == nil {
-		return nil, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
-	}
-	return nodes[root.UUID], nil
+	return nodes[infos[0].RunID], nil
 }
 
 // TreeCounts holds the numbers of runs, and of their calls, in a tree of runs.
@@ -137,8 +141,8 @@ type TreeCounts struct {
 	OpenCalls map[Kind]int
 }
 
-// TreeCounts counts the run with the given ID and all its descendants by their status, and their open calls by kind. TreeCounts
-// returns [ErrNotFound] if there is no such run.
+// TreeCounts counts the run with the given ID and all its descendants by their status, and their open calls by kind. The runs
+// are those that [Engine.Tree] returns. TreeCounts returns [ErrNotFound] if there is no such run.
 func (e *Engine) TreeCounts(ctx context.Context, id string) (TreeCounts, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return TreeCounts{}, fmt.Errorf("count the tree of run %q: %w", id, err)

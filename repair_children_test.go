@@ -110,14 +110,14 @@ func TestRetryStartsCancelledChildrenAgain(t *testing.T) {
 		}
 		awaitStatus(t, e, "r", durable.StatusWaiting)
 		kids := orFail(e.Tree(ctx, "r"))(t).Children
-		if len(kids) != 1 || kids[0].RunID == old {
+		if len(kids) != 2 || kids[0].RunID != old || kids[0].ParentGeneration != 1 || kids[1].ParentGeneration != 0 {
 			t.Fatalf("the children are %+v, and the former was %s", kids, old)
 		}
-		if err := e.Signal(ctx, kids[0].RunID, "go", "gone"); err != nil {
+		if err := e.Signal(ctx, kids[1].RunID, "go", "gone"); err != nil {
 			t.Fatal(err)
 		}
 		wantResult(t, root, e, "r", "gone")
-		if info := orFail(e.Get(ctx, old))(t); info.Status != durable.StatusCancelled || info.Parent == made.RunID {
+		if info := orFail(e.Get(ctx, old))(t); info.Status != durable.StatusCancelled || info.Parent != made.RunID || info.ParentGeneration != 1 {
 			t.Errorf("the former child is %+v", info)
 		}
 	})

@@ -87,7 +87,7 @@ func showRun(ctx context.Context, s *session, r *durable.RunInfo) error {
 			fields = append(fields, field{label: "Does not fit", text: fmt.Sprintf("version %q, %s, %s: %s", d.Version, p.past(d.At), wording.DivergedCall(d.Call), d.Reason), color: red})
 		}
 		fields = append(fields,
-			field{label: "Parent", text: r.Parent},
+			field{label: "Parent", text: r.Parent + textIf(r.ParentGeneration > 0, fmt.Sprintf(", generation %d", r.ParentGeneration))},
 			field{label: "Call", text: r.Name},
 			field{label: "Detached", text: textIf(r.Detached, "yes: it continues when its parent ends")},
 			field{label: "Queue", text: r.Queue},

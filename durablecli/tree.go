@@ -56,7 +56,7 @@ func treeColumns(p *printer) []column[treeLine] {
 			if name == "" {
 				name = l.ID
 			}
-			return l.branch + name
+			return l.branch + name + textIf(l.ParentGeneration > 0, fmt.Sprintf(" (generation %d)", l.ParentGeneration))
 		}},
 		{title: "WORKFLOW", text: func(l *treeLine) string { return l.Workflow }},
 		{title: "STATUS", isShortenedLast: true, text: func(l *treeLine) string { return wording.Status(&l.RunInfo) }, color: func(l *treeLine) color { return statusColor(l.Status) }},

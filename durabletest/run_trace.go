@@ -42,7 +42,7 @@ func readRunTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 	if err != nil || found[0] == nil {
 		return nil, err
 	}
-	rows, err := s.RunTree(ctx, found[0].UUID)
+	rows, err := s.RunTree(ctx, found[0].UUID, false)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (p *clockDriver) describeWaits(nodes []*engineHooks, run store.UUID) string
 	if e := nodes[0].engine.Load(); e != nil {
 		s = e.Store() // decodes the reasons
 	}
-	runs, err := s.RunTree(ctx, run)
+	runs, err := s.RunTree(ctx, run, false)
 	if err != nil || len(runs) == 0 {
 		return fmt.Sprintf("run %s waits (%v)", run, err)
 	}

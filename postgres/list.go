@@ -120,8 +120,8 @@ func prefixUpperBound(prefix string) string {
 }
 
 // RunTree implements store.Store.
-func (s *database) RunTree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
-	return s.readRuns(ctx, "read a tree", s.statements.runTree, store.ShardOf(run), pgUUID(run))
+func (s *database) RunTree(ctx context.Context, run uuid.UUID, allGenerations bool) ([]*store.Run, error) {
+	return s.readRuns(ctx, "read a tree", s.statements.runTree, store.ShardOf(run), pgUUID(run), allGenerations)
 }
 
 func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) ([]*store.Run, error) {

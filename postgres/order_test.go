@@ -78,7 +78,7 @@ func TestOrder(t *testing.T) {
 		if err != nil || counts.RunsByStatus[store.Cancelled] != 1 || counts.RunsByStatus[store.Running] != 1 || counts.RunsByStatus[store.Pending] != 3 {
 			t.Errorf("the counts are %v, %v", counts, err)
 		}
-		tree, err := s.RunTree(t.Context(), root.UUID)
+		tree, err := s.RunTree(t.Context(), root.UUID, true)
 		if err != nil || len(tree) != 5 || tree[0].UUID != root.UUID || tree[4].UUID != below.Run.UUID || tree[0].Input != nil {
 			t.Errorf("the tree is %v, %v", tree, err)
 		}
@@ -197,7 +197,7 @@ func TestNoChildEscapes(t *testing.T) {
 		}
 		order(t, s, &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}})
 		all.Wait()
-		tree, err := s.RunTree(t.Context(), root.UUID)
+		tree, err := s.RunTree(t.Context(), root.UUID, true)
 		if err != nil {
 			t.Fatal(err)
 		}

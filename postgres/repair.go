@@ -221,6 +221,22 @@ func repairedStepArgs(items []store.Step) []any {
 	}
 }
 
+// FindGenerations implements store.RepairStore.
+func (s *database) FindGenerations(ctx context.Context, archives []uuid.UUID) (found []store.GenerationKey, err error) {
+	err = s.roundTripFuncOnEnginePool(ctx)("find generations", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.generationsByArchiveID, uniqueRunIDArgs(archives)...)
+	}, func(res statementResults) error {
+		found = nil // discard the rows of a failed try
+		return eachRow(res, func(rows pgx.Rows) error {
+			var g store.GenerationKey
+			err := rows.Scan((*uuidValue)(&g.ArchiveID), (*uuidValue)(&g.Run), &g.Number)
+			found = append(found, g)
+			return err
+		})
+	})
+	return found, err
+}
+
 // SupersededGenerations implements store.RepairStore.
 func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.SupersededGeneration, err error) {
 	before, limit, maxBytes := q.BoundsOrMax()

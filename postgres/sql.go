@@ -57,7 +57,7 @@ type statements struct {
 	repairFence, repairRunsLock, repairRunStates, repairOldGenerationInsert, repairStepsArchive, repairKeptStepsCopy, repairNewStepsInsert                                       string
 	repairPauseExtend, repairPausesExpired, repairPauseDelete                                                                                                                    string
 	runHoldForDrift, runsHeldForDrift, claimRunHeldForDrift, divergencesOfRun, divergencesDeleteObsolete, historiesOfRuns                                                        string
-	repairChildrenMoveToGeneration, repairSignalsMarkUnreceived, repairBeginNextGeneration, supersededGenerations, eventInsert                                                   string
+	repairChildrenMoveToGeneration, repairSignalsMarkUnreceived, repairBeginNextGeneration, supersededGenerations, generationsByArchiveID, eventInsert                           string
 	citusHomeNode, workerVersionRecord, workflowVersions, versionsDeleteOld                                                                                                      string
 	retentionTreeLock, retentionTreeRead, retentionRunsDelete, retentionEndedRootsPage, retentionGenerationsToDelete, retentionEventsDelete                                      string
 }
@@ -79,6 +79,7 @@ func loadStatements(schema string) statements {
 		repairSignalsMarkUnreceived:    text("repair_signals_mark_unreceived.sql"),
 		repairBeginNextGeneration:      text("repair_begin_next_generation.sql"),
 		eventInsert:                    text("event_insert.sql"),
+		generationsByArchiveID:         text("generations_by_archive_id.sql"),
 		supersededGenerations:          text("superseded_generations.sql"),
 		retentionEndedRootsPage:        text("retention_ended_roots_page.sql"),
 		retentionGenerationsToDelete:   text("retention_generations_to_delete.sql"),

@@ -167,6 +167,9 @@ func (e *evidence) gatherRuns(ctx context.Context) error {
 		if o := orders[k.ID]; o != nil {
 			k.root, k.plan = o, o.plan
 		}
+		if k.ParentGeneration > 0 { // its call is not in the history that is checked
+			continue
+		}
 		if k.parent = e.runs[k.Parent]; k.parent == nil || k.Workflow != e.controller.plans.order.Name() && k.Workflow != e.controller.plans.changing.Name() {
 			continue
 		}

@@ -131,11 +131,26 @@ func listPage(x executor, q queryID, args []driver.Value, shard int16, before uu
 	return runs, err
 }
 
-// listRunsByIDOrParent returns the newest of the runs with the UUIDs of the filter, or of the children of its parents.
+// listRunsByIDOrParent returns the newest of the runs with the UUIDs of the filter, or of the children of its parents. A child of a
+// superseded generation has the archive ID of the generation as its parent.
 func listRunsByIDOrParent(ctx context.Context, x executor, f *store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
+	parents := slices.Clone(f.Parents)
+	for _, id := range f.Parents {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		err := x.query(qGenerationArchiveIDs, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			parents = append(parents, c.uuid())
+			return c.err
+		}, bindUUID(id))
+		if err != nil {
+			return nil, err
+		}
+	}
 	q, ids := qRunsListByID, f.UUIDs
 	if len(ids) == 0 {
-		q, ids = qRunsListByParent, f.Parents
+		q, ids = qRunsListByParent, parents
 	}
 	args := append(filterArgs(f), nil)
 	for _, id := range store.SortedUniqueUUIDs(ids) {
@@ -149,8 +164,12 @@ func listRunsByIDOrParent(ctx context.Context, x executor, f *store.Filter, befo
 		}
 		runs = append(runs, found...)
 	}
-	if len(f.UUIDs) > 0 && len(f.Parents) > 0 {
-		runs = slices.DeleteFunc(runs, func(r *store.Run) bool { return !r.Parent.Valid || !slices.Contains(f.Parents, r.Parent.UUID) })
+	if len(f.UUIDs) > 0 && len(parents) > 0 {
+		parents = store.SortedUniqueUUIDs(parents)
+		runs = slices.DeleteFunc(runs, func(r *store.Run) bool {
+			_, found := slices.BinarySearchFunc(parents, r.Parent.UUID, store.CompareUUIDsByShard)
+			return !r.Parent.Valid || !found
+		})
 	}
 	slices.SortFunc(runs, func(l, r *store.Run) int { return bytes.Compare(r.UUID[:], l.UUID[:]) })
 	return runs[:min(limit, len(runs))], nil

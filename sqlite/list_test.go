@@ -109,7 +109,7 @@ func TestTreeAndCounts(t *testing.T) {
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{one, two}})
 	below := newChild(one.Run.UUID, "below")
 	commit(t, s, &store.Batch{Starts: []*store.StartWrite{below}})
-	runs, err := s.RunTree(t.Context(), root)
+	runs, err := s.RunTree(t.Context(), root, true)
 	var got []uuid.UUID
 	for _, r := range runs {
 		got = append(got, r.UUID)
@@ -121,7 +121,7 @@ func TestTreeAndCounts(t *testing.T) {
 	if err != nil || len(counts.RunsByStatus) != 2 || counts.RunsByStatus[store.Running] != 2 || counts.RunsByStatus[store.Pending] != 2 {
 		t.Fatal(counts, err)
 	}
-	if runs, err := s.RunTree(t.Context(), store.NewUUID(1)); err != nil || len(runs) > 0 {
+	if runs, err := s.RunTree(t.Context(), store.NewUUID(1), true); err != nil || len(runs) > 0 {
 		t.Fatal(runs, err)
 	}
 }

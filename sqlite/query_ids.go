@@ -200,6 +200,8 @@ const (
 	qRepairBeginNextGeneration
 	qRepairPlaceClearStartByDeadline
 	qSupersededGenerations
+	qGenerationByArchiveID
+	qGenerationArchiveIDs
 	qRetentionTreeRead
 	qRetentionStepsDelete
 	qRetentionSignalsDelete

@@ -147,6 +147,28 @@ func expectedCheckpointCount(run *store.RunRepair) int {
 	return run.CheckpointCount
 }
 
+// FindGenerations implements store.RepairStore.
+func (s *database) FindGenerations(ctx context.Context, archives []uuid.UUID) (found []store.GenerationKey, err error) {
+	err = s.withReadConn(ctx, "find generations", func(x executor) error {
+		found = nil
+		for _, id := range archives {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := x.query(qGenerationByArchiveID, func(v []driver.Value) error {
+				c := columnReader{values: v}
+				found = append(found, store.GenerationKey{ArchiveID: id, Run: c.uuid(), Number: int32(c.int())})
+				return c.err
+			}, bindUUID(id))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
 // SupersededGenerations implements store.RepairStore.
 func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q store.GenerationsQuery) (all []store.SupersededGeneration, err error) {
 	before, limit, maxBytes := q.BoundsOrMax()

@@ -11,13 +11,13 @@ import (
 )
 
 // RunTree implements store.Store.
-func (s *database) RunTree(ctx context.Context, run uuid.UUID) (runs []*store.Run, err error) {
+func (s *database) RunTree(ctx context.Context, run uuid.UUID, allGenerations bool) (runs []*store.Run, err error) {
 	err = s.withReadConn(ctx, "tree", func(x executor) error {
 		return x.query(qRunTree, func(v []driver.Value) error {
 			row, err := scanRun(v)
 			runs = append(runs, &row.Run)
 			return err
-		}, bindShard(run), bindUUID(run))
+		}, bindShard(run), bindUUID(run), bindBool(allGenerations))
 	})
 	if err != nil {
 		return nil, err

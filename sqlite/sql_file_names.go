@@ -32,6 +32,8 @@ func sqlFileName(q queryID) string {
 		qStatusCountsOfLane:              "status_counts_of_lane.sql",
 		qStatusCountsFailed:              "status_counts_failed.sql",
 		qSupersededGenerations:           "superseded_generations.sql",
+		qGenerationByArchiveID:           "generation_by_archive_id.sql",
+		qGenerationArchiveIDs:            "generation_archive_ids.sql",
 		qRetentionEndedRootsPage:         "retention_ended_roots_page.sql",
 		qRetentionGenerationsToDelete:    "retention_generations_to_delete.sql",
 		qRetentionEventsDelete:           "retention_events_delete.sql",

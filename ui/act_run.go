@@ -168,7 +168,7 @@ func (s *dashboard) actsForRun(r *durable.RunInfo) []runAct {
 		{Verb: "terminate", Label: "Terminate", Help: "The run and its descendants end at once, without compensations.", Danger: true, Impossible: over},
 		{
 			Verb: "delete", Label: "Delete", Help: "The run is deleted with its descendants, steps and generations. This cannot be undone.", Danger: true, Preview: true,
-			Impossible: first(when(over == "", "The run is live: cancel or terminate it first."), when(r.Parent != "", "A child is deleted with its parent.")),
+			Impossible: first(when(over == "", "The run is live: cancel or terminate it first."), when(r.Parent != "" && !(r.Detached && r.ParentGeneration > 0), "A child is deleted with its parent.")),
 		},
 	}
 	for i := range acts {

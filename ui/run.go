@@ -185,7 +185,9 @@ func (v *requestView) readTopTreeLevels(run *visibleRun, levels, rows int) (*tre
 			v.redactListedRun(&r)
 			row := &treeRow{RunInfo: &r}
 			next[r.RunID] = row
-			level[r.Parent].Children = append(level[r.Parent].Children, row)
+			if above := level[r.Parent]; above != nil { // else the generation of its parent was deleted since
+				above.Children = append(above.Children, row)
+			}
 		}
 		if len(next) == 0 {
 			return root, nil

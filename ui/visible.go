@@ -121,7 +121,7 @@ func (v *requestView) hideInvisibleParents(runs []durable.RunInfo) error {
 // clearInvisibleParent removes the parent of a run if it is not visible, and the name that it has given to the run.
 func clearInvisibleParent(r *durable.RunInfo, visible map[string]string) {
 	if _, ok := visible[r.Parent]; !ok {
-		r.Parent, r.Name = "", ""
+		r.Parent, r.ParentGeneration, r.Name = "", 0, ""
 	}
 }
 

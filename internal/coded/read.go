@@ -48,8 +48,8 @@ func (s *Store) ListRuns(ctx context.Context, f store.Filter, before uuid.UUID, 
 }
 
 // RunTree implements store.Store.
-func (s *Store) RunTree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
-	runs, err := s.Store.RunTree(ctx, run)
+func (s *Store) RunTree(ctx context.Context, run uuid.UUID, allGenerations bool) ([]*store.Run, error) {
+	runs, err := s.Store.RunTree(ctx, run, allGenerations)
 	s.openRuns(runs)
 	return runs, err
 }

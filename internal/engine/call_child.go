@@ -211,6 +211,14 @@ func (c *Child) UUID() uuid.UUID { return c.id }
 // HasRecordedEnd reports whether the result of the child was in the history when the child was started in this execution.
 func (c *Child) HasRecordedEnd() bool { return c.startRow.Status.IsTerminal() }
 
+// RecordedStatus returns the status with which the child ended, if HasRecordedEnd is true.
+func (c *Child) RecordedStatus() string {
+	if c.startRow.Status == store.StepFailed {
+		return record.DecodeFailure(c.startRow.Error).Status
+	}
+	return store.Completed.String()
+}
+
 // Wait returns the result of the child when it has ended, wherever it is executed. During Wait the parent may be unloaded from memory; the
 // end of the child wakes the parent.
 func (c *Child) Wait() (CallResult, error) {

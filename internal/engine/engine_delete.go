@@ -217,16 +217,28 @@ func (d *treeDeleter) checkParentGone(ctx context.Context, row *store.Run) error
 	if row.Detached {
 		return nil
 	}
-	nodes, err := d.e.store.TreeToDelete(ctx, row.Parent.UUID)
-	if err != nil {
+	generation, err := d.e.describeSupersededParent(ctx, row)
+	if err != nil || generation == "" { // the parent was deleted
 		return err
 	}
-	for i := range nodes {
-		if n := &nodes[i]; n.UUID == row.Parent.UUID {
-			return refused(fmt.Sprintf("a superseded generation of run %s: delete the root of the tree", n.Parent.UUID))
-		}
+	return refused(generation + ": delete the root of the tree")
+}
+
+// describeSupersededParent returns the generation and the run to which a child of a superseded generation belongs, in words. It returns
+// an empty text for other runs.
+func (e *Engine) describeSupersededParent(ctx context.Context, row *store.Run) (string, error) {
+	found, err := e.store.FindGenerations(ctx, []uuid.UUID{row.Parent.UUID})
+	if err != nil || len(found) == 0 {
+		return "", err
 	}
-	return nil // the parent was deleted
+	parent, err := e.getRun(ctx, found[0].Run.String(), store.NoPayloads)
+	if errors.Is(err, ErrNotFound) {
+		return "", nil // it was deleted since, with its generations
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("the superseded generation %d of run %q", found[0].Number, parent.NameOrUUID()), nil
 }
 
 // notFoundErrorIfDeleted returns an error of a call that had found the run ref, or ErrNotFound if the run was deleted since, so that

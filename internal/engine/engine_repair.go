@@ -210,7 +210,14 @@ func (p *repairPlanner) requireAndGuardPausedParent(ctx context.Context, row *st
 	case errors.Is(err, ErrNotFound) && row.Detached:
 		return false, nil
 	case errors.Is(err, ErrNotFound):
-		return false, p.newStateError(row, "belongs to a superseded generation of its parent, or its parent was deleted")
+		generation, err := p.e.describeSupersededParent(ctx, row)
+		if err != nil {
+			return false, err
+		}
+		if generation == "" {
+			return false, p.newStateError(row, "its parent was deleted")
+		}
+		return false, p.newStateError(row, "belongs to "+generation+": repair that run")
 	case err != nil:
 		return false, err
 	}
@@ -340,7 +347,7 @@ func (p *repairPlanner) readRunToRepair(ctx context.Context, row *store.Run) (s 
 		}
 		s.Timeout = details.Timeout
 	}
-	tree, err := p.e.store.RunTree(ctx, row.UUID)
+	tree, err := p.e.store.RunTree(ctx, row.UUID, false)
 	if err != nil {
 		return nil, err
 	}

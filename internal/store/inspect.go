@@ -24,7 +24,7 @@ type Filter struct {
 	// runs.
 	Failure FailureKey
 	UUIDs   []UUID // selects the runs with these UUIDs
-	Parents []UUID // selects the children of these runs
+	Parents []UUID // selects the children of these runs, including those of superseded generations
 
 	// OnlyHeld selects the runs that are held. If OnlyHeld is set, the fields UUIDs, Parents, GroupKey and Failure of Filter are ignored.
 	OnlyHeld bool

@@ -39,6 +39,9 @@ type RepairStore interface {
 	// its outcome is Written. ApplyRepair returns ErrLocked if another transaction has locked a row.
 	ApplyRepair(ctx context.Context, r *RepairRequest) error
 
+	// FindGenerations returns the superseded generations with the given archive IDs, in any order. It omits IDs that are no archive ID.
+	FindGenerations(ctx context.Context, archives []uuid.UUID) ([]GenerationKey, error)
+
 	// ForkRun creates, in one transaction, a root run that begins with the checkpoints in Fork.Steps, and sets the Outcome of Fork.Start.
 	// If the name of the new run is taken, ForkRun creates nothing.
 	ForkRun(ctx context.Context, f *ForkRequest) error
@@ -254,6 +257,13 @@ type SupersededGeneration struct {
 	FromStep  string
 	At        time.Time
 	Detail    []byte
+}
+
+// GenerationKey identifies a superseded generation. The children that belong to the generation have the ArchiveID as their Parent.
+type GenerationKey struct {
+	ArchiveID uuid.UUID
+	Run       uuid.UUID
+	Number    int32
 }
 
 // SeqOfKeptCall returns the Seq that a call which the repair keeps has in the new generation. The argument first is RunRepair.FirstChangedSeq.

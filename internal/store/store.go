@@ -123,12 +123,13 @@ type Store interface {
 	// not zero, ListRuns returns only runs with lower UUIDs than before. ListRuns does not read the fields Input and Output of the runs.
 	ListRuns(ctx context.Context, f Filter, before uuid.UUID, limit int) ([]*Run, error)
 
-	// RunTree returns the run and all its descendants, level by level, each level ordered by UUID. RunTree does not read the fields Input
-	// and Output of the runs. If the run does not exist, RunTree returns an empty result.
-	RunTree(ctx context.Context, run uuid.UUID) ([]*Run, error)
+	// RunTree returns the run and all its descendants, level by level, each level ordered by UUID. If allGenerations is true, the
+	// descendants include the children of superseded generations, whose Parent is the archive ID of the generation. RunTree does not read
+	// the fields Input and Output of the runs. If the run does not exist, RunTree returns an empty result.
+	RunTree(ctx context.Context, run uuid.UUID, allGenerations bool) ([]*Run, error)
 
-	// RunTreeCounts returns how many runs of a tree have each status, and how many checkpoints of each kind these runs wait for at the time
-	// now.
+	// RunTreeCounts returns how many runs of a tree of all generations have each status, and how many checkpoints of each kind these runs
+	// wait for at the time now.
 	RunTreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (TreeCounts, error)
 
 	// SetTags sets tags of a run; an empty value removes a tag. SetTags returns false if the run does not exist. If the argument epoch is

@@ -1,4 +1,5 @@
--- Returns a run and all its descendants, parents before their children, without input and output.
+-- Returns a run and all its descendants, parents before their children, without input and output. $3 tells whether the children of
+-- superseded generations are among them, whose parent is the archive ID of the generation.
 WITH RECURSIVE tree AS (
     SELECT r.shard, r.id, 0 AS depth FROM durable.run AS r
     WHERE r.shard = $1::smallint AND r.id = $2::uuid
@@ -8,6 +9,15 @@ WITH RECURSIVE tree AS (
     CROSS JOIN LATERAL (
         SELECT r.shard, r.id FROM durable.run AS r
         WHERE r.parent_id = tree.id AND r.shard = tree.shard
+        UNION ALL
+        SELECT old.shard, old.id
+        FROM durable.generation AS g
+        CROSS JOIN LATERAL (
+            SELECT r.shard, r.id FROM durable.run AS r
+            WHERE r.parent_id = g.archive_id AND r.shard = tree.shard
+            OFFSET 0
+        ) AS old
+        WHERE g.run_id = tree.id AND g.shard = tree.shard AND $3::boolean
         OFFSET 0
     ) AS child
 )

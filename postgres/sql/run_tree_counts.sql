@@ -1,4 +1,4 @@
--- Returns, for one moment, how many runs of a tree have each status (then kind is 0), how many of those have never been executed
+-- Returns, for one moment, how many runs of a tree, including the children of superseded generations, have each status (then kind is 0), how many of those have never been executed
 -- and are scheduled after $3, and how many checkpoints of each kind the live runs (status below 5) wait for at $3 (then status is
 -- 0): those that are not terminal (3, 4), and sleeps (kind 3) that are not over.
 WITH RECURSIVE tree AS (
@@ -10,6 +10,15 @@ WITH RECURSIVE tree AS (
     CROSS JOIN LATERAL (
         SELECT r.shard, r.id, r.status, r.epoch, r.wake_at FROM durable.run AS r
         WHERE r.parent_id = tree.id AND r.shard = tree.shard
+        UNION ALL
+        SELECT old.shard, old.id, old.status, old.epoch, old.wake_at
+        FROM durable.generation AS g
+        CROSS JOIN LATERAL (
+            SELECT r.shard, r.id, r.status, r.epoch, r.wake_at FROM durable.run AS r
+            WHERE r.parent_id = g.archive_id AND r.shard = tree.shard
+            OFFSET 0
+        ) AS old
+        WHERE g.run_id = tree.id AND g.shard = tree.shard
         OFFSET 0
     ) AS child
 )

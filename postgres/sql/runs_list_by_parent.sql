@@ -1,12 +1,27 @@
--- Lists the children of the runs with the UUIDs $18, of the shards $17, newest first, without payloads. It reads every child.
+-- Lists the children of the runs with the UUIDs $18, of the shards $17, newest first, without payloads. It reads every child. The
+-- children of superseded generations are among them, whose parent is the archive ID of the generation.
 -- The other parameters are those of runs_list_by_id.sql.
 SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.priority, r.status, r.epoch, r.owner,
        CASE WHEN r.crashes > 0 AND (SELECT count(*) FROM durable.step AS s WHERE s.shard = r.shard AND s.run_id = r.id AND s.status >= 3) > r.progress
             THEN 0::smallint ELSE r.crashes END AS crashes, NULL::bytea AS input, NULL::bytea AS output, r.error, r.reason, r.trace,
        r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
        r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
-FROM unnest($17::smallint[], $18::uuid[]) AS item(shard, parent)
-JOIN durable.run AS r ON r.shard = item.shard AND r.parent_id = item.parent
+FROM (
+    SELECT one.shard, one.parent FROM unnest($17::smallint[], $18::uuid[]) AS one(shard, parent)
+    UNION -- a parent may be given as an archive ID too
+    SELECT one.shard, g.archive_id
+    FROM unnest($17::smallint[], $18::uuid[]) AS one(shard, parent)
+    CROSS JOIN LATERAL (
+        SELECT own.archive_id FROM durable.generation AS own
+        WHERE own.run_id = one.parent AND own.shard = one.shard
+        OFFSET 0
+    ) AS g
+) AS item
+CROSS JOIN LATERAL (
+    SELECT child.* FROM durable.run AS child
+    WHERE child.shard = item.shard AND child.parent_id = item.parent
+    OFFSET 0
+) AS r
 WHERE r.id < $1::uuid
   AND ($3::text = '' OR r.workflow = $3::text)
   AND ($4::text = '' OR r.queue = $4::text)

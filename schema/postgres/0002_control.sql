@@ -71,27 +71,6 @@ CREATE TABLE durable.event (
 CREATE FUNCTION durable.all_shards() RETURNS smallint[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59,60,61,62,63}'::smallint[];
 
-DROP VIEW durable.runs;
-
-CREATE VIEW durable.runs AS
-SELECT id, name, parent_id, workflow, queue,
-       (ARRAY['pending','running','waiting','paused','completed','failed','cancelled',NULL,'expired'])[status] AS status,
-       (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch, crashes, owner, reason, version,
-       durable.payload_json(input) AS input,
-       durable.payload_json(output) AS output,
-       durable.payload_json(error) AS error,
-       created_at, started_at, ended_at, wake_at, deadline_at, shard,
-       (control OPERATOR(pg_catalog.&) 1) OPERATOR(pg_catalog.<>) 0 AS paused,
-       (control OPERATOR(pg_catalog.&) 2) OPERATOR(pg_catalog.<>) 0 AS paused_with_parent,
-       (control OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0 AS cancel_requested,
-       paused_at, paused_by, cancelled_at, cancelled_by, cancel_reason, detached, lost_at, lost_by,
-       -- Of a child: the call that started it, with its scope. Column name has the stored form, which is
-       -- no address
-       CASE WHEN parent_id IS NOT NULL THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), chr(31), '/') END AS step,
-       priority
-FROM durable.run
-WHERE shard OPERATOR(pg_catalog.=) ANY (durable.all_shards());
-
 DROP VIEW durable.steps;
 
 -- If a run has ended, its calls without an outcome are shown as cancelled, and so are sleeps that were

@@ -46,6 +46,40 @@ CREATE TABLE durable.generation (
 -- The checkpoints and children of a generation lead to it by its archive_id.
 CREATE INDEX generation_archive ON durable.generation (archive_id);
 
+DROP VIEW durable.runs;
+
+-- The children of a superseded generation are shown as children of the run. A UNION in place of an outer join lets a query by parent_id
+-- use the indexes of both tables.
+CREATE VIEW durable.runs AS
+SELECT id, name, parent AS parent_id, workflow, queue,
+       (ARRAY['pending','running','waiting','paused','completed','failed','cancelled',NULL,'expired'])[status] AS status,
+       (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch, crashes, owner, reason, version,
+       durable.payload_json(input) AS input,
+       durable.payload_json(output) AS output,
+       durable.payload_json(error) AS error,
+       created_at, started_at, ended_at, wake_at, deadline_at, shard,
+       (control OPERATOR(pg_catalog.&) 1) OPERATOR(pg_catalog.<>) 0 AS paused,
+       (control OPERATOR(pg_catalog.&) 2) OPERATOR(pg_catalog.<>) 0 AS paused_with_parent,
+       (control OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0 AS cancel_requested,
+       paused_at, paused_by, cancelled_at, cancelled_by, cancel_reason, detached, lost_at, lost_by,
+       -- Of a child: the call that started it, with its scope. Column name has the stored form, which is
+       -- no address
+       CASE WHEN parent_id IS NOT NULL THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), chr(31), '/') END AS step,
+       priority, parent_generation
+FROM (
+    SELECT r.*, r.parent_id AS parent, NULL::integer AS parent_generation
+    FROM durable.run AS r
+    WHERE r.shard OPERATOR(pg_catalog.=) ANY (durable.all_shards()) AND NOT EXISTS (
+        SELECT FROM durable.generation AS g
+        WHERE g.archive_id OPERATOR(pg_catalog.=) r.parent_id AND g.shard OPERATOR(pg_catalog.=) r.shard
+    )
+    UNION ALL
+    SELECT r.*, g.run_id, g.number
+    FROM durable.run AS r
+    JOIN durable.generation AS g ON g.archive_id OPERATOR(pg_catalog.=) r.parent_id AND g.shard OPERATOR(pg_catalog.=) r.shard
+    WHERE r.shard OPERATOR(pg_catalog.=) ANY (durable.all_shards()) AND g.shard OPERATOR(pg_catalog.=) ANY (durable.all_shards())
+) AS run;
+
 CREATE VIEW durable.generations AS
 SELECT run_id, number, archive_id,
        (ARRAY['pending','running','waiting','paused','completed','failed','cancelled',NULL,'expired','superseded'])[status] AS status,

@@ -70,30 +70,11 @@ CREATE TABLE durable_event (
     new_value TEXT
 ) STRICT;
 
-DROP VIEW durable_runs;
+DROP VIEW durable_steps;
 
 -- In these views and in later ones, column run is the ID of the run as it is stored. A query by it uses the primary key, and a query by the
 -- text of the ID cannot: SQLite knows no index for the result of hex(), and one more index would cost every start a row.
-CREATE VIEW durable_runs AS
-SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
-       CASE status WHEN 1 THEN 'pending' WHEN 2 THEN 'running' WHEN 3 THEN 'waiting' WHEN 4 THEN 'paused'
-                   WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 9 THEN 'expired' END AS status,
-       epoch >> 32 AS epoch, crashes, hex(owner) AS owner, reason, version,
-       iif(substr(input, 1, 1) = x'c0', json_object('encoded', length(input)), CAST(input AS TEXT)) AS input, iif(substr(output, 1, 1) = x'c0', json_object('encoded', length(output)), CAST(output AS TEXT)) AS output, iif(substr(error, 1, 1) = x'c0', json_object('encoded', length(error)), CAST(error AS TEXT)) AS error,
-       strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
-       strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at,
-       strftime('%Y-%m-%dT%H:%M:%fZ', wake_at / 1e6, 'unixepoch') AS wake_at, shard,
-       (control & 1) <> 0 AS paused, (control & 2) <> 0 AS paused_with_parent, (control & 4) <> 0 AS cancel_requested,
-       paused_by, cancelled_by, cancel_reason, detached,
-       strftime('%Y-%m-%dT%H:%M:%fZ', lost_at / 1e6, 'unixepoch') AS lost_at, hex(lost_by) AS lost_by,
-       -- of a child: the call that started it, with its scope. Column name contains the stored
-       -- name, which is not an address
-       CASE WHEN parent_id <> x'' THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') END AS step,
-       priority, id AS run
-FROM durable_run;
-
-DROP VIEW durable_steps;
-
+--
 -- If a run has ended, its calls without an outcome are cancelled, and so are sleeps that had not
 -- ended by then. A sleep has the status started until its time has come, although its row is
 -- complete from the beginning. ORDER BY run_id, seq returns the calls of a run in the order in

@@ -43,6 +43,27 @@ CREATE TABLE durable_generation (
 -- The checkpoints and children of a generation lead to it by its archive_id.
 CREATE INDEX durable_generation_archive ON durable_generation (archive_id);
 
+DROP VIEW durable_runs;
+
+-- The children of a superseded generation are shown as children of the run.
+CREATE VIEW durable_runs AS
+SELECT hex(id) AS id, name, hex(coalesce((SELECT g.run_id FROM durable_generation AS g WHERE g.archive_id = parent_id), parent_id)) AS parent_id, workflow, queue,
+       CASE status WHEN 1 THEN 'pending' WHEN 2 THEN 'running' WHEN 3 THEN 'waiting' WHEN 4 THEN 'paused'
+                   WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 9 THEN 'expired' END AS status,
+       epoch >> 32 AS epoch, crashes, hex(owner) AS owner, reason, version,
+       iif(substr(input, 1, 1) = x'c0', json_object('encoded', length(input)), CAST(input AS TEXT)) AS input, iif(substr(output, 1, 1) = x'c0', json_object('encoded', length(output)), CAST(output AS TEXT)) AS output, iif(substr(error, 1, 1) = x'c0', json_object('encoded', length(error)), CAST(error AS TEXT)) AS error,
+       strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', wake_at / 1e6, 'unixepoch') AS wake_at, shard,
+       (control & 1) <> 0 AS paused, (control & 2) <> 0 AS paused_with_parent, (control & 4) <> 0 AS cancel_requested,
+       paused_by, cancelled_by, cancel_reason, detached,
+       strftime('%Y-%m-%dT%H:%M:%fZ', lost_at / 1e6, 'unixepoch') AS lost_at, hex(lost_by) AS lost_by,
+       -- of a child: the call that started it, with its scope. Column name contains the stored
+       -- name, which is not an address
+       CASE WHEN parent_id <> x'' THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') END AS step,
+       priority, (SELECT g.number FROM durable_generation AS g WHERE g.archive_id = parent_id) AS parent_generation, id AS run
+FROM durable_run;
+
 CREATE VIEW durable_generations AS
 SELECT hex(run_id) AS run_id, number, hex(archive_id) AS archive_id,
        CASE status WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 9 THEN 'expired' WHEN 10 THEN 'superseded' END AS status,

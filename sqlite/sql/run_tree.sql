@@ -1,10 +1,15 @@
--- Selects a run and its descendants, without payloads, parents before their children.
+-- Selects a run and its descendants, without payloads, parents before their children. ?3 tells whether the children of superseded
+-- generations are among them, whose parent is the archive ID of the generation.
 WITH RECURSIVE tree(shard, id, depth) AS (
-    SELECT shard, id, 0 FROM durable_run WHERE shard = ? AND id = ?
+    SELECT shard, id, 0 FROM durable_run WHERE shard = ?1 AND id = ?2
     UNION ALL
     SELECT child.shard, child.id, tree.depth + 1
     FROM tree CROSS JOIN durable_run AS child
     WHERE child.parent_id = tree.id AND child.shard = tree.shard AND child.parent_id <> x''
+    UNION ALL
+    SELECT child.shard, child.id, tree.depth + 1
+    FROM tree CROSS JOIN durable_generation AS g CROSS JOIN durable_run AS child
+    WHERE ?3 AND g.run_id = tree.id AND child.parent_id = g.archive_id AND child.shard = tree.shard AND child.parent_id <> x''
 )
 SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.priority, run.status, run.epoch, run.owner,
        CASE WHEN run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) > run.progress THEN 0 ELSE run.crashes END,

@@ -268,7 +268,7 @@ func TestAStartWaitsForWhatIsAskedOfItsParent(t *testing.T) {
 			if err := errors.Join(b.third.release(t.Context(), true), <-done); err != nil {
 				t.Fatal(err)
 			}
-			tree, err := b.handles[0].RunTree(t.Context(), parent)
+			tree, err := b.handles[0].RunTree(t.Context(), parent, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -318,7 +318,7 @@ func orphans(t *testing.T, b *bed, round int) {
 	})
 	close(gate)
 	all.Wait()
-	tree, err := b.handles[0].RunTree(t.Context(), id)
+	tree, err := b.handles[0].RunTree(t.Context(), id, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func (m *Model) control(o *store.ControlRequest) {
 		if r == nil {
 			continue
 		}
-		for _, below := range m.tree(id) {
+		for _, below := range m.tree(id, false) {
 			concerned[below.UUID] = true
 		}
 		for above := m.Runs[r.Parent.UUID]; above != nil; above = m.Runs[above.Parent.UUID] {

@@ -130,7 +130,7 @@ func (m *Model) List(f store.Filter, before uuid.UUID, limit int) (runs []*store
 	slices.Reverse(ids)
 	for _, id := range ids {
 		r := m.Runs[id]
-		if len(runs) < limit && (before == uuid.UUID{} || lessUUID(id, before)) && r.matches(&f) {
+		if len(runs) < limit && (before == uuid.UUID{} || lessUUID(id, before)) && r.matches(&f) && m.isChildOfAny(r, f.Parents) {
 			runs = append(runs, r.withoutPayloads())
 		}
 	}
@@ -150,11 +150,35 @@ func (r *Run) matches(f *store.Filter) bool {
 		!f.CreatedAfter.IsZero() && !r.CreatedAt.After(f.CreatedAfter),
 		!f.CreatedBefore.IsZero() && !r.CreatedAt.Before(f.CreatedBefore),
 		f.OnlyRoots && r.Parent.Valid,
-		len(f.UUIDs) > 0 && !slices.Contains(f.UUIDs, r.UUID),
-		len(f.Parents) > 0 && (!r.Parent.Valid || !slices.Contains(f.Parents, r.Parent.UUID)):
+		len(f.UUIDs) > 0 && !slices.Contains(f.UUIDs, r.UUID):
 		return false
 	}
 	return true
+}
+
+// isChildOfAny reports whether the run is a child of one of the parents, in any generation of the parent. Without parents, it is true.
+func (m *Model) isChildOfAny(r *Run, parents []uuid.UUID) bool {
+	return len(parents) == 0 || r.Parent.Valid && (slices.Contains(parents, r.Parent.UUID) || slices.ContainsFunc(parents, func(id uuid.UUID) bool {
+		p := m.Runs[id]
+		return p != nil && p.hasGeneration(r.Parent.UUID)
+	}))
+}
+
+// hasGeneration reports whether the run has a superseded generation with the archive ID.
+func (r *Run) hasGeneration(archive uuid.UUID) bool {
+	return slices.ContainsFunc(r.Generations, func(g Generation) bool { return g.ArchiveID == archive })
+}
+
+// FindGenerations models store.RepairStore.FindGenerations. The result is in the order of the runs and their generations.
+func (m *Model) FindGenerations(archives []uuid.UUID) (found []store.GenerationKey) {
+	for _, id := range m.sortedUUIDs() {
+		for _, g := range m.Runs[id].Generations {
+			if slices.Contains(archives, g.ArchiveID) {
+				found = append(found, store.GenerationKey{ArchiveID: g.ArchiveID, Run: id, Number: g.Number})
+			}
+		}
+	}
+	return found
 }
 
 // withoutPayloads returns a copy of the row without its input and output.
@@ -166,15 +190,16 @@ func (r *Run) withoutPayloads() *store.Run {
 }
 
 // Tree models store.Store.Tree.
-func (m *Model) Tree(run uuid.UUID) (runs []*store.Run) {
-	for _, r := range m.tree(run) {
+func (m *Model) Tree(run uuid.UUID, allGenerations bool) (runs []*store.Run) {
+	for _, r := range m.tree(run, allGenerations) {
 		runs = append(runs, r.withoutPayloads())
 	}
 	return runs
 }
 
-// tree returns the run and its descendants, level by level, each level ordered by UUID.
-func (m *Model) tree(run uuid.UUID) (all []*Run) {
+// tree returns the run and its descendants, level by level, each level ordered by UUID. With allGenerations, the children of superseded
+// generations are among them.
+func (m *Model) tree(run uuid.UUID, allGenerations bool) (all []*Run) {
 	var level []*Run
 	if r := m.Runs[run]; r != nil {
 		level = append(level, r)
@@ -184,7 +209,9 @@ func (m *Model) tree(run uuid.UUID) (all []*Run) {
 		all = append(all, level...)
 		var below []*Run
 		for _, r := range m.Runs {
-			if slices.ContainsFunc(level, func(p *Run) bool { return r.Parent.Valid && r.Parent.UUID == p.UUID }) {
+			if slices.ContainsFunc(level, func(p *Run) bool {
+				return r.Parent.Valid && (r.Parent.UUID == p.UUID || allGenerations && p.hasGeneration(r.Parent.UUID))
+			}) {
 				below = append(below, r)
 			}
 		}
@@ -196,7 +223,7 @@ func (m *Model) tree(run uuid.UUID) (all []*Run) {
 // TreeCounts models store.Store.RunTreeCounts.
 func (m *Model) TreeCounts(run uuid.UUID, now time.Time) store.TreeCounts {
 	counts := store.TreeCounts{RunsByStatus: make(map[store.Status]int), OpenCallsByKind: make(map[store.StepKind]int)}
-	for _, r := range m.tree(run) {
+	for _, r := range m.tree(run, true) {
 		counts.RunsByStatus[r.Status]++
 		if r.Status == store.Pending && r.Epoch == (store.Epoch{}) && r.WakeAt.After(now) {
 			counts.DelayedCount++

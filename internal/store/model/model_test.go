@@ -222,7 +222,7 @@ func (c *check) look() *op {
 		}
 		return listOp(f, before, c.dice("limit", 5))
 	case 3:
-		return treeOp(r.UUID)
+		return treeOp(r.UUID, c.dice("generations", 2) == 0)
 	case 4:
 		return countsOp(r.UUID, c.at("now"))
 	case 5:

@@ -303,10 +303,12 @@ func failuresOp(f store.Filter, examine, limit int) *op {
 		func(m *model.Model, _ bool) []store.FailureGroup { return m.Failures(f, examine, limit) })
 }
 
-func treeOp(run uuid.UUID) *op {
-	return opReturning("tree of "+shorten(run),
-		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.RunTree(ctx, run) },
-		func(m *model.Model, _ bool) []*store.Run { return m.Tree(run) })
+func treeOp(run uuid.UUID, allGenerations bool) *op {
+	return opReturning(fmt.Sprintf("tree of %s, all generations: %v", shorten(run), allGenerations),
+		func(ctx context.Context, s store.Store) ([]*store.Run, error) {
+			return s.RunTree(ctx, run, allGenerations)
+		},
+		func(m *model.Model, _ bool) []*store.Run { return m.Tree(run, allGenerations) })
 }
 
 func countsOp(run uuid.UUID, now time.Time) *op {

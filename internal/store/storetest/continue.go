@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -74,6 +75,23 @@ func continueChildren(b *fixture) {
 		if got := b.row(c.UUID); got.Parent.UUID != p.Runs[0].ArchiveID() {
 			b.Errorf("child %q has the parent %v", c.Name, got.Parent)
 		}
+	}
+	key := store.GenerationKey{ArchiveID: p.Runs[0].ArchiveID(), Run: r.UUID, Number: 1}
+	if found, err := b.store.FindGenerations(b.ctx, []uuid.UUID{r.UUID, key.ArchiveID, live.UUID}); err != nil || !slices.Equal(found, []store.GenerationKey{key}) {
+		b.Errorf("the generation of the children: %v, %v", found, err)
+	}
+	for _, f := range []store.Filter{{Parents: []uuid.UUID{r.UUID}}, {Parents: []uuid.UUID{key.ArchiveID, r.UUID}}, {Parents: []uuid.UUID{r.UUID}, UUIDs: []uuid.UUID{ended.UUID, live.UUID, r.UUID}}} {
+		if found, err := b.store.ListRuns(b.ctx, f, uuid.UUID{}, 9); err != nil || len(found) != 2 {
+			b.Errorf("the children by %+v: %v, %v", f, found, err)
+		}
+	}
+	for all, want := range map[bool]int{true: 3, false: 1} {
+		if tree, err := b.store.RunTree(b.ctx, r.UUID, all); err != nil || len(tree) != want {
+			b.Errorf("with all generations %v, the tree has %d runs, %v", all, len(tree), err)
+		}
+	}
+	if counts := b.counts(r.UUID); counts[store.Completed] != 1 || counts[store.Running] != 2 {
+		b.Errorf("the tree counts %v", counts)
 	}
 	again := b.newRunningRun("live")
 	again.UUID, again.Name, again.Parent = store.NewChildUUID(r.UUID), live.Name, owner(r.UUID)

@@ -60,7 +60,7 @@ func (b *fixture) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Tree": func(ctx context.Context) error {
-			_, err := b.store.RunTree(ctx, uuid.New())
+			_, err := b.store.RunTree(ctx, uuid.New(), true)
 			return err
 		},
 		"Counts": func(ctx context.Context) error {

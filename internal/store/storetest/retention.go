@@ -215,7 +215,7 @@ func deleteDetached(b *fixture) {
 			b.Errorf("run %q: %+v", r.Name, got)
 		}
 	}
-	if tree, err := b.store.RunTree(b.ctx, live.UUID); err != nil || len(tree) != 2 {
+	if tree, err := b.store.RunTree(b.ctx, live.UUID, false); err != nil || len(tree) != 2 {
 		b.Errorf("its tree has %d runs, %v", len(tree), err)
 	}
 	b.completeRun(live)

@@ -21,7 +21,7 @@ var trees = []test{
 
 func (b *fixture) tree(run uuid.UUID) []*store.Run {
 	b.Helper()
-	got, err := b.store.RunTree(b.ctx, run)
+	got, err := b.store.RunTree(b.ctx, run, true)
 	if err != nil {
 		b.Fatalf("Tree: %v", err)
 	}

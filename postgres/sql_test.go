@@ -183,7 +183,7 @@ var plans = map[string][]string{
 	"repair_new_steps_insert.sql":            nil,
 	"repair_children_move_to_generation.sql": {"run_child"},
 	"repair_signals_mark_unreceived.sql":     {"signal_pkey"},
-	"repair_begin_next_generation.sql":       {"place_pkey", "queue_pkey", "run_pkey"},
+	"repair_begin_next_generation.sql":       {"divergence_pkey", "place_pkey", "queue_pkey", "run_pkey"},
 	"superseded_generations.sql":             {"generation_pkey"},
 	"generations_by_archive_id.sql":          {"generation_archive"},
 	"permit_limit_bounds.sql":                {"step_limit_pkey"},

@@ -17,7 +17,7 @@ type ExportOption func(*exportOptions)
 type exportOptions struct{ plainPayloads bool }
 
 // DecodePayloads makes [Engine.Export] write decoded payloads, even if the engine has a [Config.Codec]. durabletest.Replay
-// needs an export with decoded payloads.
+// then reads the export without the codec.
 func DecodePayloads() ExportOption { return func(o *exportOptions) { o.plainPayloads = true } }
 
 // encodedPayload is how an encoded payload stands in an export. Its bytes are written in base64.

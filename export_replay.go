@@ -6,6 +6,8 @@ import (
 	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/history"
@@ -18,11 +20,16 @@ import (
 const oldestExportFormat = 2
 
 // ReplayExport replays a history that [Engine.Export] has written against the code of this engine's Config.Workflows, as
-// [Engine.Preflight] does with the live runs of a database. ReplayExport writes nothing and executes no step. Keep the exports
-// of typical runs with your code, and replay these exports before a deploy or in your own tests. durabletest.Replay replays an
-// export in a test without an engine.
+// [Engine.Preflight] does with the live runs of a database. ReplayExport writes nothing, executes no step, and does not use the
+// database. Keep the exports of typical runs with your code, and replay these exports before a deploy or in your own tests.
+// durabletest.Replay does the same in a test without an engine. The time of the replay is the latest time in the history, so
+// that the result does not depend on when the export is replayed.
 //
-// An export of a completed or failed run diverges if the replay makes further calls or ends in another way than the run did.
+// An export of a completed or failed run diverges if the workflow function makes further calls, or ends in another way than the
+// run did. Further calls in branches that the function does not await are no divergence, because the run ends such branches when the function
+// returns. In the replay of a run that has ended, [Ctx.Patched] returns false unless the history holds another decision,
+// because the run has passed every place. The end of an expired or cancelled run is not compared.
+//
 // ReplayExport decodes payloads that a [Config.Codec] has encoded. ReplayExport returns [ErrInvalidConfig] if exported is not
 // an export, and [ErrUnreadable] if a payload of the export cannot be decoded.
 func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRun, error) {
@@ -43,17 +50,34 @@ func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRu
 	if err != nil {
 		return PreflightRun{}, err
 	}
-	replays, err := e.inner.NewPreflight(ctx)
+	replays, err := e.inner.NewPreflightAt(x.latestTime())
 	if err != nil {
 		return PreflightRun{}, fmt.Errorf("replay the export of run %q: %w", x.Run.ID, err)
 	}
 	p := preflightCall{e: e, replays: replays, neededCounts: make(map[NeededChange]int)}
-	found, got := p.replayRun(row, steps)
+	hasEnded := slices.Contains([]Status{StatusCompleted, StatusFailed, StatusCancelled, StatusExpired}, x.Run.Status)
+	found, got := p.replayRun(row, steps, hasEnded)
 	found.Status = x.Run.Status
-	if !found.Diverged && !found.Unknown {
+	if hasEnded && !found.Diverged && !found.Unknown {
 		x.compareOutcome(&found, got)
 	}
 	return found, ctx.Err()
+}
+
+// latestTime returns the latest time in the export. A sleep that was not over at the export is not over then either.
+func (x *Exported) latestTime() time.Time {
+	at := x.Run.CreatedAt
+	note := func(t time.Time) {
+		if t.After(at) {
+			at = t
+		}
+	}
+	note(x.Run.EndedAt)
+	for i := range x.History {
+		note(x.History[i].StartedAt)
+		note(x.History[i].EndedAt)
+	}
+	return at
 }
 
 // rowsForReplay returns the rows that a live run with this history would have.
@@ -94,16 +118,34 @@ func (x *Exported) rowsForReplay() (*store.Run, []store.Step, error) {
 	return run, steps, nil
 }
 
-// compareOutcome compares how the replay of a run has ended with how the run did.
+// recordedFailure returns the failure with which the workflow function of a failed run returned. If the run has executed compensations, the
+// error of the run also names those that failed, and the record of the decision to fail holds what the function returned.
+func (x *Exported) recordedFailure() *record.Failure {
+	for i := range x.History {
+		if h := &x.History[i]; h.Kind == store.KindRunEnd.String() && len(h.Error) > 0 {
+			return record.DecodeFailure(h.Error)
+		}
+	}
+	return record.DecodeFailure(x.Run.Error)
+}
+
+// compareOutcome compares how the replay of a run that has ended came to its end with how the run did.
 func (x *Exported) compareOutcome(found *PreflightRun, got engine.PreflightResult) {
 	diverges := func(call, format string, args ...any) {
 		found.Diverged, found.Call, found.Reason, found.Next, found.Err = true, call, fmt.Sprintf(format, args...), nil, ""
 	}
 	completed, failed := x.Run.Status == StatusCompleted, x.Run.Status == StatusFailed
+	next := found.Next
+	if len(next) > 0 && !got.FunctionReturned && (completed || failed) {
+		diverges(next[0], "the run has ended, and its history does not hold this call: remove the call")
+		return
+	}
+	if got.FunctionReturned {
+		found.Next = nil // those of branches that end when the function returns
+	}
 	switch {
 	case !completed && !failed:
-	case len(found.Next) > 0:
-		diverges(found.Next[0], "the run has ended, and its history does not hold this call: remove the call")
+		found.Err = "" // the cancel or the timeout ended the run, and not this failure
 	case !got.FunctionReturned:
 		found.Unknown = true
 	case completed && got.Failure != nil:
@@ -112,8 +154,9 @@ func (x *Exported) compareOutcome(found *PreflightRun, got engine.PreflightResul
 		diverges("", "the run has failed, and would complete now")
 	case completed && !bytes.Equal(compactJSON(x.Run.Output), compactJSON(got.Output)):
 		diverges("", "the run has another output now")
-	case failed && record.DecodeFailure(x.Run.Error).Message != got.Failure.Message:
-		diverges("", "the run failed with %q, and would fail with %q now", record.DecodeFailure(x.Run.Error).Message, got.Failure.Message)
+		found.Output = got.Output
+	case failed && x.recordedFailure().Message != got.Failure.Message:
+		diverges("", "the run failed with %q, and would fail with %q now", x.recordedFailure().Message, got.Failure.Message)
 	case failed:
 		found.Err = "" // it fails as it did
 	}

@@ -127,7 +127,7 @@ func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
 		return was, nil
 	}
 	encoded, err := next.Encode()
-	if err == nil {
+	if err == nil && !c.scope.IsPreflight() { // a preflight goes on to the nodes, as a worker does after the record
 		_, err = record(revision+1, encoded)
 	}
 	return next, err

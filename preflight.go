@@ -3,6 +3,7 @@ package durable
 import (
 	"cmp"
 	"context"
+	"encoding/json/jsontext"
 	"fmt"
 	"runtime"
 	"slices"
@@ -40,9 +41,13 @@ type PreflightRun struct {
 	Unknown  bool     // the preflight could not examine the run: see PreflightReport.Unknown
 	Next     []string // the calls that the run would make next, with their scopes; empty if the function returns
 	Err      string   // the failure with which the function returns without a further call; empty if there is none
-	Diverged bool
-	Call     string // the call that does not fit; empty if the input of the run does not decode, or if the replay of Engine.ReplayExport ends in another way than the run did
-	Reason   string // a text that names the recorded call, and the call that the code made instead
+	// NotCalled holds the recorded calls that the replay did not make, such as calls declared with [Retired] and the calls of branches
+	// that the code no longer starts. Such a call alone is no divergence. After a repair, it can be a call that the run makes later.
+	NotCalled []string
+	Diverged  bool
+	Call      string         // the call that does not fit; empty if the input of the run does not decode, or if the replay of Engine.ReplayExport ends in another way than the run did
+	Reason    string         // a text that names the recorded call, and the call that the code made instead
+	Output    jsontext.Value // what the function returns now, if Engine.ReplayExport finds that the output differs from the run's; otherwise empty
 }
 
 // NeededChange counts the live runs that need one change that the code declares. Name is the old name of a [Renamed] call, the
@@ -138,7 +143,7 @@ func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error
 		replaying.Go(func() {
 			for i := range next {
 				if full[i] != nil { // else it was deleted meanwhile
-					found[i], _ = p.replayRun(full[i], histories[full[i].UUID])
+					found[i], _ = p.replayRun(full[i], histories[full[i].UUID], false)
 					found[i].PinnedTo = p.replays.PinnedTo(full[i])
 				}
 			}
@@ -167,14 +172,14 @@ func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error
 }
 
 // replayRun replays one run. The result of the engine is empty if the run's workflow is not known here.
-func (p *preflightCall) replayRun(row *store.Run, history []store.Step) (PreflightRun, engine.PreflightResult) {
+func (p *preflightCall) replayRun(row *store.Run, history []store.Step, hasEnded bool) (PreflightRun, engine.PreflightResult) {
 	r := PreflightRun{ID: row.NameOrUUID(), Workflow: row.Workflow, Status: Status(row.Status.String())}
 	if !p.e.inner.HasWorkflow(row.Workflow) {
 		r.Unknown = true
 		return r, engine.PreflightResult{}
 	}
-	got := p.replays.Replay(row, history)
-	r.Unknown = got.TimedOut
+	got := p.replays.Replay(row, history, hasEnded)
+	r.Unknown, r.NotCalled = got.TimedOut, got.NotCalled
 	if got.WouldFail {
 		r.Err = got.Failure.Message
 	}

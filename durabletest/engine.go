@@ -76,9 +76,6 @@ func startEngine(t testing.TB, s store.Store, p *clockDriver, log *testRecorder,
 	for _, change := range set.configFuncs {
 		change(&cfg)
 	}
-	if log.replay != nil {
-		cfg.StepConcurrency = 0 // the attempts of a replay block until its end, so their number must not be limited
-	}
 	made, err := durable.New(n, cfg)
 	if err != nil {
 		t.Fatal(err)

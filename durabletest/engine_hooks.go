@@ -49,9 +49,6 @@ func (n *engineHooks) OnCall(c engine.HookedCall) {
 
 // ExecuteAttempt implements engine.TestHooks.
 func (n *engineHooks) ExecuteAttempt(ctx context.Context, c engine.HookedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
-	if n.recorder.replay != nil && c.Kind != store.KindPatch {
-		return n.recorder.replay.blockAttempt(ctx)
-	}
 	out, failure, again := n.process.executeAttempt(c, func() (engine.AttemptOutput, *record.Failure) {
 		n.recorder.onAttempt(c)
 		return n.recorder.executeWithReplacements(ctx, c, next)

@@ -110,7 +110,7 @@ func TestReplay(t *testing.T) {
 		}, `which holds ["pay" "shipped"]`, `which holds ["pay" "shipped"]`},
 		"another kind": {func(c *durable.Ctx, o order) (int, error) {
 			return step(c, "cool down", 1)
-		}, `at "cool down": the history holds a sleep of this name, and the code calls a step`, `at "cool down": the history holds a sleep of this name`},
+		}, `is recorded as a sleep, and the code now asks for a step`, `is recorded as a sleep, and the code now asks for a step`},
 		"another type": {func(c *durable.Ctx, o order) (int, error) {
 			_, err := c.Step("pay", func(context.Context) (string, error) { return "", nil })
 			return 0, err

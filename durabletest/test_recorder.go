@@ -25,7 +25,6 @@ type testRecorder struct {
 	replacements []*Replacement
 	fixedOutputs map[stepPath][]byte   // the outputs of VaryingSteps
 	runPaths     map[store.UUID]string // the paths of the runs that made calls
-	replay       *replaySession        // nil unless Replay executes the run
 }
 
 // runExecution is one execution of a run, with its durable calls in order.
@@ -55,9 +54,6 @@ func (r *testRecorder) onCall(c engine.HookedCall) {
 	}
 	x.calls = append(x.calls, c)
 	r.markReplacementsUsed(c)
-	if r.replay != nil {
-		r.replay.onCall(c)
-	}
 	x.hasManyGoroutines = x.hasManyGoroutines || x.goroutine != self
 }
 

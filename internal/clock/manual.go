@@ -2,6 +2,7 @@ package clock
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,25 @@ type ManualClock interface {
 // FromManualClock returns a Clock that shows the time of m, which is exact. Readings of the database's clock
 // have no effect.
 func FromManualClock(m ManualClock) Clock { return manualAdapter{m} }
+
+// Fixed returns a Clock that always shows the time at. Its timers never fire.
+func Fixed(at time.Time) Clock {
+	return FromManualClock(fixedClock(at.UTC().Truncate(time.Microsecond)))
+}
+
+type fixedClock time.Time
+
+// Now implements ManualClock.
+func (c fixedClock) Now() time.Time { return time.Time(c) }
+
+// CallAt implements ManualClock. The time never comes, so f is not called.
+func (fixedClock) CallAt(time.Time, func()) Timer { return new(idleTimer) }
+
+// idleTimer is a timer that waits until it is stopped.
+type idleTimer struct{ stopped atomic.Bool }
+
+// Stop implements Timer.
+func (t *idleTimer) Stop() bool { return !t.stopped.Swap(true) }
 
 // manualAdapter makes a Clock of a ManualClock.
 type manualAdapter struct{ m ManualClock }

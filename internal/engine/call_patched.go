@@ -50,7 +50,7 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 	mustEnd := s.mustEndLocked()
 	s.r.mu.Unlock()
 	if p := s.r.preflightFindings; p != nil {
-		takes := !passed
+		takes := !passed && !p.runHasEnded
 		if known != nil && known.Kind == store.KindPatch {
 			takes = string(known.Output) == "true"
 		}

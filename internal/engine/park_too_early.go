@@ -55,7 +55,8 @@ func (r *run) noteCallWhileParked() {
 	r.mu.Unlock()
 }
 
-// NoteBranchSuspensionSeen records that the goroutine which calls it has received ErrSuspended as the result of a branch.
+// NoteBranchSuspensionSeen records that the goroutine which calls it has received ErrSuspended as the result of a branch, or of a call in a
+// preflight.
 func (s *Scope) NoteBranchSuspensionSeen() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -12,8 +13,10 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/stack"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -27,16 +30,17 @@ const maxPreflightTime = 10 * time.Second
 // Preflight replays the histories of runs with the code of this process. Preflight is safe for concurrent use.
 type Preflight struct {
 	w     *worker
-	rules *store.VersionClaimRules // those of a worker of this process
+	rules *store.VersionClaimRules // those of a worker of this process; nil: it does not use the database, so PinnedTo must not be called
 }
 
 // PreflightResult is the result of one replay.
 type PreflightResult struct {
 	Divergence       *store.Divergence // nil: the code fits
 	NextCalls        []NextCall        // the calls that the run would make next
+	NotCalled        []string          // the recorded calls with an outcome that the replay did not make, as users see them, in the order in which they began
 	NeededChanges    []NextCall        // of the changes that the code declares, those that the run needs: Kind is KindPatch, or that of the recorded call
 	TimedOut         bool              // the function did not return within maxPreflightTime, so nothing is known
-	FunctionReturned bool              // the function returned without a further call, with Output or Failure
+	FunctionReturned bool              // the function returned without a further call, with Output or Failure; in an ended run, branches that the function did not await may have made further calls
 	WouldFail        bool              // it returned Failure, and the run would fail: it need not end for another reason
 	Output           []byte
 	Failure          *record.Failure
@@ -61,6 +65,24 @@ func (e *Engine) NewPreflight(ctx context.Context) (*Preflight, error) {
 	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return nil, err
 	}
+	known, err := e.store.WorkflowVersions(ctx, slices.Sorted(maps.Keys(e.pinnedWorkflows)))
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.newPreflight(e.clock)
+	if err != nil {
+		return nil, err
+	}
+	p.rules = store.NewVersionClaimRules(e.programVersion(), known, e.pinnedWorkflows, e.clock.Now())
+	return p, nil
+}
+
+// NewPreflightAt returns a Preflight that replays as at the given time, and does not use the database.
+func (e *Engine) NewPreflightAt(at time.Time) (*Preflight, error) {
+	return e.newPreflight(clock.Fixed(at))
+}
+
+func (e *Engine) newPreflight(c clock.Clock) (*Preflight, error) {
 	tel, err := telemetry.New(slog.New(slog.DiscardHandler), tracenoop.NewTracerProvider(), metricnoop.NewMeterProvider(), 0)
 	if err != nil {
 		return nil, err
@@ -68,12 +90,8 @@ func (e *Engine) NewPreflight(ctx context.Context) (*Preflight, error) {
 	cfg := e.cfg
 	cfg.Telemetry, cfg.Patience = tel, time.Millisecond
 	own := New(refusingStore{}, cfg)
-	own.clock = e.clock
-	known, err := e.store.WorkflowVersions(ctx, slices.Sorted(maps.Keys(e.pinnedWorkflows)))
-	if err != nil {
-		return nil, err
-	}
-	return &Preflight{newWorker(own), store.NewVersionClaimRules(e.programVersion(), known, e.pinnedWorkflows, e.clock.Now())}, nil
+	own.clock = c
+	return &Preflight{w: newWorker(own)}, nil
 }
 
 // PinnedTo returns the other version whose workers execute the run, if the workflow is pinned and such a worker lives or has lived within the grace
@@ -90,14 +108,31 @@ func (p *Preflight) PinnedTo(row *store.Run) string {
 
 // replayFindings collects what a replay finds.
 type replayFindings struct {
-	mu     sync.Mutex
-	result PreflightResult
+	runHasEnded bool // the replayed run has ended
+
+	mu                   sync.Mutex
+	result               PreflightResult
+	functionMadeNextCall bool // a next call was not made in a branch, or the function received ErrSuspended from a branch
 }
 
-func (p *replayFindings) noteNextCall(full string, kind store.StepKind) {
+func (p *replayFindings) noteNextCall(full string, kind store.StepKind, isInBranch bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.result.NextCalls = append(p.result.NextCalls, NextCall{naming.Display(full), kind})
+	p.functionMadeNextCall = p.functionMadeNextCall || !isInBranch
+}
+
+// noteBranchAwaited notes that the function has received ErrSuspended from a branch, so that it depends on the next calls of the branch.
+func (p *replayFindings) noteBranchAwaited() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.functionMadeNextCall = true
+}
+
+// functionNeedsNextCallLocked reports whether the function depends on a call that it would make next. When the function of a run returns, its open branches
+// make no more calls. So the calls that they would make next say nothing about a run that has ended. p.mu is held.
+func (p *replayFindings) functionNeedsNextCallLocked() bool {
+	return len(p.result.NextCalls) > 0 && (!p.runHasEnded || p.functionMadeNextCall)
 }
 
 func (p *replayFindings) noteNeededNameChange(name string, kind store.StepKind) {
@@ -129,21 +164,29 @@ func (s *Scope) refuseInPreflight(full string, kind store.StepKind) error {
 		return nil
 	}
 	s.r.mu.Lock()
+	if s.r.suspensionNotices.sawSuspendedBranch[stack.GoroutineID()] {
+		s.r.mu.Unlock()
+		return ErrSuspended // code that handles ErrSuspended as another error makes this call, and a worker would not note it
+	}
 	err := s.checkMissingCallsAtOpenCallLocked(full, kind, s.r.history[full])
 	s.r.mu.Unlock()
 	if err != nil {
 		return s.reportDivergence(full, err)
 	}
-	s.r.preflightFindings.noteNextCall(full, kind)
+	s.NoteBranchSuspensionSeen()
+	s.r.preflightFindings.noteNextCall(full, kind, s.branch != nil)
 	return ErrSuspended
 }
 
-// Replay replays a run of a workflow that this process executes.
-func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult {
+// IsPreflight reports whether the run is replayed by a preflight.
+func (s *Scope) IsPreflight() bool { return s.r.preflightFindings != nil }
+
+// Replay replays a run of a workflow that this process executes. A run that has ended has passed every place of Patched.
+func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) PreflightResult {
 	own := *row
 	own.Deadline, own.Trace = time.Time{}, ""
 	r := newRun(p.w, &store.ClaimedRun{Run: own, History: history})
-	r.preflightFindings = new(replayFindings)
+	r.preflightFindings = &replayFindings{runHasEnded: hasEnded}
 	r.endWriteBegan.Store(true) // nothing is written
 	r.noteNeededNameChanges()
 	returned := make(chan struct{})
@@ -155,10 +198,14 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 		output, failure := r.callWorkflow()
 		r.mu.Lock()
 		r.goroutines.functionReturned = true
+		awaitedBranch := r.suspensionNotices.sawSuspendedBranch[stack.GoroutineID()]
 		r.mu.Unlock()
+		if awaitedBranch {
+			r.preflightFindings.noteBranchAwaited()
+		}
 		r.endCtx(errFunctionReturned)
 		r.awaitGoroutines()
-		if r.preflightFindings.hasNoFinding() && !r.isSuspended() && !r.isForcedToEnd() {
+		if r.preflightFindings.hasFunctionReturned() && !r.isSuspended() && !r.isForcedToEnd() {
 			verb := "complete"
 			switch {
 			case failure != nil:
@@ -186,7 +233,8 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step) PreflightResult
 	defer r.preflightFindings.mu.Unlock()
 	out := r.preflightFindings.result
 	out.TimedOut = stuck && out.Divergence == nil
-	out.FunctionReturned = !stuck && out.Divergence == nil && len(out.NextCalls) == 0
+	out.FunctionReturned = !stuck && out.Divergence == nil && !r.preflightFindings.functionNeedsNextCallLocked()
+	out.NotCalled = r.notCalledNames()
 	out.WouldFail = out.FunctionReturned && out.Failure != nil && !r.isForcedToEnd()
 	return out
 }
@@ -195,6 +243,30 @@ func (p *replayFindings) hasNoFinding() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.result.Divergence == nil && len(p.result.NextCalls) == 0
+}
+
+// hasFunctionReturned reports whether the function has returned without a divergence and without a call that it would make next.
+func (p *replayFindings) hasFunctionReturned() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.result.Divergence == nil && !p.functionNeedsNextCallLocked()
+}
+
+// notCalledNames returns PreflightResult.NotCalled.
+func (r *run) notCalledNames() (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var missing []*store.Step
+	for name, row := range r.history {
+		if _, isMade := r.usedNames[name]; !isMade && row.Status.IsTerminal() && isCallOfUser(row.Kind) {
+			missing = append(missing, row)
+		}
+	}
+	slices.SortFunc(missing, func(a, b *store.Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
+	for _, row := range missing {
+		names = append(names, naming.Display(row.Name))
+	}
+	return names
 }
 
 // noteNeededNameChanges notes which declared changes of names the history needs, or the idempotency keys of calls that a repair has dropped.

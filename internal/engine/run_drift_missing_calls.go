@@ -32,12 +32,17 @@ func scopePrefix(full string) string { return full[:strings.LastIndex(full, nami
 
 // mustBeCalledInReplay reports whether a replay has to make a recorded call: it is a call of the user, and not declared as retired.
 func (r *run) mustBeCalledInReplay(row *store.Step) bool {
-	switch row.Kind {
+	def := r.workflowDefinition()
+	return isCallOfUser(row.Kind) && (def == nil || !def.RetiredCalls[row.Name[len(scopePrefix(row.Name)):]])
+}
+
+// isCallOfUser reports whether a row of the kind records a call that a replay may be asked to repeat.
+func isCallOfUser(kind store.StepKind) bool {
+	switch kind {
 	case store.KindCompensation, store.KindRunEnd, store.KindKeyRenewal, store.KindPatch, store.KindGraph:
 		return false
 	}
-	def := r.workflowDefinition()
-	return def == nil || !def.RetiredCalls[row.Name[len(scopePrefix(row.Name)):]]
+	return true
 }
 
 // workflowDefinition returns the definition of the run's workflow, or nil.

@@ -55,8 +55,6 @@ type HookedCall struct {
 	Kind     store.StepKind
 	Attempt  int32 // zero in TestHooks.OnCall
 	Recorded bool  // history holds its outcome
-	// IsInEndedBranch reports whether a choice has ended the branch that makes the call. Such a call is executed only if it is recorded.
-	IsInEndedBranch bool
 }
 
 // Encode and FailureFromError are set by the root package. Encode encodes a value as it is recorded, and
@@ -82,9 +80,7 @@ func (e *Engine) attachTestHooks(s store.Store) {
 // notifyTestHooks notifies the test hooks of a call in the scope. recorded is the call's row in history, or nil. r.mu is held.
 func (s *Scope) notifyTestHooks(name string, kind store.StepKind, recorded *store.Step) {
 	if p := s.r.e.testHooks; p != nil {
-		c := s.r.newHookedCall(name, kind, recorded != nil && recorded.Status.IsTerminal())
-		c.IsInEndedBranch = !s.compensating && !s.branch.earliestEndOfBranchOrAncestor().IsZero()
-		p.OnCall(c)
+		p.OnCall(s.r.newHookedCall(name, kind, recorded != nil && recorded.Status.IsTerminal()))
 	}
 }
 

@@ -25,7 +25,8 @@ const (
 )
 
 // pauseAndAwaitStop pauses a live run, and waits until it stands still, unless the repair is to fence it at once. A run that waits for its
-// retry is paused also then, because its resume wakes the descendants that wait for the same retry. It sets *row to the run as it is then. It reports false if the run has changed otherwise.
+// retry is paused also then, because its resume wakes the descendants that wait for the same retry. It sets *row to the run as it is then.
+// It reports false if the run has changed otherwise.
 func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
 	if p.request.DryRun {
 		return true, nil

@@ -129,8 +129,8 @@ func (p *replayFindings) noteBranchAwaited() {
 	p.functionMadeNextCall = true
 }
 
-// functionNeedsNextCallLocked reports whether the function depends on a call that it would make next. When the function of a run returns, its open branches
-// make no more calls. So the calls that they would make next say nothing about a run that has ended. p.mu is held.
+// functionNeedsNextCallLocked reports whether the function depends on a call that it would make next. When the function of a run returns,
+// its open branches make no more calls. So the calls that they would make next say nothing about a run that has ended. p.mu is held.
 func (p *replayFindings) functionNeedsNextCallLocked() bool {
 	return len(p.result.NextCalls) > 0 && (!p.runHasEnded || p.functionMadeNextCall)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A call that a repair drops is executed again after the calls that the repair keeps, and has a higher Seq than these. In the code it stands
-// before them. So Renewal.Places has the places of such calls: the Seqs with which they began first, by their names as people see them. For the items of a
-// Map it has one place, the latest, under the name of their scope, because no item follows from another.
+// A call that a repair drops is executed again after the calls that the repair keeps, and has a higher Seq than these. In the code it
+// stands before them. So Renewal.Places has the places of such calls: the Seqs with which they began first, by their names as people see
+// them. For the items of a Map it has one place, the latest, under the name of their scope, because no item follows from another.
 //
 // The new outcome of a call may lead the code to calls that the run has not made before. Where these stand among the kept calls is not known.
 // So Renewal.KeptUpTo has, for each repair that kept calls after one that it changed, the highest Seq of the kept calls, in

@@ -34,10 +34,10 @@ func PlanFork(s *RunToRepair, q *Request, values map[string][]byte) (*Result, er
 	return p.finishPlan(), nil
 }
 
-// CopyHistory returns the checkpoints of another run that begins with such a copy, in the order of their names. It copies only
-// what has an outcome: calls that wait are made again, and so are their children. It leaves out the steps that compensations have undone, as far as it is known. The keys of steps are those of the other
-// run, so all of them are new. If calls have other places in the code than their Seqs say, the copy has a record.Renewal with these places. The caller
-// sets Run and Epoch.
+// CopyHistory returns the checkpoints of another run that begins with such a copy, in the order of their names. It copies only what has an
+// outcome: calls that wait are made again, and so are their children. It leaves out the steps that compensations have undone, as far as it
+// is known. The keys of steps are those of the other run, so all of them are new. If calls have other places in the code than their Seqs
+// say, the copy has a record.Renewal with these places. The caller sets Run and Epoch.
 func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []store.Step, d record.RepairDetail, err error) {
 	if _, err := record.FindRenewal(s.History); err != nil {
 		return nil, d, fmt.Errorf("the record of its idempotency keys: %w", err)

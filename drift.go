@@ -122,7 +122,7 @@ type Divergence struct {
 
 // Divergences returns which versions of the code do not fit the history of the run with the given ID, ordered by version. A
 // worker deletes the divergences of a run some seconds after the run has ended or has continued after a resume. A repair of a
-// held run, such as [Engine.Override], deletes them at once. Divergences returns [ErrNotFound] if there is no such run.
+// held run, such as [Engine.Override], deletes its divergences at once. Divergences returns [ErrNotFound] if there is no such run.
 func (e *Engine) Divergences(ctx context.Context, id string) ([]Divergence, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the divergences of run %q: %w", id, err)

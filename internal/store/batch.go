@@ -10,9 +10,9 @@ import (
 // Batch holds the writes of one flush of the journal. A store writes a batch in one transaction and in this order: Starts, Steps, Receives,
 // Signals, OwnershipEnds. A batch never holds two writes of the same step, nor two ends of the same run.
 //
-// Before it writes a batch, a store locks the runs that are concerned by starts and ends of children, by receives and by signals, in the
-// order of (shard, id). So a signal and a receive of the same run, or the start of a child and the cancel of its parent, happen one after
-// the other.
+// Before it writes a batch, a store locks, in the order of (shard, id), the parents of children that start or end, the runs that receive a
+// signal, and the runs to which a signal is sent. So a signal and a receive of the same run, or the start of a child and the cancel of its
+// parent, happen one after the other.
 type Batch struct {
 	Starts        []*StartWrite
 	Steps         []*StepWrite
@@ -297,8 +297,8 @@ func (q *ClaimQuery) OwnersOfClaimedRuns() []uuid.UUID {
 	return []uuid.UUID{q.Worker}
 }
 
-// LeaseEndedInOutage reports whether a lease with the given end was lost during the claiming worker's outage, so that the loss does not
-// count as a crash.
+// LeaseEndedInOutage reports whether a lease with the given end ran out in the outage that the worker which makes this claim has seen, from
+// OutageFrom to OutageUntil. Such a loss of a lease does not count as a crash.
 func (q *ClaimQuery) LeaseEndedInOutage(leaseEnd time.Time) bool {
 	return leaseEnd.After(q.OutageFrom) && !leaseEnd.After(q.OutageUntil)
 }

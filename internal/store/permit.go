@@ -292,7 +292,8 @@ type LimitStore interface {
 
 // DeleteUnusedLimitKeysRequest selects limit keys that can be deleted without an effect on steps. No step executes with a permit of such a
 // limit key or waits for one, its rate is not used up at Now, and it is not closed at Now. DeleteUnusedLimitKeys keeps limit keys that were
-// used since UsedBefore, so that a clock that goes back to a time after UsedBefore still finds the latest time of the limit key.
+// used since UsedBefore. So if the clock goes back to a time after UsedBefore, the row with the time at which the limit key was last used
+// still exists, and the rate still holds.
 // DeleteUnusedLimitKeys also keeps a limit key that another transaction has locked.
 type DeleteUnusedLimitKeysRequest struct {
 	After      LimitKey // the limit key that was read last before; zero: begin with the first one

@@ -100,7 +100,7 @@ func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	if order.Reason == "" {
 		order.Reason = "its parent has cancelled it"
 	}
-	_, err = executeEngineCall(h.c, name, store.KindCancelChild, callSite(0), withEmptyResult(func(ctx context.Context) error {
+	_, err = recordEngineCall(h.c, name, store.KindCancelChild, callSite(0), withEmptyResult(func(ctx context.Context) error {
 		err := h.c.scope.CancelRun(ctx, h.inner.UUID(), order)
 		if errors.Is(err, ErrNotFound) && h.inner.HasRecordedEnd() {
 			return nil // a fork has copied the result of the child and not the child

@@ -32,7 +32,7 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 	if err != nil {
 		return fmt.Errorf("signal call %q: %w", name, err)
 	}
-	_, err = executeEngineCall(c, name, store.KindSendSignal, where, withEmptyResult(func(ctx context.Context) error {
+	_, err = recordEngineCall(c, name, store.KindSendSignal, where, withEmptyResult(func(ctx context.Context) error {
 		return convert(c.scope.SendSignal(ctx, id, signal))
 	}))
 	return err
@@ -52,7 +52,7 @@ func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 	if err != nil {
 		return "", fmt.Errorf("start call %q: %w", name, err)
 	}
-	return executeEngineCall(c, name, store.KindStartRoot, callSite(0), func(ctx context.Context) (string, error) { return c.scope.StartRun(ctx, request) })
+	return recordEngineCall(c, name, store.KindStartRoot, callSite(0), func(ctx context.Context) (string, error) { return c.scope.StartRun(ctx, request) })
 }
 
 // SetTags sets tags of this run, as [Engine.SetTags] does, and records the call under name. An empty value removes a tag. If
@@ -63,26 +63,26 @@ func (c *Ctx) SetTags(name string, tags map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("tags call %q: %w", name, err)
 	}
-	_, err = executeEngineCall(c, name, store.KindTags, callSite(0), withEmptyResult(func(ctx context.Context) error { return c.scope.SetTags(ctx, list) }))
+	_, err = recordEngineCall(c, name, store.KindTags, callSite(0), withEmptyResult(func(ctx context.Context) error { return c.scope.SetTags(ctx, list) }))
 	return err
 }
 
 // Now returns the time of the database's clock at the first execution of the call, in UTC and in whole microseconds. The time
 // is recorded under name, and every replay returns the recorded time. Now returns the errors of [Ctx.Step].
 func (c *Ctx) Now(name string) (time.Time, error) {
-	return executeEngineCall(c, name, store.KindNow, callSite(0), func(context.Context) (time.Time, error) { return c.scope.Time(), nil })
+	return recordEngineCall(c, name, store.KindNow, callSite(0), func(context.Context) (time.Time, error) { return c.scope.Time(), nil })
 }
 
 // UUID returns a new UUID in text form. The UUID is recorded under name, and every replay returns the recorded UUID. UUIDs of
 // version 7, which UUID returns, sort by the time of their creation, which suits the key of a table. Anybody who sees the UUID
 // can read its time of creation. UUID returns the errors of [Ctx.Step].
 func (c *Ctx) UUID(name string) (string, error) {
-	return executeEngineCall(c, name, store.KindUUID, callSite(0), func(context.Context) (string, error) { return c.scope.NewUUID().String(), nil })
+	return recordEngineCall(c, name, store.KindUUID, callSite(0), func(context.Context) (string, error) { return c.scope.NewUUID().String(), nil })
 }
 
-// executeEngineCall makes a durable call whose function is the engine's: it changes something besides the run's own history, or returns
+// recordEngineCall makes a durable call whose function is the engine's: it changes something besides the run's own history, or returns
 // something that differs between executions.
-func executeEngineCall[T any](c *Ctx, name string, kind store.StepKind, where uintptr, fn func(context.Context) (T, error)) (T, error) {
+func recordEngineCall[T any](c *Ctx, name string, kind store.StepKind, where uintptr, fn func(context.Context) (T, error)) (T, error) {
 	call := newDurableCall(c, name, kind, where, fn, nil)
 	call.spec.ExecuteAttempt = func(ctx context.Context) (engine.AttemptOutput, *record.Failure) {
 		v, err := fn(ctx)

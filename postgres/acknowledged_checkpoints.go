@@ -37,8 +37,8 @@ const (
 // checkpointSearchBatchSize is about how many checkpoints one statement of a search reads.
 const checkpointSearchBatchSize = 20_000
 
-// addHeldRun records the ownership of a run. The caller holds l.mu.
-func (l *rewindDetector) addHeldRun(run *store.Run) *ownedRunHistory {
+// addOwnedRun records the ownership of a run. The caller holds l.mu.
+func (l *rewindDetector) addOwnedRun(run *store.Run) *ownedRunHistory {
 	h := l.ownedRuns[run.UUID]
 	if last := len(l.spareRunHistories) - 1; h == nil && last >= 0 {
 		h, l.spareRunHistories = l.spareRunHistories[last], l.spareRunHistories[:last]
@@ -65,8 +65,8 @@ func (l *rewindDetector) addCheckpoint(step, found *store.Step) {
 	h.steps = append(h.steps, acknowledgedCheckpoint{step.Name, found.Epoch})
 }
 
-// removeHeldRun records the end of an ownership. The caller holds l.mu.
-func (l *rewindDetector) removeHeldRun(run uuid.UUID, epoch store.Epoch) {
+// removeOwnedRun records the end of an ownership. The caller holds l.mu.
+func (l *rewindDetector) removeOwnedRun(run uuid.UUID, epoch store.Epoch) {
 	h := l.ownedRuns[run]
 	if h == nil || h.epoch != epoch {
 		return
@@ -83,7 +83,7 @@ func (l *rewindDetector) removeHeldRun(run uuid.UUID, epoch store.Epoch) {
 // it is. The caller holds l.mu.
 func (l *rewindDetector) removeFencedRun(run uuid.UUID, epoch store.Epoch, state store.RunState) {
 	if !state.IsOwnedAt(epoch) {
-		l.removeHeldRun(run, epoch)
+		l.removeOwnedRun(run, epoch)
 	}
 }
 
@@ -95,7 +95,7 @@ func (l *rewindDetector) removeEndedRuns(ended []store.Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, lease := range ended {
-		l.removeHeldRun(lease.Run, lease.Epoch)
+		l.removeOwnedRun(lease.Run, lease.Epoch)
 	}
 }
 
@@ -114,7 +114,7 @@ func (l *rewindDetector) recordAcknowledgedBatch(era uint64, b *store.Batch) err
 	for _, item := range b.Starts {
 		switch {
 		case item.Outcome == store.Written && item.Run.Status == store.Running && item.Run.Owner.Valid:
-			l.addHeldRun(&item.Run)
+			l.addOwnedRun(&item.Run)
 		case item.Outcome == store.Fenced && item.Run.Parent.Valid:
 			l.removeFencedRun(item.Run.Parent.UUID, item.ParentEpoch, item.RunState)
 		}
@@ -137,7 +137,7 @@ func (l *rewindDetector) recordAcknowledgedBatch(era uint64, b *store.Batch) err
 	}
 	for _, item := range b.OwnershipEnds {
 		if item.Outcome == store.Written || item.Outcome == store.Fenced && !item.RunState.IsOwnedAt(item.Epoch) {
-			l.removeHeldRun(item.UUID, item.Epoch)
+			l.removeOwnedRun(item.UUID, item.Epoch)
 		}
 	}
 	return nil
@@ -165,9 +165,9 @@ func (l *rewindDetector) recordRepairedRuns(era uint64, r *store.RepairRequest) 
 			continue // another process holds the run
 		}
 		name := h.name
-		l.removeHeldRun(run.Run, h.epoch)
+		l.removeOwnedRun(run.Run, h.epoch)
 		if run.Status == store.Running && run.Owner.Valid {
-			l.addHeldRun(&store.Run{UUID: run.Run, Name: name, Epoch: run.Epoch}).addHistory(run.NewSteps)
+			l.addOwnedRun(&store.Run{UUID: run.Run, Name: name, Epoch: run.Epoch}).addHistory(run.NewSteps)
 		}
 	}
 	return nil
@@ -188,7 +188,7 @@ func (l *rewindDetector) addClaimedRuns(era uint64, runs []store.ClaimedRun) err
 		if runs[i].Run.Status != store.Running {
 			continue
 		}
-		l.addHeldRun(&runs[i].Run).addHistory(runs[i].History)
+		l.addOwnedRun(&runs[i].Run).addHistory(runs[i].History)
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func (l *rewindDetector) removeLostRuns(leases []store.Lease, gone []uuid.UUID) 
 	defer l.mu.Unlock()
 	for _, lease := range leases {
 		if slices.Contains(gone, lease.Run) {
-			l.removeHeldRun(lease.Run, lease.Epoch)
+			l.removeOwnedRun(lease.Run, lease.Epoch)
 		}
 	}
 }

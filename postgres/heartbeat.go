@@ -119,7 +119,7 @@ func (s *database) renewLeasesOnPool(ctx context.Context, pool *pgxpool.Pool, h 
 
 // checkForRewindOnPool calls checkForRewind with a connection of the pool. It acquires the connection first: a connection that has to be
 // opened is checked too, and would wait for ever for the check that waits for it.
-func (s *database) checkForRewindOnPool(ctx context.Context, pool *pgxpool.Pool, at logPosition, floor seenPosition) error {
+func (s *database) checkForRewindOnPool(ctx context.Context, pool *pgxpool.Pool, at logPosition, floor seenLogPosition) error {
 	conn, err := s.acquireConn(ctx, pool)
 	if err != nil {
 		return s.wrapError(ctx, "look where the database is", err)

@@ -28,7 +28,7 @@ type sharedHeartbeats struct {
 type sharedHeartbeat struct {
 	database       *database
 	heartbeat      store.Heartbeat
-	positionBefore seenPosition
+	positionBefore seenLogPosition
 	result         store.RenewResult
 	delivered      bool      // result is valid; else the caller sends the heartbeat by itself
 	turn           chan bool // receives true if the caller has to send, and false after another one has sent

@@ -20,7 +20,7 @@ const minServerVersion = 150000
 // prepareSchema migrates the schema to the version of this code. Without migrate it only checks the version.
 func (s *database) prepareSchema(ctx context.Context, migrate bool) error {
 	all := schema.Postgres()
-	s.probeWriterLock(ctx)
+	s.probeWriterLockSupport(ctx)
 	s.probeLogPosition(ctx)
 	have, err := s.schemaVersion(ctx)
 	if err != nil {

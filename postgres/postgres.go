@@ -38,7 +38,7 @@ type database struct {
 
 	storeCtx    context.Context // ends with Close
 	endStoreCtx context.CancelFunc
-	userEraKey  string // see eraKey
+	userEraKey  string // see connEraDataKey
 
 	mu                 sync.Mutex
 	closed             bool
@@ -146,7 +146,7 @@ func newDatabaseWithPool(ctx context.Context, user *pgxpool.Pool, several *hostS
 func newDatabaseOnConns(sv *sharedConns, o openOptions) *database {
 	s := &database{
 		sharedConns: sv, schema: o.schema, statements: loadStatements(o.schema), allowAsyncCommit: o.allowAsyncCommit, withoutListen: o.withoutListen, trustedOwners: o.trustedOwners,
-		presenceLocks: make(map[uuid.UUID]presenceLock), peers: make(map[uuid.UUID]deadWorkersView), userEraKey: eraKey + "." + o.schema,
+		presenceLocks: make(map[uuid.UUID]presenceLock), peers: make(map[uuid.UUID]deadWorkersView), userEraKey: connEraDataKey + "." + o.schema,
 	}
 	if o.homeToFollow != nil {
 		o.homeToFollow.Store(&s.citus)

@@ -34,8 +34,8 @@ func (p logPosition) String() string {
 	return fmt.Sprintf("timeline %d, position %X/%08X", p.timeline, uint64(p.position)>>32, uint32(p.position))
 }
 
-// seenPosition is the last position that was seen, and the era in which it was.
-type seenPosition struct {
+// seenLogPosition is the last position that was seen, and the era in which it was.
+type seenLogPosition struct {
 	logPosition
 	era uint64
 }
@@ -174,8 +174,8 @@ func (s *database) detectRewindOnConn(ctx context.Context, conn *pgx.Conn) (era 
 	}
 }
 
-// eraKey is the key under which a connection of the user's pool keeps the era in which it was admitted.
-const eraKey = "durable.era"
+// connEraDataKey is the key under which a connection of the user's pool keeps the era in which it was admitted.
+const connEraDataKey = "durable.era"
 
 // checkUserConnTimeline reports whether a connection of the user's pool leads to the same timeline as the store's
 // own connections. It checks that when the connection is used for the first time. If the timelines
@@ -263,10 +263,10 @@ func (s *database) acquireUserConn(ctx context.Context) (*pgxpool.Conn, error) {
 
 // lastPosition returns the last position that was seen. A position that is read later, on the same timeline,
 // must not be before it.
-func (l *rewindDetector) lastPosition() seenPosition {
+func (l *rewindDetector) lastPosition() seenLogPosition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return seenPosition{l.position, l.rewindCount.Load()}
+	return seenLogPosition{l.position, l.rewindCount.Load()}
 }
 
 // forgetPosition is called when the schema has moved to another server. The next position that is read is the first of that server.
@@ -278,7 +278,7 @@ func (l *rewindDetector) forgetPosition() {
 
 // advancePosition records a position that was read on an admitted connection after floor was returned. It ignores a position that was
 // perhaps read before the database went back.
-func (l *rewindDetector) advancePosition(at logPosition, floor seenPosition) {
+func (l *rewindDetector) advancePosition(at logPosition, floor seenLogPosition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if floor.era == l.rewindCount.Load() && at.timeline != 0 && at.timeline == l.position.timeline {
@@ -290,7 +290,7 @@ func (l *rewindDetector) advancePosition(at logPosition, floor seenPosition) {
 // checkForRewind evaluates a position that was read after floor was returned. If the database has gone back, checkForRewind uses
 // ask to search for the acknowledged checkpoints. Nothing is acknowledged meanwhile, because recordAcknowledgedBatch takes l.mu. It returns
 // errRewound if the database has gone back since floor was returned: the position may be from before that, and has to be read again.
-func (s *database) checkForRewind(ctx context.Context, at logPosition, floor seenPosition, ask roundTripFunc) error {
+func (s *database) checkForRewind(ctx context.Context, at logPosition, floor seenLogPosition, ask roundTripFunc) error {
 	l := &s.rewindDetector
 	if at.timeline == 0 {
 		return nil

@@ -24,8 +24,8 @@ func (s *database) takeSharedWriterLock(ctx context.Context, conn *pgx.Conn) err
 	return err
 }
 
-// probeWriterLock finds out whether transactions can take the mark. If not, a transaction that tries would fail.
-func (s *database) probeWriterLock(ctx context.Context) {
+// probeWriterLockSupport finds out whether transactions can take the mark. If not, a transaction that tries would fail.
+func (s *database) probeWriterLockSupport(ctx context.Context) {
 	conn, err := s.enginePool.Acquire(ctx)
 	if err != nil {
 		return // the next call returns the error

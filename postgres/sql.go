@@ -70,7 +70,7 @@ func loadStatements(schema string) statements {
 		repairPausesExpired:            text("repair_pauses_expired.sql"),
 		repairPauseDelete:              text("repair_pause_delete.sql"),
 		repairRunsLock:                 text("repair_runs_lock.sql"),
-		repairRunStates:                text("repair_run_states.sql"),
+		repairRunStates:                text("repair_run_states_read.sql"),
 		repairOldGenerationInsert:      text("repair_old_generation_insert.sql"),
 		repairStepsArchive:             text("repair_steps_archive.sql"),
 		repairKeptStepsCopy:            text("repair_kept_steps_copy.sql"),

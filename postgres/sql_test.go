@@ -176,7 +176,7 @@ var plans = map[string][]string{
 	"schedule_fire_bitmaps_delete_all.sql":   {"fired_pkey"},
 	"repair_fence.sql":                       {"run_pkey"},
 	"repair_runs_lock.sql":                   {"run_pkey"},
-	"repair_run_states.sql":                  {"generation_pkey", "run_pkey"},
+	"repair_run_states_read.sql":             {"generation_pkey", "run_pkey"},
 	"repair_old_generation_insert.sql":       {"run_pkey"},
 	"repair_steps_archive.sql":               {"step_pkey"},
 	"repair_kept_steps_copy.sql":             {"step_pkey"},

@@ -41,7 +41,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 				return err
 			}
 		}
-		if result.HasNewVersions, err = hasNewVersions(x, &q, due); err != nil || result.HasNewVersions {
+		if result.HasNewVersions, err = missesNewVersion(x, &q, due); err != nil || result.HasNewVersions {
 			return err
 		}
 		result.Runs, err = claimRuns(ctx, x, &q, due)
@@ -53,9 +53,9 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 	return result, nil
 }
 
-// hasNewVersions reports whether some of the lanes have runs of other versions, and a version has arrived that the claim does not
+// missesNewVersion reports whether some of the lanes have runs of other versions, and a version has arrived that the claim does not
 // know.
-func hasNewVersions(x executor, q *store.ClaimQuery, lanes []liveLane) (bool, error) {
+func missesNewVersion(x executor, q *store.ClaimQuery, lanes []liveLane) (bool, error) {
 	if !slices.ContainsFunc(lanes, func(l liveLane) bool { return q.Versions.IsOtherOrderedVersion(l.version) }) {
 		return false, nil
 	}

@@ -18,7 +18,7 @@ func (s *database) ControlRuns(ctx context.Context, o *store.ControlRequest) err
 
 // applyControlRequest plans and writes the changes of a control request.
 func applyControlRequest(ctx context.Context, x *writeTx, o *store.ControlRequest) error {
-	nodes, paused, err := loadRunTree(ctx, x, o.Runs)
+	nodes, paused, err := loadRunsToControl(ctx, x, o.Runs)
 	if err != nil {
 		return err
 	}
@@ -45,9 +45,9 @@ func applyControlRequest(ctx context.Context, x *writeTx, o *store.ControlReques
 	return nil
 }
 
-// loadRunTree returns the runs, their descendants and their ancestors, each once. It also returns the times at which the
+// loadRunsToControl returns the runs, their descendants and their ancestors, each once. It also returns the times at which the
 // paused ones were paused.
-func loadRunTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.RunToControl, paused map[uuid.UUID]time.Time, err error) {
+func loadRunsToControl(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.RunToControl, paused map[uuid.UUID]time.Time, err error) {
 	paused = make(map[uuid.UUID]time.Time)
 	seen := make(map[uuid.UUID]uuid.NullUUID) // the parents of the runs read so far
 	look := func(q queryID, run uuid.UUID) error {

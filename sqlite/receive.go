@@ -24,7 +24,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 	if err != nil {
 		return err
 	}
-	step := stepToWriteWithoutSignal(w, had)
+	step := stepOfWaitingReceive(w, had)
 	switch {
 	case waits:
 		completeWithSignal(&step, &signal)
@@ -66,8 +66,8 @@ func nextSignal(x executor, w *store.ReceiveWrite, had *store.Step) (signal stor
 	return querySignal(x, w.Step.Run, qSignalOldestWaiting, w.Signal, bound)
 }
 
-// stepToWriteWithoutSignal returns the step to write, without a signal. had is the step's row, or nil.
-func stepToWriteWithoutSignal(w *store.ReceiveWrite, had *store.Step) store.Step {
+// stepOfWaitingReceive returns the step to write, without a signal. had is the step's row, or nil.
+func stepOfWaitingReceive(w *store.ReceiveWrite, had *store.Step) store.Step {
 	step := w.Step
 	if had == nil {
 		return step

@@ -42,7 +42,7 @@ func sqlFileName(q queryID) string {
 		qRetentionSignalsDelete:          "retention_signals_delete.sql",
 		qRetentionTagsDelete:             "retention_tags_delete.sql",
 		qRetentionPermitsDelete:          "retention_permits_delete.sql",
-		qRetentionPlaceDelete:            "retention_place_delete.sql",
+		qRetentionPlaceDelete:            "retention_queue_place_delete.sql",
 		qRetentionGenerationDelete:       "retention_generation_delete.sql",
 		qRetentionRunDelete:              "retention_run_delete.sql",
 		qBegin:                           "begin.sql",

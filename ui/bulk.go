@@ -144,7 +144,7 @@ func (v *requestView) resolveFilterTimes(b *bulkAct) error {
 	}
 	b.filter.OlderThan = 0
 	b.filterParams.Del(paramOlder)
-	for name, t := range filterTimesByParam(&b.filter) {
+	for name, t := range timeFieldsByParam(&b.filter) {
 		if !t.IsZero() {
 			b.filterParams.Set(name, t.UTC().Format(time.RFC3339Nano))
 		}

@@ -21,11 +21,11 @@ type endedTally struct {
 	cursor       string // of the last event that was read
 	readAt       time.Time
 	countedSince time.Time // from then on, events are counted
-	sumsByMinute map[int64]*minuteCounts
+	sumsByMinute map[int64]*minuteEndCounts
 }
 
-// minuteCounts is how many runs ended in one minute.
-type minuteCounts struct {
+// minuteEndCounts is how many runs ended in one minute.
+type minuteEndCounts struct {
 	ended, failed float64 // failed ones are those that failed or expired
 	estimated     bool
 }
@@ -52,11 +52,11 @@ func classifyEnd(e *durable.Event) (ended, failed bool) {
 }
 
 // countsForMinute returns the sum of the minute that contains at, and adds one to the tally if there is none.
-func (t *endedTally) countsForMinute(at time.Time) *minuteCounts {
+func (t *endedTally) countsForMinute(at time.Time) *minuteEndCounts {
 	minute := at.Unix() / 60
 	s := t.sumsByMinute[minute]
 	if s == nil {
-		s = new(minuteCounts)
+		s = new(minuteEndCounts)
 		t.sumsByMinute[minute] = s
 	}
 	return s
@@ -133,7 +133,7 @@ func (t *endedTally) readNewEvents(ctx context.Context, e *durable.Engine) (even
 
 // countLastHour counts the events of the last hour, the newest first, as far as its pages go.
 func (t *endedTally) countLastHour(ctx context.Context, e *durable.Engine, now time.Time) error {
-	t.sumsByMinute, t.cursor, t.countedSince = make(map[int64]*minuteCounts), "", now.Add(-tallyPeriod)
+	t.sumsByMinute, t.cursor, t.countedSince = make(map[int64]*minuteEndCounts), "", now.Add(-tallyPeriod)
 	p, oldest := durable.Page{Limit: eventsPerRead}, t.countedSince
 	for range mostTallyPages {
 		events, err := e.LatestEvents(ctx, p)
@@ -244,7 +244,7 @@ func (t *endedTally) drawSparklines(now time.Time) *endedRunsData {
 	for minute := max(last-sparkMinutes+1, t.countedSince.Unix()/60); minute <= last; minute++ {
 		s := t.sumsByMinute[minute]
 		if s == nil {
-			s = new(minuteCounts)
+			s = new(minuteEndCounts)
 		}
 		ended, failed, estimated = append(ended, s.ended), append(failed, s.failed), estimated || s.estimated
 	}

@@ -14,7 +14,7 @@ import (
 func TestEndedRunsAreEstimated(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 24, 12, 30, 30, 0, time.UTC)
-	count := &endedTally{sumsByMinute: make(map[int64]*minuteCounts), countedSince: now.Add(-tallyPeriod)}
+	count := &endedTally{sumsByMinute: make(map[int64]*minuteEndCounts), countedSince: now.Add(-tallyPeriod)}
 	var events []durable.Event
 	for i := range 100 { // within ten seconds, one of four fails, and every other is of a run that goes on
 		kind := [4]durable.EventType{durable.EventCompleted, durable.EventLeaseLost, durable.EventFailed, durable.EventLeaseLost}[i%4]
@@ -45,7 +45,7 @@ func TestEndedRunsAreEstimated(t *testing.T) {
 	for i := range burst {
 		burst[i] = durable.Event{Type: durable.EventCancelled, At: now}
 	}
-	one := &endedTally{sumsByMinute: make(map[int64]*minuteCounts)}
+	one := &endedTally{sumsByMinute: make(map[int64]*minuteEndCounts)}
 	one.addEstimatedCounts(burst, now.Add(time.Second))
 	if got := one.sumsByMinute[now.Unix()/60].ended; got > 10_001 {
 		t.Errorf("a second after 1000 events of one transaction is estimated as %g", got)

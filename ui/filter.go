@@ -101,7 +101,7 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 			return wrong("%v", err)
 		}
 	}
-	for name, t := range filterTimesByParam(&f) {
+	for name, t := range timeFieldsByParam(&f) {
 		if text := q.Get(name); text != "" {
 			if *t, err = wording.ParseTime(text, now); err != nil {
 				return wrong("%v", err)
@@ -111,8 +111,8 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 	return f, nil
 }
 
-// filterTimesByParam returns the times of a filter by their parameters.
-func filterTimesByParam(f *durable.Filter) map[string]*time.Time {
+// timeFieldsByParam returns the times of a filter by their parameters.
+func timeFieldsByParam(f *durable.Filter) map[string]*time.Time {
 	return map[string]*time.Time{paramAfter: &f.CreatedAfter, paramBefore: &f.CreatedBefore, paramEndedAfter: &f.EndedAfter, paramEndedBefore: &f.EndedBefore}
 }
 

@@ -152,11 +152,11 @@ func (v *requestView) DescribeAttempt(a *durable.FailedAttempt) string {
 func (v *requestView) RunPath(id string) string { return runPath(id) }
 
 // runStatusText and runDetailText take runs and pointers to runs, as templates have either.
-func runStatusText(run any) string { return wording.Status(asRunInfo(run)) }
+func runStatusText(run any) string { return wording.Status(runInfoPointer(run)) }
 
-func runDetailText(run any) string { return wording.RunDetail(asRunInfo(run)) }
+func runDetailText(run any) string { return wording.RunDetail(runInfoPointer(run)) }
 
-func asRunInfo(run any) *durable.RunInfo {
+func runInfoPointer(run any) *durable.RunInfo {
 	if r, ok := run.(durable.RunInfo); ok {
 		return &r
 	}

@@ -52,7 +52,7 @@ func NewUUIDAt(shard int16, at time.Time) uuid.UUID {
 func setTimeAndShard(id uuid.UUID, shard int16, at time.Time) uuid.UUID {
 	ms := at.UnixMilli()
 	part := at.Sub(time.UnixMilli(ms)) * ticksPerMilli / time.Millisecond
-	return setTicksAndShard(id, shard, uint64(ms)*ticksPerMilli+uint64(part))
+	return uuidWithTicksAndShard(id, shard, uint64(ms)*ticksPerMilli+uint64(part))
 }
 
 // ticksPerMilli is the resolution of the times in UUIDs: a tick is about a quarter of a microsecond.
@@ -69,8 +69,8 @@ func TimeOfUUID(id uuid.UUID) time.Time {
 	return time.UnixMilli(int64(uuidTimeInTicks(id) / ticksPerMilli)).UTC()
 }
 
-// setTicksAndShard returns the UUID with this time in ticks, version 7 and this shard.
-func setTicksAndShard(id uuid.UUID, shard int16, ticks uint64) uuid.UUID {
+// uuidWithTicksAndShard returns the UUID with this time in ticks, version 7 and this shard.
+func uuidWithTicksAndShard(id uuid.UUID, shard int16, ticks uint64) uuid.UUID {
 	binary.BigEndian.PutUint64(id[:8], ticks/ticksPerMilli<<16|0x7000|ticks%ticksPerMilli)
 	id[15] = id[15]&^(ShardCount-1) | byte(shard)
 	return id
@@ -119,7 +119,7 @@ func uuidAfterParent(parent, id uuid.UUID) uuid.UUID {
 // a UUIDv7 in the shard of the run, a tick older than the run's UUID, with a hash in place of the random bits.
 func GenerationUUID(run uuid.UUID, number int32) uuid.UUID {
 	id := hashedUUID(run[:], binary.BigEndian.AppendUint32(nil, uint32(number)))
-	return setTicksAndShard(id, ShardOf(run), uuidTimeInTicks(run)-1)
+	return uuidWithTicksAndShard(id, ShardOf(run), uuidTimeInTicks(run)-1)
 }
 
 // NewRootIdentity calls NewRootIdentityAt with the time of the process's clock.

@@ -57,7 +57,7 @@ func TestALateSignalDoesNotBeatAWaitThatIsOver(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			onStores(t, func(t *testing.T, s durable.Store) {
 				tokens := make(chan string, 10)
-				w := listener(300*time.Millisecond, tokens)
+				w := listener(2*time.Second, tokens) // it has to be seen waiting
 				client := engineOn(t, s)
 				first := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
 				stop := running(t, first)

@@ -3,6 +3,7 @@ package durabletest_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/seed8ec063be/durable"
@@ -61,8 +62,9 @@ func TestGenerationsStartChildrenOfTheirOwnAtOneTime(t *testing.T) {
 		}
 		tree, err := e.Tree(quickly(t), "repaired")
 		must(t, err)
-		if len(tree.Children) != 1 || tree.Children[0].Status != durable.StatusCompleted {
-			t.Errorf("the children of the newest generation are %+v", tree.Children)
+		newest := slices.DeleteFunc(tree.Children, func(n *durable.RunNode) bool { return n.ParentGeneration > 0 })
+		if len(newest) != 1 || newest[0].Status != durable.StatusCompleted {
+			t.Errorf("the children of the newest generation are %+v", newest)
 		}
 	})
 }

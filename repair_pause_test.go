@@ -68,7 +68,7 @@ func TestARunIsResumedWhoseRepairDoesNotEnd(t *testing.T) {
 				stuck := &stuckRepairs{Store: s, gate: newGate()}
 				stick(stuck)
 				client := engineWith(t, stuck, durable.Config{Lease: 300 * time.Millisecond, Workflows: []durable.Definition{w}})
-				e := engineWith(t, s, durable.Config{Lease: 300 * time.Millisecond, Workflows: []durable.Definition{w}})
+				e := engineWith(t, s, durable.Config{Lease: 2 * time.Second, Workflows: []durable.Definition{w}})
 				stop := running(t, e)
 				run := orFail(w.Start(ctx, e, "", durable.ID(name+string(rune('0'+len(opts))))))(t)
 				awaitStatus(t, e, run.ID(), durable.StatusWaiting)

@@ -91,7 +91,7 @@ func pagesOfGenerationsAreBoundedInBytes(t *testing.T, codec durable.Codec) {
 			}
 			return in.Number, nil
 		})
-		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Codec: codec})
+		e := engineAsGiven(t, s, durable.Config{Workflows: []durable.Definition{w}, Codec: codec})
 		running(t, e)
 		if _, err := w.Call(ctx, e, input{1, strings.Repeat("x", size)}, durable.ID("large")); err != nil {
 			t.Fatal(err)

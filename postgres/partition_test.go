@@ -95,7 +95,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"run_tags.sql", key},
 		{"tag_set.sql", append(key, textArray{1, func(int) *string { return &tag.Key }}, textArray{1, func(int) *string { return &tag.Value }}, run.Epoch.EncodeInt64(), pgTime(at), "ann", nil, "k=v")},
 		{"signals_unreceived_count.sql", signalRunIDArgs(sent)},
-		{"run_tree.sql", key},
+		{"run_tree.sql", append(key[:2:2], true)},
 		{"run_tree_counts.sql", append(key[:2:2], pgTime(at))},
 		{"run_by_name.sql", startNameArgs(start)},
 		{"step_insert.sql", stepArgs(step, new(sortedBatch).ignoresControlRequests)},

@@ -29,8 +29,8 @@ WHERE r.id < $1::uuid
       SELECT FROM durable.place AS t WHERE t.shard = r.shard AND t.run_id = r.id AND t.queue = $4::text AND t.key = $13::text AND t.state > 0
   ))
   AND ($14::text = '' OR r.failed_step IS NOT NULL AND r.workflow = $14::text AND r.failed_step = $15::text AND r.failed_type = $16::text)
-  AND (cardinality($19::uuid[]) = 0 OR r.parent_id = ANY ($19::uuid[]) OR EXISTS (
-      SELECT FROM durable.generation AS g WHERE g.archive_id = r.parent_id AND g.shard = r.shard AND g.run_id = ANY ($19::uuid[]) OFFSET 0
-  ))
+  AND (cardinality($19::uuid[]) = 0 OR r.parent_id = ANY ($19::uuid[]) OR (
+      SELECT g.run_id FROM durable.generation AS g WHERE g.archive_id = r.parent_id AND g.shard = r.shard LIMIT 1 -- by the index of archive IDs on any version
+  ) = ANY ($19::uuid[]))
 ORDER BY r.id DESC
 LIMIT $2::integer;

@@ -33,7 +33,7 @@ type report struct {
 // shownViolations is the number of violations that are printed in full.
 const shownViolations = 20
 
-// longSoak is from how many seconds on a soak must have played also what is rare on a machine with a slow disk.
+// longSoak is from how many seconds on a soak must have played also what is rare on a slow machine.
 const longSoak = 60
 
 // print prints the figures. The error names the number of violations, or a fault that did not occur.
@@ -66,7 +66,6 @@ func (r *report) print(set settings) error {
 		{"operation of a client", r.operations},
 		{"transaction", r.transactions},
 		{"compensation", r.compensations},
-		{"signal around a deadline", r.aroundDeadline},
 		{"child of a loser", r.losersChildren},
 		{"open transaction of a user", r.open},
 		{"permit of a limit", r.permits},
@@ -80,6 +79,7 @@ func (r *report) print(set settings) error {
 	}
 	if set.seconds >= longSoak {
 		counts = append(counts, []count{
+			{"signal around a deadline", r.aroundDeadline},
 			{"run that the next time of its schedule cancelled", r.replacedShifts},
 			{"trigger of a schedule", r.triggers},
 			{"backfilled run", r.backfilled},

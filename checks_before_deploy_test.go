@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,7 +83,7 @@ func TestChecksBeforeADeployReportWhatAWorkerDoes(t *testing.T) {
 				document := read(client.Export(within(t), id, durable.DecodePayloads()))(t)
 				next := engineWith(t, s, durable.Config{Workflows: []durable.Definition{test.after}, Version: "v2"})
 				found := read(next.Preflight(within(t), durable.Filter{Workflow: test.after.Name()}))(t)
-				if i := indexOfRun(found.Runs, id); i < 0 || found.Runs[i].Call != test.held || found.Runs[i].Diverged != (test.held != "") {
+				if i := slices.IndexFunc(found.Runs, func(r durable.PreflightRun) bool { return r.ID == id }); i < 0 || found.Runs[i].Call != test.held || found.Runs[i].Diverged != (test.held != "") {
 					t.Errorf("Preflight: %+v", found)
 				}
 				if got, err := engineAsGiven(t, s, durable.Config{Workflows: []durable.Definition{test.after}}).ReplayExport(within(t), document); err != nil || got.Call != test.held || got.Diverged != (test.held != "") {
@@ -112,13 +113,4 @@ func TestChecksBeforeADeployReportWhatAWorkerDoes(t *testing.T) {
 			})
 		}
 	})
-}
-
-func indexOfRun(runs []durable.PreflightRun, id string) int {
-	for i := range runs {
-		if runs[i].ID == id {
-			return i
-		}
-	}
-	return -1
 }

@@ -61,9 +61,7 @@ type callTime struct{ began, ended time.Time }
 type clocked struct {
 	*beginnings
 	clock *databaseClock
-
-	mu    sync.Mutex
-	fired map[time.Time]callTime // the call that decided each scheduled time, by that time in UTC
+	fired *sync.Map // shared by all processes: the callTime that decided each scheduled time, by that time in UTC
 }
 
 // ChangeSchedule implements store.ScheduleStore.
@@ -72,10 +70,8 @@ func (s *clocked) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeReq
 	err := s.beginnings.ChangeSchedule(ctx, u)
 	call.ended = time.Now()
 	if u.AppliedWrite != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		for _, f := range u.AppliedWrite.Fires {
-			s.fired[f.At.UTC()] = call
+			s.fired.Store(f.At.UTC(), call)
 		}
 	}
 	return err
@@ -94,16 +90,6 @@ func (s *clocked) RenewLeases(ctx context.Context, h store.Heartbeat) (store.Ren
 	r, err := s.beginnings.RenewLeases(ctx, h)
 	r.Now = s.shift(r.Now)
 	return r, err
-}
-
-// callThatFired returns when this process decided the scheduled time, or nil if it did not.
-func (s *clocked) callThatFired(at time.Time) *callTime {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if call, decided := s.fired[at.UTC()]; decided {
-		return &call
-	}
-	return nil
 }
 
 // Row 60: the clock of the database is set forward, and back, by more than a lease. Each scheduled time starts one run, and not before its
@@ -145,8 +131,9 @@ func theClockChanges(t *testing.T, kind string) {
 	})
 	var engines []*durable.Engine
 	var stores []*clocked
+	var fired sync.Map
 	for range 2 {
-		s := &clocked{beginnings: &beginnings{Store: db.openIn(t), all: make(map[string][]time.Time)}, clock: clock, fired: make(map[time.Time]callTime)}
+		s := &clocked{beginnings: &beginnings{Store: db.openIn(t), all: make(map[string][]time.Time)}, clock: clock, fired: &fired}
 		stores = append(stores, s)
 		engines = append(engines, engineOn(t, s, durable.Config{Lease: 3 * time.Second, Poll: 200 * time.Millisecond, ParkAfter: 50 * time.Millisecond, MaxCrashes: 1000}, echo, calls, long))
 	}
@@ -257,16 +244,14 @@ func theClockChanges(t *testing.T, kind string) {
 		if i > 0 && fires[i-1].At.Sub(f.At) != time.Second || f.Outcome != durable.FireStarted {
 			t.Errorf("after %v came %+v", f.At, fires[max(0, i-1)])
 		}
-		call := stores[0].callThatFired(f.At)
-		if call == nil {
-			call = stores[1].callThatFired(f.At)
-		}
-		if call == nil {
+		decided, ok := fired.Load(f.At.UTC())
+		if !ok {
 			t.Errorf("no call has fired %v", f.At)
 			continue
 		}
+		call := decided.(callTime)
 		r := info(t, e, f.ID)
-		decidedAcross := slices.ContainsFunc(changes, func(c clockChange) bool { return c.overlaps(*call) })
+		decidedAcross := slices.ContainsFunc(changes, func(c clockChange) bool { return c.overlaps(call) })
 		if r.CreatedAt.Before(f.At.Add(-reading)) && !decidedAcross {
 			t.Errorf("the run of %v was started at %v, in a call that took %v", f.At, r.CreatedAt, call.ended.Sub(call.began))
 		}

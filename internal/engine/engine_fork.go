@@ -41,26 +41,8 @@ func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*Planne
 	return made, nil
 }
 
-// divergedCalls returns the calls for which the run is held for drift. It leaves out those with which another version has continued the run.
-func (e *Engine) divergedCalls(ctx context.Context, row *store.Run) (calls []string, err error) {
-	if row.Control&store.HeldForDrift == 0 {
-		return nil, nil
-	}
-	all, err := e.store.Divergences(ctx, row.UUID)
-	for i := range all {
-		if all[i].ContinuedBy == "" {
-			calls = append(calls, all[i].Call)
-		}
-	}
-	return calls, err
-}
-
 func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*PlannedRunRepair, error) {
-	history, err := e.store.History(ctx, row.UUID)
-	if err != nil {
-		return nil, err
-	}
-	diverged, err := e.divergedCalls(ctx, row)
+	subject, err := e.readHistoryToRepair(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +50,7 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 	if err != nil {
 		return nil, err
 	}
-	subject, r := &repair.RunToRepair{Run: row, History: history, DivergedCalls: diverged}, &repair.Request{From: naming.ParseDisplay(q.FromStep), FromEnd: q.KeepAllOtherCalls, Now: e.clock.Now()}
+	r := &repair.Request{From: naming.ParseDisplay(q.FromStep), FromEnd: q.KeepAllOtherCalls, Now: e.clock.Now()}
 	steps, detail, err := repair.CopyHistory(subject, r, q.valuesByStoredName())
 	if err != nil || q.DryRun {
 		return &PlannedRunRepair{Run: &store.Run{Name: q.ForkRunID}, NewGeneration: 1, Detail: detail}, err

@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/naming"
-	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -321,50 +320,16 @@ func (p *repairPlanner) planGeneration(ctx context.Context, row *store.Run, q *r
 	case ForkVerb:
 		made, err = repair.PlanFork(s, q, p.request.valuesByStoredName())
 	default:
-		made, err = repair.PlanRetry(s, q)
 		if p.isByPolicy {
 			made, err = planRetryByPolicy(s, q)
+		} else {
+			made, err = repair.PlanRetry(s, q)
 		}
 	}
 	if err != nil {
 		return nil, nil, p.wrapError(row, err)
 	}
 	return s, made, nil
-}
-
-func (p *repairPlanner) readRunToRepair(ctx context.Context, row *store.Run) (s *repair.RunToRepair, err error) {
-	s = &repair.RunToRepair{Run: row}
-	if s.History, err = p.e.store.History(ctx, row.UUID); err != nil {
-		return nil, err
-	}
-	if s.DivergedCalls, err = p.e.divergedCalls(ctx, row); err != nil {
-		return nil, err
-	}
-	if row.Status.IsTerminal() && !row.Deadline.IsZero() {
-		details, err := p.e.store.RunProgress(ctx, row.UUID, p.storeRequest.Now)
-		if err != nil {
-			return nil, err
-		}
-		s.Timeout = details.Timeout
-	}
-	tree, err := p.e.store.RunTree(ctx, row.UUID, false)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range tree {
-		if c.Parent.Valid && c.Parent.UUID == row.UUID {
-			s.Children = append(s.Children, c)
-		}
-	}
-	renewal, err := record.FindRenewal(s.History)
-	if err != nil && !errors.Is(err, payload.ErrUnreadable) {
-		err = fmt.Errorf("%w: %w", payload.ErrUnreadable, err)
-	}
-	if err != nil {
-		return s, fmt.Errorf("the record of its idempotency keys: %w", err)
-	}
-	s.Generation = renewal.Generation
-	return s, nil
 }
 
 // logRepairAndWakeWorkers logs a repair, and wakes workers.

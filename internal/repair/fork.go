@@ -39,9 +39,6 @@ func PlanFork(s *RunToRepair, q *Request, values map[string][]byte) (*Result, er
 // is known. The keys of steps are those of the other run, so all of them are new. If calls have other places in the code than their Seqs
 // say, the copy has a record.Renewal with these places. The caller sets Run and Epoch.
 func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []store.Step, d record.RepairDetail, err error) {
-	if _, err := record.FindRenewal(s.History); err != nil {
-		return nil, d, fmt.Errorf("the record of its idempotency keys: %w", err)
-	}
 	p, err := newForkPlan(s, q, values)
 	if err != nil {
 		return nil, d, err

@@ -124,7 +124,8 @@ type plan struct {
 	*RunToRepair
 	request         *Request
 	historyByName   map[string]*store.Step
-	renewal         record.Renewal // of the present generation
+	renewal         record.Renewal      // of the present generation
+	undoes          map[string][]string // which steps each compensation undoes, as far as the code said so; names are as people see them
 	dropped         map[string]bool
 	renewedKeys     map[string]bool
 	reopenedCalls   map[string]store.Step    // calls that wait for their children again
@@ -143,6 +144,9 @@ func newPlan(s *RunToRepair, q *Request) *plan {
 		p.historyByName[s.History[i].Name] = &s.History[i]
 	}
 	p.renewal, _ = record.FindRenewal(s.History) // one that does not decode was refused before
+	if end := p.historyByName[store.EndRecordName]; end != nil {
+		p.undoes = record.DecodeEnding(end.Output).Undoes
+	}
 	return p
 }
 

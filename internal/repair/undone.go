@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/seed8ec063be/durable/internal/naming"
-	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -13,13 +12,12 @@ import (
 // which they are. A name of which nothing is recorded is that of a step that was not executed: compensations may be registered before
 // their steps.
 func (p *plan) dropUndone() error {
-	undoes := p.stepsByCompensation()
 	for i := range p.History {
 		row := &p.History[i]
 		if row.Kind != store.KindCompensation {
 			continue
 		}
-		steps := undoes[naming.Display(row.Name)]
+		steps := p.undoes[naming.Display(row.Name)]
 		switch {
 		case len(steps) == 0 && row.Status == store.StepCompleted:
 			return unknownUndoneError(row)
@@ -36,10 +34,9 @@ func (p *plan) dropUndone() error {
 // dropKnownUndone drops the steps that compensations have undone, as far as it is known, for a request that says where the repair begins. What is
 // not known is up to those who named the first step.
 func (p *plan) dropKnownUndone() {
-	undoes := p.stepsByCompensation()
 	for i := range p.History {
 		if row := &p.History[i]; hasCompensated(row) {
-			p.dropUndoneBy(undoes[naming.Display(row.Name)])
+			p.dropUndoneBy(p.undoes[naming.Display(row.Name)])
 		}
 	}
 }
@@ -47,9 +44,8 @@ func (p *plan) dropKnownUndone() {
 // checkUndoneIsKnown returns an error if a request to begin at the end names no step, and a compensation has undone steps that are not
 // known: kept, they would count as done, and the next failure of the run would undo them once more.
 func (p *plan) checkUndoneIsKnown() error {
-	undoes := p.stepsByCompensation()
 	for i := range p.History {
-		if row := &p.History[i]; p.request.FromEnd && hasCompensated(row) && len(undoes[naming.Display(row.Name)]) == 0 {
+		if row := &p.History[i]; p.request.FromEnd && hasCompensated(row) && len(p.undoes[naming.Display(row.Name)]) == 0 {
 			return fmt.Errorf("%w: From names the first step to execute again", unknownUndoneError(row))
 		}
 	}
@@ -96,18 +92,10 @@ func (p *plan) callsOf(name string) (calls []*store.Step) {
 	return append(calls, p.rowsByScope[name+naming.Separator]...)
 }
 
-// stepsByCompensation returns which steps each compensation undoes, as far as the code said so. Names are as people see them.
-func (p *plan) stepsByCompensation() map[string][]string {
-	if end := p.historyByName[store.EndRecordName]; end != nil {
-		return record.DecodeEnding(end.Output).Undoes
-	}
-	return nil
-}
-
 // renewCompensations gives a new idempotency key to each dropped compensation that undoes a step with a new key: with the
 // old key, an outside system would take it for the compensation of the step's earlier execution.
 func (p *plan) renewCompensations() {
-	for name, steps := range p.stepsByCompensation() {
+	for name, steps := range p.undoes {
 		row := p.historyByName[naming.ParseDisplay(name)]
 		if row != nil && p.dropped[row.Name] && slices.ContainsFunc(steps, func(step string) bool {
 			return slices.ContainsFunc(p.callsOf(step), func(call *store.Step) bool { return p.renewedKeys[call.Name] })

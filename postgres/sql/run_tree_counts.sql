@@ -1,6 +1,6 @@
--- Returns, for one moment, how many runs of a tree, including the children of superseded generations, have each status (then kind is 0), how many of those have never been executed
--- and are scheduled after $3, and how many checkpoints of each kind the live runs (status below 5) wait for at $3 (then status is
--- 0): those that are not terminal (3, 4), and sleeps (kind 3) that are not over.
+-- Returns, for one moment, how many runs of a tree, including the children of superseded generations, have each status (then kind is 0),
+-- how many of those have never been executed and are scheduled after $3, and how many checkpoints of each kind the live runs (status below
+-- 5) wait for at $3 (then status is 0): those that are not terminal (3, 4), and sleeps (kind 3) that are not over.
 WITH RECURSIVE tree AS (
     SELECT r.shard, r.id, r.status, r.epoch, r.wake_at FROM durable.run AS r
     WHERE r.shard = $1::smallint AND r.id = $2::uuid

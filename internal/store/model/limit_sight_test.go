@@ -92,7 +92,7 @@ func (l *limitCheck) checkGrants(text string, before *limitSight, batches ...*st
 			s.held = nil
 		}
 	}
-	granted, concurrent := make(map[string]bool), []int{l.row.settings.Concurrent}
+	granted, concurrentBefore := make(map[string]bool), l.row.settings.Concurrent
 	for _, b := range batches {
 		for _, r := range b.Returns {
 			s := l.step(r.Run, r.Step)
@@ -117,9 +117,9 @@ func (l *limitCheck) checkGrants(text string, before *limitSight, batches ...*st
 			}
 		}
 	}
-	// If one of two concurrent calls declares other settings, the other call may still go by those before.
-	if concurrent = append(concurrent, l.row.settings.Concurrent); len(batches) == 1 {
-		concurrent = concurrent[1:]
+	concurrent := []int{l.row.settings.Concurrent}
+	if len(batches) > 1 { // if one of the concurrent calls declares other settings, the other may still go by those before
+		concurrent = append(concurrent, concurrentBefore)
 	}
 	for key := range granted {
 		used := l.used(key, func(s *limitedStep) bool { return l.executes(s) && s.held.recorded })

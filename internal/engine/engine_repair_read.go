@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/payload"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/repair"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// readRunToRepair reads all that the plan of a run's next generation needs.
+func (p *repairPlanner) readRunToRepair(ctx context.Context, row *store.Run) (s *repair.RunToRepair, err error) {
+	if s, err = p.e.readHistoryToRepair(ctx, row); err != nil {
+		return nil, err
+	}
+	if row.Status.IsTerminal() && !row.Deadline.IsZero() {
+		details, err := p.e.store.RunProgress(ctx, row.UUID, p.storeRequest.Now)
+		if err != nil {
+			return nil, err
+		}
+		s.Timeout = details.Timeout
+	}
+	tree, err := p.e.store.RunTree(ctx, row.UUID, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range tree {
+		if c.Parent.Valid && c.Parent.UUID == row.UUID {
+			s.Children = append(s.Children, c)
+		}
+	}
+	return s, nil
+}
+
+// readHistoryToRepair reads the history of the run, and what it holds for a repair.
+func (e *Engine) readHistoryToRepair(ctx context.Context, row *store.Run) (s *repair.RunToRepair, err error) {
+	s = &repair.RunToRepair{Run: row}
+	if s.History, err = e.store.History(ctx, row.UUID); err != nil {
+		return nil, err
+	}
+	if s.DivergedCalls, err = e.divergedCalls(ctx, row); err != nil {
+		return nil, err
+	}
+	renewal, err := record.FindRenewal(s.History)
+	if err != nil && !errors.Is(err, payload.ErrUnreadable) {
+		err = fmt.Errorf("%w: %w", payload.ErrUnreadable, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the record of its idempotency keys: %w", err)
+	}
+	s.Generation = renewal.Generation
+	return s, nil
+}
+
+// divergedCalls returns the calls for which the run is held for drift. It leaves out those with which another version has continued the run.
+func (e *Engine) divergedCalls(ctx context.Context, row *store.Run) (calls []string, err error) {
+	if row.Control&store.HeldForDrift == 0 {
+		return nil, nil
+	}
+	all, err := e.store.Divergences(ctx, row.UUID)
+	for i := range all {
+		if all[i].ContinuedBy == "" {
+			calls = append(calls, all[i].Call)
+		}
+	}
+	return calls, err
+}

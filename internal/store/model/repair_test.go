@@ -164,12 +164,12 @@ func (c *check) continuation() store.RepairRequest {
 func (c *check) fork() store.ForkRequest {
 	from := c.run()
 	name := pick(c, "name", rootNames)
+	if len(c.now().Runs) > 9 { // each is read after each call
+		name = pick(c, "taken", c.now().RunUUIDs()).String()
+	}
 	r := c.newRun(c.newID(store.ShardOfName(name)), name)
 	r.Detached, r.Status, r.Epoch, r.Owner, r.StartedAt = false, store.Pending, store.Epoch{Count: 1, Nonce: c.nonce()}, uuid.NullUUID{}, time.Time{}
 	f := store.ForkRequest{Start: &store.StartWrite{Run: r, Tags: c.tags()}, Source: from.UUID, Actor: "me", Reason: "why"}
-	if len(c.now().Runs) > 9 { // each is read after each call
-		f.Start.Run.Name = pick(c, "taken", c.now().RunUUIDs()).String()
-	}
 	for _, s := range c.now().History(from.UUID) {
 		if s.Status.IsTerminal() && c.dice("copy", 2) == 0 {
 			s.Run = r.UUID

@@ -20,7 +20,7 @@ const (
 	workersSettleTime = 2 * time.Second
 )
 
-// knownWorkers are the workers that DeadWorkers has read. It is called eight times a second in an idle process, and the locks of the
+// knownWorkers are the workers that DeadWorkers has read. It is called four to eight times a second in an idle process, and the locks of the
 // files show without a query whether one of them has died.
 type knownWorkers struct {
 	mu            sync.Mutex
@@ -36,20 +36,16 @@ func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid
 	if err != nil {
 		return store.DeadWorkersResult{}, err
 	}
-	if !fresh && slices.ContainsFunc(ids, s.workerLocks.isDead) {
+	dead := s.deadAmong(ids, self)
+	if !fresh && len(dead) > 0 {
 		if ids, _, err = s.workerIDs(ctx, true); err != nil {
 			return store.DeadWorkersResult{}, err
 		}
+		dead = s.deadAmong(ids, self)
 	}
-	var peers store.DeadWorkersResult
+	peers := store.DeadWorkersResult{Dead: dead}
 	for _, id := range ids {
-		if id == self {
-			continue
-		}
-		if s.workerLocks.isDead(id) {
-			peers.Dead = append(peers.Dead, id)
-		}
-		if !slices.Contains(known, id) {
+		if id != self && !slices.Contains(known, id) {
 			peers.LiveCount++
 			if store.CompareUUIDsByShard(id, self) < 0 {
 				peers.LiveWithLowerIDCount++
@@ -57,6 +53,16 @@ func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid
 		}
 	}
 	return peers, nil
+}
+
+// deadAmong returns the dead ones of the workers without self, whose lock this process holds.
+func (s *database) deadAmong(workers []uuid.UUID, self uuid.UUID) (dead []uuid.UUID) {
+	for _, id := range workers {
+		if id != self && s.workerLocks.isDead(id) {
+			dead = append(dead, id)
+		}
+	}
+	return dead
 }
 
 // workerIDs returns the workers of the registry, and whether it has read them now. It reads them if always is true, or something may

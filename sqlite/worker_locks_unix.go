@@ -25,7 +25,7 @@ func (p workerLockFolder) lock(worker uuid.UUID) (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock(f, syscall.LOCK_EX); err != nil {
+	if err := flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if err := os.Rename(path+".new", path); err != nil {
@@ -37,14 +37,15 @@ func (p workerLockFolder) lock(worker uuid.UUID) (leave func(), err error) {
 	}, nil
 }
 
-// isDead reports whether the worker's file exists and its lock is free.
+// isDead reports whether the worker's file exists and its lock is free. It makes three system calls; with os.Open it would make eight,
+// and an idle process checks its neighbours several times a second.
 func (p workerLockFolder) isDead(worker uuid.UUID) bool {
-	f, err := os.Open(p.lockFilePath(worker))
+	fd, err := syscall.Open(p.lockFilePath(worker), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return false // the worker never locked its file, stopped cleanly, or the file is not accessible
+		return false // the worker never locked its file, stopped cleanly, the file is not accessible, or a signal interrupted the call
 	}
-	defer f.Close()
-	return flock(f, syscall.LOCK_SH) == nil
+	defer func() { _ = syscall.Close(fd) }()
+	return flock(fd, syscall.LOCK_SH) == nil
 }
 
 // removeFileOfDeadWorker removes the file of a dead worker.
@@ -54,9 +55,9 @@ func (p workerLockFolder) removeFileOfDeadWorker(worker uuid.UUID) {
 	}
 }
 
-func flock(f *os.File, how int) error {
+func flock(fd, how int) error {
 	for {
-		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		err := syscall.Flock(fd, how|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EINTR) {
 			return err
 		}

@@ -26,6 +26,8 @@ const (
 	// each of them about as often as few do.
 	neighbourCheckInterval    = 40 * time.Millisecond
 	maxNeighbourCheckInterval = 2 * time.Second
+	// A worker without neighbours checks every loneWorkerCheckInterval whether another one has appeared and died.
+	loneWorkerCheckInterval = 250 * time.Millisecond
 	// After a notification that a run may be claimable, each idle worker waits hintDelayPerWorker for each worker of the fleet, at most
 	// maxHintDelayPerWorker, for the one before it. The first usually takes the run.
 	hintDelayPerWorker    = 100 * time.Microsecond
@@ -85,7 +87,11 @@ func (f *otherWorkers) claimPollInterval(cfg *Config, now, due time.Time, worker
 // deadWorkerCheckInterval returns the time between two checks for dead workers.
 func (f *otherWorkers) deadWorkerCheckInterval() time.Duration {
 	n, siblings := time.Duration(f.liveCount.Load()+1), time.Duration(f.siblingCount.Load())
-	return max(deadWorkerQueryInterval, min(n*neighbourCheckInterval, maxNeighbourCheckInterval), min(siblings*siblingCheckInterval, maxSiblingCheckInterval))
+	shortest := deadWorkerQueryInterval
+	if n == 1 {
+		shortest = loneWorkerCheckInterval
+	}
+	return max(shortest, min(n*neighbourCheckInterval, maxNeighbourCheckInterval), min(siblings*siblingCheckInterval, maxSiblingCheckInterval))
 }
 
 // claimDelayAfterNotification returns how long this worker waits before it claims after a notification for all workers. The order of the workers is

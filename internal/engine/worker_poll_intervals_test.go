@@ -15,13 +15,13 @@ func TestPollIntervalsOfAFleet(t *testing.T) {
 		others, siblings   int
 		poll, claim, check time.Duration
 	}{
-		{false, 0, 0, time.Second, time.Second, 120 * time.Millisecond},
+		{false, 0, 0, time.Second, time.Second, 250 * time.Millisecond},
 		{false, 49, 0, time.Second, time.Second, 2 * time.Second},
-		{true, 0, 0, time.Second, time.Second, 120 * time.Millisecond},
+		{true, 0, 0, time.Second, time.Second, 250 * time.Millisecond},
 		{true, 1, 0, time.Second, time.Second, 120 * time.Millisecond},
 		{true, 4, 0, 2500 * time.Millisecond, 2500 * time.Millisecond, 200 * time.Millisecond},
 		{true, 49, 0, 10 * time.Second, 5 * time.Second, 2 * time.Second},
-		{true, 0, 9, 10 * time.Second, 10 * time.Second, 120 * time.Millisecond},
+		{true, 0, 9, 10 * time.Second, 10 * time.Second, 250 * time.Millisecond},
 		{true, 49, 999, time.Minute, time.Minute, 2 * time.Second},
 		{true, 0, 999, time.Minute, time.Minute, 300 * time.Millisecond},
 		{false, 0, 999, time.Second, time.Second, 300 * time.Millisecond},

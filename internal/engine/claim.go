@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 const (
@@ -55,7 +56,7 @@ func (w *worker) leadClaims(ctx context.Context) {
 		case err != nil:
 			w.stopIfFatal(err)
 			w.log.Warn("could not claim runs; trying again", telemetry.KeyError, err)
-			sleepCtx(ctx, pace.noteFailure(limit))
+			wakeup.SleepCtx(ctx, pace.noteFailure(limit))
 			continue
 		case limit == 0:
 			pace.isFull = true
@@ -192,8 +193,8 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 
 // hintClaim tells the leader of the group that a run may be claimable.
 func (w *worker) hintClaim() {
-	w.firstClaimHint.notify()
-	w.claimGroup.hints.notify()
+	w.firstClaimHint.Notify()
+	w.claimGroup.hints.Notify()
 }
 
 // hintClaimOfAdmitted tells the leader of the group that this worker has admitted runs to a queue. In a queue that is full, these replace
@@ -201,13 +202,13 @@ func (w *worker) hintClaim() {
 func (w *worker) hintClaimOfAdmitted() {
 	w.claimGroup.hasAdmittedRuns.Store(true)
 	w.hintClaim()
-	w.claimGroup.slotsFreed.notify()
+	w.claimGroup.slotsFreed.Notify()
 }
 
 // hintClaimAfterBroadcast does the same after a notification for all workers.
 func (w *worker) hintClaimAfterBroadcast() {
-	w.firstClaimHint.notify()
-	w.claimGroup.sharedHints.notify()
+	w.firstClaimHint.Notify()
+	w.claimGroup.sharedHints.Notify()
 }
 
 // awaitFirstHint waits for the first hint of this worker, at most maxFirstClaimDelay.

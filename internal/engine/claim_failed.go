@@ -10,6 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // A claim that failed may have been committed all the same: its result was lost, or waited for a disk or
@@ -30,7 +31,7 @@ const (
 
 // failedClaims holds the queries of failed claims, starts and next generations, whose runs the worker searches for.
 type failedClaims struct {
-	wakeLoop wakeupChan // wakes releaseFailedClaimsLoop
+	wakeLoop wakeup.Chan // wakes releaseFailedClaimsLoop
 
 	mu                  sync.Mutex
 	queries             []store.ClaimQuery
@@ -45,7 +46,7 @@ func (f *failedClaims) add(q store.ClaimQuery) {
 	f.mu.Lock()
 	f.queries = append(f.queries, q)
 	f.mu.Unlock()
-	f.wakeLoop.notify()
+	f.wakeLoop.Notify()
 }
 
 // all returns the failed claims.
@@ -106,7 +107,7 @@ func (w *worker) releaseFailedClaimsLoop(ctx context.Context) {
 			return
 		}
 		for wait := firstReleaseRetryDelay; w.releaseFailedClaims(ctx); wait = min(2*wait, maxReleaseRetryDelay) {
-			if !sleepCtx(ctx, wait) {
+			if !wakeup.SleepCtx(ctx, wait) {
 				return
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // The end of a lease that a failed claim took shows no crash, before the search for its runs has ended and after it.
@@ -13,7 +14,7 @@ func TestLeasesOfFailedClaimsEndWithoutACrash(t *testing.T) {
 	now := time.Now()
 	claimedAt := func(at time.Time) store.ClaimQuery { return store.ClaimQuery{Now: at, LeaseUntil: at.Add(lease)} }
 	var f failedClaims
-	f.wakeLoop = newWakeupChan()
+	f.wakeLoop = wakeup.NewChan()
 	first, second, current := claimedAt(now.Add(-13*time.Second)), claimedAt(now.Add(-11*time.Second)), claimedAt(now.Add(-time.Second))
 	for _, q := range []store.ClaimQuery{first, second, current} {
 		f.add(q)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // workerClaimGroup is the workers of this process that may claim the same runs. One of them, the leader, claims for all: each claim
@@ -22,9 +23,9 @@ import (
 //
 // Everything else remains the worker's own: its leases, its presence, its heartbeats, its queues and its runs.
 type workerClaimGroup struct {
-	hints           wakeupChan    // a run may be claimable
-	sharedHints     wakeupChan    // likewise; all workers were notified
-	slotsFreed      wakeupChan    // slots of a member came free
+	hints           wakeup.Chan   // a run may be claimable
+	sharedHints     wakeup.Chan   // likewise; all workers were notified
+	slotsFreed      wakeup.Chan   // slots of a member came free
 	hasAdmittedRuns atomic.Bool   // a member has admitted runs to a queue since the last claim began
 	leadership      chan struct{} // holds an element while no member leads
 
@@ -36,7 +37,7 @@ type workerClaimGroup struct {
 }
 
 func newWorkerClaimGroup() *workerClaimGroup {
-	g := &workerClaimGroup{hints: newWakeupChan(), sharedHints: newWakeupChan(), slotsFreed: newWakeupChan(), leadership: make(chan struct{}, 1)}
+	g := &workerClaimGroup{hints: wakeup.NewChan(), sharedHints: wakeup.NewChan(), slotsFreed: wakeup.NewChan(), leadership: make(chan struct{}, 1)}
 	g.leadership <- struct{}{}
 	return g
 }
@@ -71,8 +72,8 @@ func (g *workerClaimGroup) join(w *worker) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.setMembers(append(g.members, w))
-	g.hints.notify()
-	g.slotsFreed.notify()
+	g.hints.Notify()
+	g.slotsFreed.Notify()
 }
 
 // leave removes a member, after the claim in flight.

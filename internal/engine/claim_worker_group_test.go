@@ -257,14 +257,14 @@ func TestALaterNotificationHasATurnOfItsOwn(t *testing.T) {
 		began := time.Now()
 		done := make(chan time.Duration, 1)
 		turn(9)
-		w.claimGroup.sharedHints.notify()
+		w.claimGroup.sharedHints.Notify()
 		go func() {
 			w.awaitWork(t.Context(), time.Hour, time.Time{})
 			done <- time.Since(began)
 		}()
 		synctest.Wait()
 		turn(1)
-		w.claimGroup.sharedHints.notify()
+		w.claimGroup.sharedHints.Notify()
 		if got := <-done; got != time.Millisecond {
 			t.Errorf("it claims after %v", got)
 		}

@@ -83,7 +83,7 @@ func (e *Engine) controlRuns(ctx context.Context, by writeOptions, o *store.Cont
 	}
 	e.logCancelledRuns(o)
 	if w := e.worker(); w != nil {
-		w.ownedRunChangesPending.notify()
+		w.ownedRunChangesPending.Notify()
 		w.wakeLoops()
 	}
 	return nil

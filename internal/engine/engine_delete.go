@@ -11,6 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // DeleteRequest is a person's request to delete runs that have ended.
@@ -65,7 +66,7 @@ func (e *Engine) DeleteTrees(ctx context.Context, rows []*store.Run, q DeleteReq
 		if err != nil {
 			return results, err
 		}
-		if todo = left; len(todo) > 0 && !sleepCtx(ctx, delay) {
+		if todo = left; len(todo) > 0 && !wakeup.SleepCtx(ctx, delay) {
 			return results, context.Cause(ctx)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // DeclaredQueue is a queue that the code of this process declares.
@@ -128,7 +129,7 @@ func (w *worker) declareQueuesWithRetry(ctx context.Context) (later bool, err er
 		}
 		w.stopIfFatal(err)
 		w.log.Warn("could not declare a queue; trying again before any run is claimed", telemetry.KeyError, err)
-		if !sleepCtx(ctx, wait/2+rand.N(wait)) {
+		if !wakeup.SleepCtx(ctx, wait/2+rand.N(wait)) {
 			return false, ctx.Err()
 		}
 	}
@@ -153,7 +154,7 @@ func (w *worker) declareAllQueues(ctx context.Context) error {
 
 // declareQueuesLater declares the queues as soon as no older worker lives.
 func (w *worker) declareQueuesLater(ctx context.Context) {
-	for sleepCtx(ctx, w.e.cfg.Poll) {
+	for wakeup.SleepCtx(ctx, w.e.cfg.Poll) {
 		if w.declareAllQueues(ctx) == nil {
 			return
 		}
@@ -165,7 +166,7 @@ const queueMetricsInterval = 10 * time.Second
 
 // queueMetricsLoop records the metrics of the queues, as long as somebody receives metrics.
 func (w *worker) queueMetricsLoop(ctx context.Context) {
-	for sleepCtx(ctx, queueMetricsInterval) {
+	for wakeup.SleepCtx(ctx, queueMetricsInterval) {
 		if !w.e.telemetry.MeasuresQueues(ctx) {
 			continue
 		}

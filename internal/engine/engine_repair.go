@@ -16,6 +16,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // RepairRequest is a request to make the next generation of a run.
@@ -80,7 +81,7 @@ func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]Pla
 			return p.runs, nil
 		case err == nil && try == maxRepairTries:
 			err = fmt.Errorf("%s run %q: %w: the run or its children changed during each of %d tries: try again", q.Verb, ref, store.ErrLocked, try)
-		case err == nil && !sleepCtx(ctx, repairRetryDelay(try)):
+		case err == nil && !wakeup.SleepCtx(ctx, repairRetryDelay(try)):
 			err = context.Cause(ctx)
 		}
 		if err != nil {
@@ -341,7 +342,7 @@ func (e *Engine) logRepairAndWakeWorkers(p *repairPlanner) {
 			telemetry.KeyActor, p.request.Actor, telemetry.KeyReason, p.request.Reason)
 	}
 	if w := e.worker(); w != nil {
-		w.ownedRunChangesPending.notify()
+		w.ownedRunChangesPending.Notify()
 		w.wakeLoops()
 	}
 }

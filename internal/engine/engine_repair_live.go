@@ -13,6 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/repair"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // A live run is paused for its repair, so that running steps are recorded before its history is read. It is resumed in
@@ -71,7 +72,7 @@ func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q
 			*row = *now
 			return true, nil
 		}
-		if !sleepCtx(ctx, pausingRunPollInterval) {
+		if !wakeup.SleepCtx(ctx, pausingRunPollInterval) {
 			return false, p.stillRunningError(ctx, row, context.Cause(ctx))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 // a run of it has left this process, when another process sends a hint, and from time to time. While no queue
 // has a row, it only reads that.
 type queueAdmitter struct {
-	wakeLoop  wakeupChan
+	wakeLoop  wakeup.Chan
 	queueRows atomic.Pointer[queueRowSummary] // nil: not read yet
 
 	mu                 sync.Mutex
@@ -102,13 +103,13 @@ func (a *queueAdmitter) requestPassOverQueue(queue string, left bool) {
 	}
 	a.requestedQueues[queue] = a.requestedQueues[queue] || left
 	delete(a.claimedSincePass, queue)
-	a.wakeLoop.notify()
+	a.wakeLoop.Notify()
 }
 
 // requestQueueRowsReread has the rows read again, and all queues looked at.
 func (a *queueAdmitter) requestQueueRowsReread() {
 	a.queueRowsChanged.Store(true)
-	a.wakeLoop.notify()
+	a.wakeLoop.Notify()
 }
 
 // requestPassOverAllQueues has all queues looked at.
@@ -119,7 +120,7 @@ func (a *queueAdmitter) requestPassOverAllQueues() {
 	a.mu.Lock()
 	a.allQueuesRequested = true
 	a.mu.Unlock()
-	a.wakeLoop.notify()
+	a.wakeLoop.Notify()
 }
 
 // takeRequestedQueues removes and returns the queues to be looked at, in any order, those that a run has left, and whether these are all.
@@ -249,7 +250,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 		case err != nil:
 			w.stopIfFatal(err)
 			w.log.Warn("could not admit runs to their queues; trying again", telemetry.KeyError, err)
-			sleepCtx(ctx, wait/2+rand.N(wait))
+			wakeup.SleepCtx(ctx, wait/2+rand.N(wait))
 			wait = min(2*wait, maxAdmissionRetryDelay)
 			a.requestPassOverAllQueues()
 		case all && len(queues) > 0 && !look:
@@ -270,7 +271,7 @@ type admissionTimer struct {
 }
 
 // notifyAtEarliestTime makes the timer notify wanted at the first of the times.
-func (p *admissionTimer) notifyAtEarliestTime(c clock.Clock, again map[string]time.Time, wanted wakeupChan) {
+func (p *admissionTimer) notifyAtEarliestTime(c clock.Clock, again map[string]time.Time, wanted wakeup.Chan) {
 	var first time.Time
 	for _, at := range again {
 		if first.IsZero() || at.Before(first) {
@@ -289,7 +290,7 @@ func (p *admissionTimer) notifyAtEarliestTime(c clock.Clock, again map[string]ti
 	p.fired = fired
 	p.timer = c.CallAt(first, func() {
 		fired.Store(true)
-		wanted.notify()
+		wanted.Notify()
 	})
 }
 

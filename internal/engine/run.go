@@ -274,7 +274,7 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 			r.w.wakeLoops() // the parent may wait without being in memory
 		}
 		if status == store.Cancelled {
-			r.w.startKeyHints.notify() // a start may wait for this end
+			r.w.startKeyHints.Notify() // a start may wait for this end
 		}
 	}
 	return 0

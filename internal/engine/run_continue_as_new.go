@@ -13,6 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // A run continues as new when its function returns a new input in place of a result. One transaction moves what is over to
@@ -154,7 +155,7 @@ func (r *run) continueAsNew(input []byte) (over bool, failure *record.Failure) {
 func (r *run) awaitStrayCalls() bool {
 	for !r.isSuspended() && r.idleTracker.hasExecutingCall() {
 		r.endStepsCtx(errFunctionReturned)
-		sleepCtx(r.ownedCtx, strayCallPoll)
+		wakeup.SleepCtx(r.ownedCtx, strayCallPoll)
 	}
 	return !r.isSuspended()
 }
@@ -216,6 +217,6 @@ func (w *worker) executeNextGeneration(r *run, c *store.ClaimedRun) {
 	if w.slots.IsClosed() { // see startExecution
 		next.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
 	}
-	w.ownedRunChangesPending.notify() // a cancel may have come since, which named a run that was not in memory
+	w.ownedRunChangesPending.Notify() // a cancel may have come since, which named a run that was not in memory
 	go next.execute(0)
 }

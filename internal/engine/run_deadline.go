@@ -101,7 +101,7 @@ func (d *runDeadline) onDue() {
 		return
 	}
 	d.hasCome.Store(true)
-	d.r.w.ownedRunChangesPending.notify()
+	d.r.w.ownedRunChangesPending.Notify()
 }
 
 // expireIfDue begins to end the run with the status Expired if its present deadline has passed.
@@ -169,7 +169,7 @@ func (e *Engine) SetRunTimeout(ctx context.Context, ref string, d time.Duration,
 		if r := w.loadedRuns.get(row.UUID); r != nil {
 			r.deadline.update(change.NewDeadline) // other processes read it from the database
 		}
-		w.ownedRunChangesPending.notify()
+		w.ownedRunChangesPending.Notify()
 		w.wakeLoops()
 	}
 	return nil

@@ -202,7 +202,7 @@ func (r *run) cancelChildren() bool {
 		return false
 	}
 	r.e.logCancelledRuns(o)
-	r.w.ownedRunChangesPending.notify()
+	r.w.ownedRunChangesPending.Notify()
 	return true
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // A claim returns only small histories in full. The rest of a longer history is read in parts before the
@@ -38,7 +39,7 @@ func (r *run) readRemainingHistory() bool {
 			if ctx.Err() == nil {
 				r.logger().Warn("could not read the history of a run; trying again", telemetry.KeyError, err)
 			}
-			if !sleepCtx(ctx, wait) {
+			if !wakeup.SleepCtx(ctx, wait) {
 				return false
 			}
 			wait = min(2*wait, maxClaimRetryDelay)

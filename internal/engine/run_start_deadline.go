@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // checkStartBy returns false if the run must not be executed: it has not begun by the time that its start has set, its queue has
@@ -75,7 +76,7 @@ func (r *run) awaitExpiryAfterBypassedQueue(own *store.QueuedRun) bool {
 			r.suspend(suspensionSpec{cause: ErrParked, status: store.Waiting, wakeAt: r.e.clock.Now()})
 			break
 		}
-		sleepCtx(r.ctx, expiringRunPoll)
+		wakeup.SleepCtx(r.ctx, expiringRunPoll)
 	}
 	return own.HasBegun && !r.isSuspended()
 }

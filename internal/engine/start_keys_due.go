@@ -11,6 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/startkey"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // startKeysPerQuery is how many keys one query returns.
@@ -37,7 +38,7 @@ func (w *worker) dueStartKeysLoop(ctx context.Context) {
 			w.log.Warn("could not look at the starts that wait; trying again", telemetry.KeyError, err)
 		}
 		if done < len(due) { // others are at work, or the database does not take it
-			if !sleepCtx(ctx, failed/2+rand.N(failed)) {
+			if !wakeup.SleepCtx(ctx, failed/2+rand.N(failed)) {
 				return
 			}
 			failed = min(2*failed, maxClaimRetryDelay)

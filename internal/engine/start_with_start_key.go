@@ -146,7 +146,7 @@ func (e *Engine) wakeWorkerForStartKey(ctx context.Context, key store.StartKey, 
 	switch {
 	case p.CheckAt.IsZero():
 	case w != nil:
-		w.startKeyHints.notify()
+		w.startKeyHints.Notify()
 	case !p.CheckAt.After(e.clock.Now()):
 		if _, err := e.processDueStartKey(ctx, key); err != nil {
 			e.telemetry.Log.Debug("a start could not cancel the run that it replaces; a worker does it", telemetry.KeyWorkflow, key.Workflow, telemetry.KeyError, err)

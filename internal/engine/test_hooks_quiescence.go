@@ -76,10 +76,10 @@ func (e *Engine) ParkWaitingRuns() (left bool) {
 func (e *Engine) WakeAllLoops() {
 	if w := e.worker(); w != nil {
 		w.wakeLoops()
-		w.scheduleHints.notify()
-		w.startKeyHints.notify()
+		w.scheduleHints.Notify()
+		w.startKeyHints.Notify()
 		w.queueAdmitter.queueRowsChanged.Store(true)
-		w.queueAdmitter.wakeLoop.notify()
+		w.queueAdmitter.wakeLoop.Notify()
 	}
 	e.resultWaiters.QueryNow()
 }

@@ -68,7 +68,7 @@ func TestQuiescence(t *testing.T) {
 		"a run that has ended": {func(r *run) { r.idleTracker.beginWait(time.Time{}); r.idleTracker.stop() }, "lone", 0, sequentialRunIdleTime},
 		"changes to read": {func(r *run) {
 			r.idleTracker.beginWait(time.Time{})
-			r.w.ownedRunChangesPending.notify()
+			r.w.ownedRunChangesPending.Notify()
 		}, "a run that has news", 0, sequentialRunIdleTime},
 	} {
 		t.Run(name, func(t *testing.T) {

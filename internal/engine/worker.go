@@ -18,6 +18,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // drainExtraWait is how long a drain waits, after the grace period, for the steps whose contexts it has ended.
@@ -52,10 +53,10 @@ type worker struct {
 	otherWorkers otherWorkers
 
 	claimGroup             *workerClaimGroup
-	firstClaimHint         wakeupChan // a run may be claimable, or other workers see this worker
-	ownedRunChangesPending wakeupChan // a run in memory may have a control request, or may have been woken
-	scheduleHints          wakeupChan // a schedule was changed
-	startKeyHints          wakeupChan // a start may have to be released, or a run to be cancelled for it
+	firstClaimHint         wakeup.Chan // a run may be claimable, or other workers see this worker
+	ownedRunChangesPending wakeup.Chan // a run in memory may have a control request, or may have been woken
+	scheduleHints          wakeup.Chan // a schedule was changed
+	startKeyHints          wakeup.Chan // a start may have to be released, or a run to be cancelled for it
 	permitBatcher          permitBatcher
 	queueAdmitter          queueAdmitter
 	expiredRunsClaim       runsExpiredInQueueClaim
@@ -70,8 +71,8 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, endRunContexts: kill,
-		claimGroup: e.claimGroup, firstClaimHint: newWakeupChan(), ownedRunChangesPending: newWakeupChan(), permitBatcher: permitBatcher{wakeLoop: newWakeupChan()}, queueAdmitter: queueAdmitter{wakeLoop: newWakeupChan()}, scheduleHints: newWakeupChan(), startKeyHints: newWakeupChan(), historyReadSlots: make(chan struct{}, maxConcurrentHistoryReads), fatalErrors: make(chan error, 1),
-		failedClaims: failedClaims{wakeLoop: newWakeupChan()}, signalCounts: signalCountQueue{wakeLoop: newWakeupChan()},
+		claimGroup: e.claimGroup, firstClaimHint: wakeup.NewChan(), ownedRunChangesPending: wakeup.NewChan(), permitBatcher: permitBatcher{wakeLoop: wakeup.NewChan()}, queueAdmitter: queueAdmitter{wakeLoop: wakeup.NewChan()}, scheduleHints: wakeup.NewChan(), startKeyHints: wakeup.NewChan(), historyReadSlots: make(chan struct{}, maxConcurrentHistoryReads), fatalErrors: make(chan error, 1),
+		failedClaims: failedClaims{wakeLoop: wakeup.NewChan()}, signalCounts: signalCountQueue{wakeLoop: wakeup.NewChan()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.workflows))
 	w.log = e.telemetry.Log.With(telemetry.KeyWorker, w.id)
@@ -211,7 +212,7 @@ func (w *worker) register(ctx context.Context) error {
 			return err
 		}
 		w.log.Warn("the worker could not be registered; trying again", telemetry.KeyError, err)
-		if !sleepCtx(ctx, wait/2+rand.N(wait)) {
+		if !wakeup.SleepCtx(ctx, wait/2+rand.N(wait)) {
 			return ctx.Err()
 		}
 	}
@@ -353,7 +354,7 @@ func (w *worker) presenceLoop(ctx context.Context) {
 		case store.HintListenBegan, store.HintListenLost:
 			w.otherWorkers.listening.Store(h == store.HintListenBegan)
 		case store.HintOwnedRunChange:
-			w.ownedRunChangesPending.notify()
+			w.ownedRunChangesPending.Notify()
 		case store.HintAdmitted:
 			w.hintClaimAfterBroadcast()
 		case store.HintQueues:
@@ -369,14 +370,17 @@ func (w *worker) presenceLoop(ctx context.Context) {
 	}
 }
 
-// sleepCtx waits for d, and reports false if ctx ended first.
-func sleepCtx(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
+// awaitNotificationOrDue waits until n is notified, for at most the duration wait, and not past the time next of the database. A zero next
+// means that nothing is due. It also returns when ctx ends.
+func (w *worker) awaitNotificationOrDue(ctx context.Context, n wakeup.Chan, wait time.Duration, next time.Time) {
+	if !next.IsZero() {
+		wait = min(wait, w.e.clock.Until(next))
+	}
+	t := time.NewTimer(max(wait, time.Millisecond))
 	defer t.Stop()
 	select {
+	case <-n:
 	case <-t.C:
-		return true
 	case <-ctx.Done():
-		return false
 	}
 }

@@ -9,11 +9,12 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // signalCountQueue holds the runs that request a count of their unreceived signals.
 type signalCountQueue struct {
-	wakeLoop wakeupChan
+	wakeLoop wakeup.Chan
 
 	mu   sync.Mutex
 	runs []*run
@@ -24,7 +25,7 @@ func (q *signalCountQueue) add(r *run) {
 	q.mu.Lock()
 	q.runs = append(q.runs, r)
 	q.mu.Unlock()
-	q.wakeLoop.notify()
+	q.wakeLoop.Notify()
 }
 
 // takeAll empties the queue and returns its runs.
@@ -80,7 +81,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 			}
 			return
 		}
-		if !sleepCtx(ctx, wait) {
+		if !wakeup.SleepCtx(ctx, wait) {
 			return
 		}
 		wait = min(2*wait, w.e.cfg.Lease/3)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // deadWorkerQueryInterval is the shortest time between two queries for dead workers, and the time after which a query is repeated that has
@@ -33,7 +34,7 @@ const maxLeaseEndedByTakeover = time.Minute
 func (w *worker) renewLeasesLoop(ctx context.Context) {
 	every := w.e.cfg.Lease / 3
 	wait := every
-	for sleepCtx(ctx, w.timeUntilNextHeartbeat(wait, w.loadedRuns.all())) {
+	for wakeup.SleepCtx(ctx, w.timeUntilNextHeartbeat(wait, w.loadedRuns.all())) {
 		held := w.loadedRuns.all()
 		w.loseRunsWithExpiredLease(held)
 		busy, err := w.renewLeases(ctx, held)
@@ -41,7 +42,7 @@ func (w *worker) renewLeasesLoop(ctx context.Context) {
 			return
 		}
 		wait = every
-		w.ownedRunChangesPending.notify()
+		w.ownedRunChangesPending.Notify()
 		if err != nil {
 			w.stopIfFatal(err)
 			w.log.Warn("could not renew leases; trying again", telemetry.KeyError, err)
@@ -181,7 +182,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 	suspects := make(map[uuid.UUID]bool)
 	expired := make(map[uuid.UUID]time.Time)
 	wait := deadWorkerQueryInterval
-	for sleepCtx(ctx, wait-wait/8+rand.N(wait/4)) {
+	for wakeup.SleepCtx(ctx, wait-wait/8+rand.N(wait/4)) {
 		peers, err := w.e.store.DeadWorkers(ctx, w.id, slices.Collect(maps.Keys(expired)))
 		if err != nil {
 			wait = min(2*wait, w.e.cfg.Lease/2)

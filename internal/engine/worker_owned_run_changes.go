@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 const firstReadRetryDelay = 20 * time.Millisecond // pause after the first failed read; it doubles up to a third of a lease
@@ -29,11 +30,11 @@ func (w *worker) ownedRunChangeLoop(ctx context.Context) {
 		}
 		if err := w.applyOwnedRunChanges(ctx, runs); err != nil {
 			w.log.Warn("could not read what was asked of the runs here; trying again", telemetry.KeyError, err)
-			if !sleepCtx(ctx, wait) {
+			if !wakeup.SleepCtx(ctx, wait) {
 				return
 			}
 			wait = min(2*wait, w.e.cfg.Lease/3)
-			w.ownedRunChangesPending.notify()
+			w.ownedRunChangesPending.Notify()
 			continue
 		}
 		wait = firstReadRetryDelay

@@ -7,11 +7,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // The steps of a process ask in the order of their line when permits are given back, as many as the units are enough for.
 func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
-	p := &permitBatcher{wakeLoop: newWakeupChan()}
+	p := &permitBatcher{wakeLoop: wakeup.NewChan()}
 	line, now := store.LimitKey{Limit: "l"}, time.Now()
 	ask := func(s *stepAwaitingPermit, outcome store.WriteOutcome, after time.Duration, priority int16, units int) *pendingPermitRequest {
 		a := &store.PermitRequest{Limit: "l", Run: uuid.New(), Step: "s", Units: units, Priority: priority, ArrivedAt: now.Add(after), Outcome: outcome}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // extraPermitRequestersWoken is how many further steps of a run request their permits when one of them stops waiting.
@@ -27,13 +28,13 @@ type stepAwaitingPermit struct {
 	step         string
 	arrivedAt    time.Time // zero: not known yet
 	isRequesting bool
-	requestDue   wakeupChan // has a value when the step should request its permit
-	hasLeft      bool       // it has left the local limit key; guarded by permitBatcher.mu
+	requestDue   wakeup.Chan // has a value when the step should request its permit
+	hasLeft      bool        // it has left the local limit key; guarded by permitBatcher.mu
 }
 
 // addStep adds a step, which then requests its permit.
 func (q *runPermitWaits) addStep(g store.LimitKey, step string) *stepAwaitingPermit {
-	s := &stepAwaitingPermit{runWaits: q, limitKey: g, step: step, isRequesting: true, requestDue: newWakeupChan()}
+	s := &stepAwaitingPermit{runWaits: q, limitKey: g, step: step, isRequesting: true, requestDue: wakeup.NewChan()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.byLimitKey == nil {
@@ -93,7 +94,7 @@ func (q *runPermitWaits) endWait(s *stepAwaitingPermit) {
 		}
 		if !next.isRequesting {
 			next.isRequesting = true
-			next.requestDue.notify()
+			next.requestDue.Notify()
 		}
 		left--
 	}
@@ -107,7 +108,7 @@ func (q *runPermitWaits) wake() {
 		for i, s := range line {
 			if i == 0 || s.isRequesting {
 				s.isRequesting = true
-				s.requestDue.notify()
+				s.requestDue.Notify()
 			}
 		}
 	}
@@ -121,6 +122,6 @@ func (q *runPermitWaits) wakeStep(s *stepAwaitingPermit) bool {
 		return false
 	}
 	s.isRequesting = true
-	s.requestDue.notify()
+	s.requestDue.Notify()
 	return true
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 // permitBatcher exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
 // what steps request and give back while its last call is in progress.
 type permitBatcher struct {
-	wakeLoop wakeupChan
+	wakeLoop wakeup.Chan
 
 	mu                   sync.Mutex
 	pendingRequests      []*pendingPermitRequest
@@ -68,7 +69,7 @@ func (p *permitBatcher) requestPermit(ctx context.Context, place *stepAwaitingPe
 	p.mu.Lock()
 	p.pendingRequests = append(p.pendingRequests, q)
 	p.mu.Unlock()
-	p.wakeLoop.notify()
+	p.wakeLoop.Notify()
 	select {
 	case err := <-q.done:
 		*a = own
@@ -83,7 +84,7 @@ func (p *permitBatcher) returnPermit(r *run, a *store.PermitRequest) {
 	p.mu.Lock()
 	p.pendingReturns = append(p.pendingReturns, pendingPermitReturn{a.NewPermitReturn(), a.Units, r})
 	p.mu.Unlock()
-	p.wakeLoop.notify()
+	p.wakeLoop.Notify()
 }
 
 // yieldForMoreRequests lets other goroutines run before a call, so that the call contains more: steps that the last call has granted permits
@@ -218,9 +219,9 @@ func (w *worker) permitLoop(ctx context.Context) {
 		if ctx.Err() == nil {
 			w.log.Warn("could not exchange permits; trying again", telemetry.KeyError, err)
 		}
-		if sleepCtx(ctx, wait/2+rand.N(wait)) {
+		if wakeup.SleepCtx(ctx, wait/2+rand.N(wait)) {
 			wait = min(2*wait, maxPermitRetryDelay)
-			p.wakeLoop.notify()
+			p.wakeLoop.Notify()
 		}
 	}
 }
@@ -263,7 +264,7 @@ func (p *permitBatcher) startLimitKeyCheckTimer(c clock.Clock) clock.Timer {
 	if first.IsZero() {
 		return noTimer{}
 	}
-	return c.CallAt(first, p.wakeLoop.notify)
+	return c.CallAt(first, p.wakeLoop.Notify)
 }
 
 // noTimer is the timer of no time.

@@ -7,11 +7,12 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // An ask whose caller is gone is not sent: it would be granted after the caller has given its permit back.
 func TestAskOfALostCallerIsDropped(t *testing.T) {
-	p := &permitBatcher{wakeLoop: newWakeupChan()}
+	p := &permitBatcher{wakeLoop: wakeup.NewChan()}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	a := &store.PermitRequest{Limit: "l", Step: "s", Attempt: 1}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 const (
@@ -58,7 +59,7 @@ func (w *worker) retentionLoop(ctx context.Context) {
 		s.pauseFactor, s.targetTransactionTime = serialSweepPauseFactor, serialSweepTransactionTarget
 	}
 	logged := false
-	for wait := rand.N(w.e.cfg.Poll + 1); sleepCtx(ctx, wait); wait = interval/2 + rand.N(interval) {
+	for wait := rand.N(w.e.cfg.Poll + 1); wakeup.SleepCtx(ctx, wait); wait = interval/2 + rand.N(interval) {
 		err := s.sweep(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -109,7 +110,7 @@ func (s *retentionSweeper) callAndPause(ctx context.Context, call func() error) 
 	began := time.Now()
 	err = call()
 	took = time.Since(began)
-	if err == nil && !sleepCtx(ctx, s.pauseFactor*took) {
+	if err == nil && !wakeup.SleepCtx(ctx, s.pauseFactor*took) {
 		err = context.Cause(ctx)
 	}
 	return took, err

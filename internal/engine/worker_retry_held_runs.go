@@ -9,6 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // A run that is held because the code did not fit its history is tried again by a version that has not diverged on
@@ -33,7 +34,7 @@ func (w *worker) callSearchPeriodically(ctx context.Context, search func(context
 		if err := search(ctx); err != nil && ctx.Err() == nil {
 			w.log.Debug(failed, telemetry.KeyError, err)
 		}
-		if !sleepCtx(ctx, w.otherWorkers.pollInterval(min(w.e.cfg.Lease/3, maxHeldRunsInterval))) {
+		if !wakeup.SleepCtx(ctx, w.otherWorkers.pollInterval(min(w.e.cfg.Lease/3, maxHeldRunsInterval))) {
 			return
 		}
 	}
@@ -103,7 +104,7 @@ func (w *worker) retryHeldRun(ctx context.Context, id uuid.UUID) error {
 		if r := w.loadedRuns.get(id); r == nil || r.pastReplay.Load() && !r.isSuspended() {
 			break
 		}
-		if !sleepCtx(ctx, wait) {
+		if !wakeup.SleepCtx(ctx, wait) {
 			break
 		}
 	}
@@ -113,7 +114,7 @@ func (w *worker) retryHeldRun(ctx context.Context, id uuid.UUID) error {
 // awaitSlotForHeldRun reserves a slot. It waits until one is free, and returns none if ctx ends.
 func (w *worker) awaitSlotForHeldRun(ctx context.Context) slots.Reservation {
 	for wait := time.Millisecond; ; wait = min(2*wait, maxHeldRunPoll) {
-		if free := w.slots.Reserve(1, 0, 0); free.Capacity() > 0 || !sleepCtx(ctx, wait) {
+		if free := w.slots.Reserve(1, 0, 0); free.Capacity() > 0 || !wakeup.SleepCtx(ctx, wait) {
 			return free
 		}
 	}

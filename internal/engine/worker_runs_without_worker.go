@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // A run whose workflow no worker executes waits forever without an error. So each worker records what it
@@ -40,7 +41,7 @@ type queueWorkflowWithoutWorker struct {
 func (w *worker) runsWithoutWorkerLoop(ctx context.Context) {
 	every := min(w.e.cfg.Lease, maxRunsWithoutWorkerCheckInterval)
 	seen := make(map[store.QueueWorkflow]*queueWorkflowWithoutWorker)
-	for sleepCtx(ctx, w.otherWorkers.pollInterval(every)) {
+	for wakeup.SleepCtx(ctx, w.otherWorkers.pollInterval(every)) {
 		places, err := w.findDueRunsWithoutWorker(ctx)
 		if err != nil {
 			w.log.Debug("could not look for runs that no worker executes", telemetry.KeyError, err)

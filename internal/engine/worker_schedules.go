@@ -18,6 +18,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/schedule"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // DeclaredSchedule is a schedule that the code of this process declares.
@@ -68,7 +69,7 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 			}
 			w.stopIfFatal(err)
 			w.log.Warn("could not look for due schedules; trying again", telemetry.KeyError, err)
-			if !sleepCtx(ctx, failed/2+rand.N(failed)) {
+			if !wakeup.SleepCtx(ctx, failed/2+rand.N(failed)) {
 				return
 			}
 			failed = min(2*failed, maxClaimRetryDelay)
@@ -348,7 +349,7 @@ func (e *Engine) commitScheduleChange(ctx context.Context, change *store.Schedul
 	if change.AppliedWrite != nil {
 		e.reportScheduleFires(ctx, change.AppliedWrite)
 		if w := e.worker(); w != nil {
-			w.scheduleHints.notify()
+			w.scheduleHints.Notify()
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // A signal that a run accepted and never received is kept with the run, and Get counts it. The worker
@@ -53,7 +54,7 @@ func (e *endedRunsToCheckSignals) takeAll() []endedRunToCheckSignals {
 
 // unreceivedSignalsLoop checks from time to time the runs that have ended since its last check.
 func (w *worker) unreceivedSignalsLoop(ctx context.Context) {
-	for sleepCtx(ctx, w.e.cfg.Lease/3) {
+	for wakeup.SleepCtx(ctx, w.e.cfg.Lease/3) {
 		w.logUnreceivedSignals(ctx)
 	}
 }

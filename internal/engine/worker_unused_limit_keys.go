@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 // unusedLimitKeysLoop deletes the rows of limit keys that are no longer used. There is a row for each key that was ever used with a limit,
 // and a key may be the ID of an order.
 func (w *worker) unusedLimitKeysLoop(ctx context.Context) {
-	for wait := rand.N(firstUnusedLimitKeysDelay); sleepCtx(ctx, wait); wait = unusedLimitKeysInterval/2 + rand.N(unusedLimitKeysInterval) {
+	for wait := rand.N(firstUnusedLimitKeysDelay); wakeup.SleepCtx(ctx, wait); wait = unusedLimitKeysInterval/2 + rand.N(unusedLimitKeysInterval) {
 		deleted, err := w.deleteUnusedLimitKeys(ctx)
 		if err != nil && ctx.Err() == nil {
 			w.log.Warn("could not delete unused limit keys; trying again later", telemetry.KeyError, err)
@@ -42,7 +43,7 @@ func (w *worker) deleteUnusedLimitKeys(ctx context.Context) (deleted int, err er
 		limitKeys, err := w.deleteUnusedLimitKeysPage(ctx, q)
 		deleted += limitKeys.Deleted
 		q.After = limitKeys.Next
-		if err != nil || q.After == (store.LimitKey{}) || !sleepCtx(ctx, unusedLimitKeysPause) {
+		if err != nil || q.After == (store.LimitKey{}) || !wakeup.SleepCtx(ctx, unusedLimitKeysPause) {
 			return deleted, err
 		}
 	}

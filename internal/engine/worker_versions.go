@@ -9,6 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/buildversion"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
+	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // A run does not go backwards: what a version of the code has started or executed is not claimed by a version that was first seen
@@ -58,7 +59,7 @@ func versionIfOrdered(version string) string {
 
 // reportVersionLoop reports the version from time to time, so that other workers see that it lives.
 func (w *worker) reportVersionLoop(ctx context.Context) {
-	for sleepCtx(ctx, min(w.e.cfg.Lease, store.VersionReportInterval)) {
+	for wakeup.SleepCtx(ctx, min(w.e.cfg.Lease, store.VersionReportInterval)) {
 		if err := w.reportAndReadVersions(ctx); err != nil {
 			w.log.Debug("could not record the version of this worker", telemetry.KeyError, err)
 		}

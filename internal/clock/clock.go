@@ -50,6 +50,12 @@ type Timer interface {
 	Stop() bool
 }
 
+// NoTimer is a Timer that calls nothing.
+type NoTimer struct{}
+
+// Stop implements Timer. It reports false.
+func (NoTimer) Stop() bool { return false }
+
 // ResettableTimer is a Timer that can be used again.
 type ResettableTimer interface {
 	Timer

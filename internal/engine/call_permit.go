@@ -88,13 +88,12 @@ func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted t
 		Run: r.row.UUID, Step: t.name, Epoch: r.row.Epoch, Attempt: t.attempt, Units: p.Units, Priority: r.row.Priority,
 		ArrivedAt: *arrived,
 	}
-	giveBack = sync.OnceFunc(func() { r.w.permitBatcher.returnPermit(r, a) })
+	giveBack = sync.OnceFunc(func() { r.w.permits.Return(r.ownedCtx, a) })
 	began := time.Now()
-	place := r.permitWaits.addStep(store.LimitKey{Limit: p.Limit, Key: p.Key}, t.name)
-	defer r.permitWaits.endWait(place)
-	defer r.w.permitBatcher.endLocalWait(place)
+	place := r.permitWaits.Add(store.LimitKey{Limit: p.Limit, Key: p.Key}, t.name)
+	defer r.w.permits.EndWait(place)
 	for {
-		if err := r.w.permitBatcher.requestPermit(t.scope.ctx, place, a); err != nil {
+		if err := r.w.permits.Request(t.scope.ctx, place, a); err != nil {
 			return t.endPermitWaitAfterError(giveBack, err)
 		}
 		*arrived = a.ArrivedAt
@@ -126,7 +125,7 @@ func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted t
 		}
 		beforeWait()
 		r.idleTracker.endBusy()
-		err := r.idleTracker.waitInMemoryUntil(t.scope, due, began.Add(r.e.cfg.ParkAfter), place.requestDue)
+		err := r.idleTracker.waitInMemoryUntil(t.scope, due, began.Add(r.e.cfg.ParkAfter), place.RequestDue())
 		r.idleTracker.beginBusy()
 		if err != nil {
 			return t.endPermitWaitAfterError(giveBack, err)

@@ -192,7 +192,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	var allAfter time.Time        // hints about all queues may follow each other without a pause
 	postponed := time.NewTimer(0) // requests about all queues that came too early
 	defer postponed.Stop()
-	next := admissionTimer{timer: noTimer{}}
+	next := admissionTimer{timer: clock.NoTimer{}}
 	defer func() { next.timer.Stop() }()
 	for {
 		next.notifyAtEarliestTime(w.e.clock, again, a.wakeLoop)
@@ -282,7 +282,7 @@ func (p *admissionTimer) notifyAtEarliestTime(c clock.Clock, again map[string]ti
 		return
 	}
 	p.timer.Stop()
-	p.timer, p.at = noTimer{}, first
+	p.timer, p.at = clock.NoTimer{}, first
 	if first.IsZero() {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/permits"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/stack"
@@ -45,10 +46,10 @@ type run struct {
 
 	wokenInMemory atomic.Bool // the run was woken here; its waits may not have checked the database since
 
-	deadline        runDeadline     // has a mutex of its own
-	idleTracker     idleTracker     // has a mutex of its own
-	waitingReceives waitingReceives // has a mutex of its own
-	permitWaits     runPermitWaits  // has a mutex of its own
+	deadline        runDeadline          // has a mutex of its own
+	idleTracker     idleTracker          // has a mutex of its own
+	waitingReceives waitingReceives      // has a mutex of its own
+	permitWaits     permits.WaitingSteps // has a mutex of its own
 
 	// mu guards all fields below, unless their types say otherwise. Whoever holds it may take the mutex of
 	// idle, but not the other way around.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/buildversion"
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/permits"
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -57,7 +58,7 @@ type worker struct {
 	ownedRunChangesPending wakeup.Chan // a run in memory may have a control request, or may have been woken
 	scheduleHints          wakeup.Chan // a schedule was changed
 	startKeyHints          wakeup.Chan // a start may have to be released, or a run to be cancelled for it
-	permitBatcher          permitBatcher
+	permits                *permits.Batcher
 	queueAdmitter          queueAdmitter
 	expiredRunsClaim       runsExpiredInQueueClaim
 	knownVersions          knownVersions
@@ -71,7 +72,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, endRunContexts: kill,
-		claimGroup: e.claimGroup, firstClaimHint: wakeup.NewChan(), ownedRunChangesPending: wakeup.NewChan(), permitBatcher: permitBatcher{wakeLoop: wakeup.NewChan()}, queueAdmitter: queueAdmitter{wakeLoop: wakeup.NewChan()}, scheduleHints: wakeup.NewChan(), startKeyHints: wakeup.NewChan(), historyReadSlots: make(chan struct{}, maxConcurrentHistoryReads), fatalErrors: make(chan error, 1),
+		claimGroup: e.claimGroup, firstClaimHint: wakeup.NewChan(), ownedRunChangesPending: wakeup.NewChan(), queueAdmitter: queueAdmitter{wakeLoop: wakeup.NewChan()}, scheduleHints: wakeup.NewChan(), startKeyHints: wakeup.NewChan(), historyReadSlots: make(chan struct{}, maxConcurrentHistoryReads), fatalErrors: make(chan error, 1),
 		failedClaims: failedClaims{wakeLoop: wakeup.NewChan()}, signalCounts: signalCountQueue{wakeLoop: wakeup.NewChan()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.workflows))
@@ -81,6 +82,7 @@ func newWorker(e *Engine) *worker {
 			telemetry.KeyCount, waiting)
 	})
 	w.slots.UseFreed(w.claimGroup.slotsFreed)
+	w.permits = w.newPermitBatcher()
 	return w
 }
 
@@ -139,7 +141,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	kept.Go(func() { w.presenceLoop(keeping) })
 	kept.Go(func() { w.ownedRunChangeLoop(keeping) })
 	kept.Go(func() { w.signalCountLoop(keeping) })
-	kept.Go(func() { w.permitLoop(keeping) })
+	kept.Go(func() { w.permits.Loop(keeping) })
 	kept.Go(func() { w.releaseFailedClaimsLoop(keeping) })
 	kept.Go(func() { w.unreceivedSignalsLoop(keeping) })
 

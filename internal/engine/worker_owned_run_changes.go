@@ -100,5 +100,5 @@ func (w *worker) applyOwnedRunChanges(ctx context.Context, runs []*run) error {
 func (r *run) recheckWaits() {
 	r.wokenInMemory.Store(true)
 	r.waitingReceives.wake()
-	r.permitWaits.wake()
+	r.permitWaits.Wake()
 }

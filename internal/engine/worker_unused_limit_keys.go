@@ -19,6 +19,7 @@ const (
 	firstUnusedLimitKeysDelay = 10 * time.Minute
 	unusedLimitKeysPerCall    = 500
 	unusedLimitKeysPause      = 100 * time.Millisecond // between two calls
+	unusedLimitKeysTimeout    = 10 * time.Second       // of one call
 )
 
 // unusedLimitKeysLoop deletes the rows of limit keys that are no longer used. There is a row for each key that was ever used with a limit,
@@ -50,7 +51,7 @@ func (w *worker) deleteUnusedLimitKeys(ctx context.Context) (deleted int, err er
 }
 
 func (w *worker) deleteUnusedLimitKeysPage(ctx context.Context, q store.DeleteUnusedLimitKeysRequest) (store.DeleteUnusedLimitKeysResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, permitCallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, unusedLimitKeysTimeout)
 	defer cancel()
 	return w.e.store.DeleteUnusedLimitKeys(ctx, q)
 }

@@ -1,4 +1,4 @@
-package engine
+package permits
 
 import (
 	"cmp"
@@ -14,38 +14,41 @@ import (
 // extraPermitRequestersWoken is how many further steps of a run request their permits when one of them stops waiting.
 const extraPermitRequestersWoken = 2
 
-// runPermitWaits are the steps of one run that wait for permits, by limit key. What is free goes to those that are first in
+// WaitingSteps are the steps of one run that wait for permits, by limit key. What is free goes to those that are first in
 // the limit key, so only these send requests when the run is woken: otherwise n steps would send n requests each.
-type runPermitWaits struct {
+type WaitingSteps struct {
 	mu         sync.Mutex
-	byLimitKey map[store.LimitKey][]*stepAwaitingPermit
+	byLimitKey map[store.LimitKey][]*WaitingStep
 }
 
-// stepAwaitingPermit is one step that waits. It is requesting until recordPlace is called, and after each wake.
-type stepAwaitingPermit struct {
-	runWaits     *runPermitWaits
+// WaitingStep is one step that waits. It is requesting until recordPlace is called, and after each wake.
+type WaitingStep struct {
+	runSteps     *WaitingSteps
 	limitKey     store.LimitKey
 	step         string
 	arrivedAt    time.Time // zero: not known yet
 	isRequesting bool
 	requestDue   wakeup.Chan // has a value when the step should request its permit
-	hasLeft      bool        // it has left the local limit key; guarded by permitBatcher.mu
+	hasLeft      bool        // it has left the local limit key; guarded by Batcher.mu
 }
 
-// addStep adds a step, which then requests its permit.
-func (q *runPermitWaits) addStep(g store.LimitKey, step string) *stepAwaitingPermit {
-	s := &stepAwaitingPermit{runWaits: q, limitKey: g, step: step, isRequesting: true, requestDue: wakeup.NewChan()}
+// Add adds a step, which then requests its permit.
+func (q *WaitingSteps) Add(g store.LimitKey, step string) *WaitingStep {
+	s := &WaitingStep{runSteps: q, limitKey: g, step: step, isRequesting: true, requestDue: wakeup.NewChan()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.byLimitKey == nil {
-		q.byLimitKey = make(map[store.LimitKey][]*stepAwaitingPermit)
+		q.byLimitKey = make(map[store.LimitKey][]*WaitingStep)
 	}
 	q.byLimitKey[g] = append(q.byLimitKey[g], s)
 	return s
 }
 
+// RequestDue returns a channel that has a value when the step should request its permit again.
+func (s *WaitingStep) RequestDue() <-chan struct{} { return s.requestDue }
+
 // recordPlace records the place of a step in the line of the database.
-func (q *runPermitWaits) recordPlace(s *stepAwaitingPermit, arrived time.Time) {
+func (q *WaitingSteps) recordPlace(s *WaitingStep, arrived time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s.isRequesting = false
@@ -60,7 +63,7 @@ func (q *runPermitWaits) recordPlace(s *stepAwaitingPermit, arrived time.Time) {
 }
 
 // comparePermitPlaces orders as store.ComparePermits does, with those last that have no place yet.
-func comparePermitPlaces(a, b *stepAwaitingPermit) int {
+func comparePermitPlaces(a, b *WaitingStep) int {
 	switch {
 	case a.arrivedAt.IsZero() && b.arrivedAt.IsZero():
 		return 0
@@ -72,7 +75,7 @@ func comparePermitPlaces(a, b *stepAwaitingPermit) int {
 	return cmp.Or(a.arrivedAt.Compare(b.arrivedAt), strings.Compare(a.step, b.step))
 }
 
-func (q *runPermitWaits) remove(s *stepAwaitingPermit) {
+func (q *WaitingSteps) remove(s *WaitingStep) {
 	line := q.byLimitKey[s.limitKey]
 	if i := slices.Index(line, s); i >= 0 {
 		q.byLimitKey[s.limitKey] = slices.Delete(line, i, i+1)
@@ -83,7 +86,7 @@ func (q *runPermitWaits) remove(s *stepAwaitingPermit) {
 }
 
 // endWait removes a step that no longer waits, and lets the next ones request their permits.
-func (q *runPermitWaits) endWait(s *stepAwaitingPermit) {
+func (q *WaitingSteps) endWait(s *WaitingStep) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.remove(s)
@@ -100,8 +103,8 @@ func (q *runPermitWaits) endWait(s *stepAwaitingPermit) {
 	}
 }
 
-// wake lets the first steps of each limit key send requests, and also those whose requests may have been decided before the event that woke the run.
-func (q *runPermitWaits) wake() {
+// Wake lets the first steps of each limit key send requests, and also those whose requests may have been decided before the event that woke the run.
+func (q *WaitingSteps) Wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, line := range q.byLimitKey {
@@ -115,7 +118,7 @@ func (q *runPermitWaits) wake() {
 }
 
 // wakeStep lets one step request its permit. It returns false if the step is requesting already, or no longer waits.
-func (q *runPermitWaits) wakeStep(s *stepAwaitingPermit) bool {
+func (q *WaitingSteps) wakeStep(s *WaitingStep) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if s.isRequesting || !slices.Contains(q.byLimitKey[s.limitKey], s) {

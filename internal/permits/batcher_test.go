@@ -1,4 +1,4 @@
-package engine
+package permits
 
 import (
 	"context"
@@ -7,19 +7,18 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/store"
-	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // An ask whose caller is gone is not sent: it would be granted after the caller has given its permit back.
 func TestAskOfALostCallerIsDropped(t *testing.T) {
-	p := &permitBatcher{wakeLoop: wakeup.NewChan()}
+	p := NewBatcher(Config{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	a := &store.PermitRequest{Limit: "l", Step: "s", Attempt: 1}
-	if err := p.requestPermit(ctx, new(stepAwaitingPermit), a); err == nil {
+	if err := p.Request(ctx, new(WaitingStep), a); err == nil {
 		t.Fatal("the ask ends with its caller")
 	}
-	p.returnPermit(nil, a)
+	p.Return(t.Context(), a)
 	requests, returns, _ := p.takePending()
 	if len(requests) != 0 || len(returns) != 1 {
 		t.Errorf("%d requests and %d returns, want only the return", len(requests), len(returns))
@@ -28,7 +27,7 @@ func TestAskOfALostCallerIsDropped(t *testing.T) {
 
 // failingGrants is a store whose first calls of Permits fail.
 type failingGrants struct {
-	store.Store
+	Store
 	failures []error
 }
 
@@ -59,14 +58,19 @@ func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
 		"both calls look at their lines": {many, nil, 0},
 	} {
 		s := &failingGrants{failures: c.failures}
-		w := &worker{e: &Engine{store: s, clock: new(clock.Estimate)}}
-		w.e.clock.AddReading(time.Now(), time.Now())
-		now := w.e.clock.Now()
-		w.permitBatcher.scheduleLimitKeyChecksNow(c.due, now)
-		if _, err := w.sendPermitBatch(t.Context(), w.permitBatcher.takeDueLimitKeys(now)); (err == nil) != (c.left == 0) {
+		estimate := new(clock.Estimate)
+		estimate.AddReading(time.Now(), time.Now())
+		p := NewBatcher(Config{
+			Store: s, Clock: estimate,
+			OrderedVersion: func() string { return "" },
+			WorkerStarted:  func(now time.Time) time.Time { return now },
+		})
+		now := estimate.Now()
+		p.scheduleLimitKeyChecksNow(c.due, now)
+		if _, err := p.sendBatch(t.Context(), p.takeDueLimitKeys(now)); (err == nil) != (c.left == 0) {
 			t.Errorf("%s: the error is %v", what, err)
 		}
-		if left := w.permitBatcher.takeDueLimitKeys(now.Add(time.Hour)); len(left) != c.left {
+		if left := p.takeDueLimitKeys(now.Add(time.Hour)); len(left) != c.left {
 			t.Errorf("%s: %d lines are to be looked at again, want %d", what, len(left), c.left)
 		}
 	}

@@ -1,4 +1,4 @@
-package engine
+package permits
 
 import (
 	"testing"
@@ -7,28 +7,27 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
-	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
 // The steps of a process ask in the order of their line when permits are given back, as many as the units are enough for.
 func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
-	p := &permitBatcher{wakeLoop: wakeup.NewChan()}
+	p := NewBatcher(Config{})
 	line, now := store.LimitKey{Limit: "l"}, time.Now()
-	ask := func(s *stepAwaitingPermit, outcome store.WriteOutcome, after time.Duration, priority int16, units int) *pendingPermitRequest {
+	ask := func(s *WaitingStep, outcome store.WriteOutcome, after time.Duration, priority int16, units int) *pendingRequest {
 		a := &store.PermitRequest{Limit: "l", Run: uuid.New(), Step: "s", Units: units, Priority: priority, ArrivedAt: now.Add(after), Outcome: outcome}
-		return &pendingPermitRequest{PermitRequest: a, step: s}
+		return &pendingRequest{PermitRequest: a, step: s}
 	}
-	join := func(after time.Duration, priority int16, units int) *stepAwaitingPermit {
-		s := new(runPermitWaits).addStep(line, "s")
-		p.updateLocalWaitersFromOutcomes([]*pendingPermitRequest{ask(s, store.Locked, after, priority, units)})
+	join := func(after time.Duration, priority int16, units int) *WaitingStep {
+		s := new(WaitingSteps).Add(line, "s")
+		p.updateLocalWaitersFromOutcomes([]*pendingRequest{ask(s, store.Locked, after, priority, units)})
 		return s
 	}
 	giveBack := func(line store.LimitKey, units int) (woken int) {
-		p.pendingReturns = []pendingPermitReturn{{PermitReturn: store.PermitReturn{Limit: line.Limit}, units: units}}
+		p.pendingReturns = []pendingReturn{{PermitReturn: store.PermitReturn{Limit: line.Limit}, units: units}}
 		return p.wakeLocalWaiters()
 	}
 	third, second, urgent := join(2*time.Second, 0, 3), join(time.Second, 0, 1), join(3*time.Second, 1, 1)
-	all := map[string]*stepAwaitingPermit{"urgent": urgent, "second": second, "third": third}
+	all := map[string]*WaitingStep{"urgent": urgent, "second": second, "third": third}
 	woken := func(when string, want ...string) {
 		t.Helper()
 		wanted := make(map[string]bool)
@@ -56,14 +55,14 @@ func TestReturnedPermitWakesTheNextOfItsLine(t *testing.T) {
 		t.Error("the number of steps that were woken is not one")
 	}
 	woken("a second unit is returned", "second")
-	if n := p.updateLocalWaitersFromOutcomes([]*pendingPermitRequest{ask(urgent, store.Written, 0, 0, 1)}); n != 1 {
+	if n := p.updateLocalWaitersFromOutcomes([]*pendingRequest{ask(urgent, store.Written, 0, 0, 1)}); n != 1 {
 		t.Errorf("%d permits were granted, want one", n)
 	}
 	p.endLocalWait(second)
 	giveBack(line, 1)
 	woken("those before have left", "third")
 	p.endLocalWait(third)
-	p.updateLocalWaitersFromOutcomes([]*pendingPermitRequest{ask(third, store.Locked, time.Second, 0, 1)})
+	p.updateLocalWaitersFromOutcomes([]*pendingRequest{ask(third, store.Locked, time.Second, 0, 1)})
 	if giveBack(line, 5); len(p.localWaiters) != 0 {
 		t.Errorf("%d lines are kept in which nobody waits", len(p.localWaiters))
 	}

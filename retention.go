@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/retention"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -90,8 +90,8 @@ func (r *Retention) check() error {
 }
 
 // toEngine returns the settings for the engine e, which executes the given workflows.
-func (r *Retention) toEngine(e *Engine, executed map[string]bool) engine.Retention {
-	out := engine.Retention{Keep: make(map[string]map[store.Status]time.Duration), Generations: r.Generations, Events: r.Events}
+func (r *Retention) toEngine(e *Engine, executed map[string]bool) retention.Policy {
+	out := retention.Policy{Keep: make(map[string]map[store.Status]time.Duration), Generations: r.Generations, Events: r.Events}
 	for name := range executed {
 		out.Keep[name] = r.Runs.durations()
 	}

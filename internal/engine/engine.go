@@ -62,6 +62,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/results"
+	"github.com/seed8ec063be/durable/internal/retention"
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -87,7 +88,7 @@ type Config struct {
 	Schedules          []DeclaredSchedule
 	// DeclaredQueues are the queues that the code declares. The worker records them in the database when it begins.
 	DeclaredQueues []DeclaredQueue
-	Retention      Retention
+	Retention      retention.Policy
 	Codec          payload.Codec // encodes the payloads of users; nil: none
 	Telemetry      *telemetry.Telemetry
 }

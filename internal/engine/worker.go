@@ -132,7 +132,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	taking.Go(func() { w.queueMetricsLoop(begun) })
 	taking.Go(func() { w.dueStartKeysLoop(begun) })
 	taking.Go(func() { w.admissionLoop(begun) })
-	taking.Go(func() { w.retentionLoop(begun) })
+	taking.Go(func() { w.newRetentionSweeper().Loop(begun) })
 	taking.Go(func() { w.unusedLimitKeysLoop(begun) })
 	if later {
 		taking.Go(func() { w.declareQueuesLater(begun) })

@@ -1,4 +1,4 @@
-package engine
+package retention
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Retention tells how long a worker keeps ended runs and superseded generations. The zero value of Retention keeps everything.
-type Retention struct {
+// Policy tells how long a worker keeps ended runs and superseded generations. The zero Policy keeps everything.
+type Policy struct {
 	// Keep has, for each workflow whose runs are deleted and each final status, how long root runs that ended with that status are
 	// kept. Runs with a status that the map lacks are kept forever.
 	Keep map[string]map[store.Status]time.Duration
@@ -25,12 +25,12 @@ type Retention struct {
 }
 
 // isEnabled reports whether anything is ever deleted.
-func (r *Retention) isEnabled() bool { return r.shortestPeriod() > 0 }
+func (p *Policy) isEnabled() bool { return p.shortestPeriod() > 0 }
 
 // shortestPeriod returns the shortest time for which something is kept, or zero if nothing is ever deleted.
-func (r *Retention) shortestPeriod() time.Duration {
-	shortest := r.shortestRunRetention()
-	for _, d := range []time.Duration{r.Generations, r.Events} {
+func (p *Policy) shortestPeriod() time.Duration {
+	shortest := p.shortestRunRetention()
+	for _, d := range []time.Duration{p.Generations, p.Events} {
 		if d > 0 && (shortest == 0 || d < shortest) {
 			shortest = d
 		}
@@ -38,9 +38,9 @@ func (r *Retention) shortestPeriod() time.Duration {
 	return shortest
 }
 
-// shortestRunRetention is shortest for runs.
-func (r *Retention) shortestRunRetention() (shortest time.Duration) {
-	for _, keep := range r.Keep {
+// shortestRunRetention is shortestPeriod for runs.
+func (p *Policy) shortestRunRetention() (shortest time.Duration) {
+	for _, keep := range p.Keep {
 		for _, d := range keep {
 			if d > 0 && (shortest == 0 || d < shortest) {
 				shortest = d
@@ -51,7 +51,7 @@ func (r *Retention) shortestRunRetention() (shortest time.Duration) {
 }
 
 // deletionCutoff returns the time before which a root must have ended to be deleted, and false if it is kept for ever.
-func (r *Retention) deletionCutoff(root *store.EndedRoot, now time.Time) (time.Time, bool) {
-	d := r.Keep[root.Workflow][root.Status]
+func (p *Policy) deletionCutoff(root *store.EndedRoot, now time.Time) (time.Time, bool) {
+	d := p.Keep[root.Workflow][root.Status]
 	return now.Add(-max(d, store.MinRetention)), d > 0
 }

@@ -62,7 +62,7 @@ func (w *worker) leadClaims(ctx context.Context) {
 			pace.isFull = true
 			continue
 		}
-		pace.maxPoll = w.otherWorkers.claimPollInterval(&w.e.cfg, w.e.clock.Now(), got.nextDue, g.size())
+		pace.maxPoll = w.otherWorkers.ClaimPollInterval(w.e.cfg.Poll, w.e.cfg.Lease, w.e.clock.Now(), got.nextDue, g.size())
 		if pace.noteSuccess(got.runCount, got.reachedLimit); !got.reachedLimit {
 			w.awaitWork(ctx, pace.pollDelay, got.nextDue)
 		}

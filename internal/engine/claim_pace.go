@@ -8,7 +8,7 @@ import (
 // claimPace decides how many runs the next claim takes at most, and how long claimLoop waits before it.
 type claimPace struct {
 	maxLimit int           // the largest limit: Config.ClaimLimit
-	maxPoll  time.Duration // the longest poll: Config.Poll, or that of fleet.claimPollInterval
+	maxPoll  time.Duration // the longest poll: Config.Poll, or that of OtherWorkers.ClaimPollInterval
 
 	limit      int           // how many runs the next claim takes at most
 	isFull     bool          // all slots are taken, or the last claim took as many runs as its limit

@@ -115,7 +115,7 @@ func (g *workerClaimGroup) claimDelayAfterNotification(now time.Time) time.Durat
 	defer g.mu.Unlock()
 	first := time.Duration(0)
 	for i, m := range g.members {
-		if d := m.otherWorkers.claimDelayAfterNotification(now); i == 0 || d < first {
+		if d := m.otherWorkers.ClaimDelayAfterNotification(now); i == 0 || d < first {
 			first = d
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/payload"
+	"github.com/seed8ec063be/durable/internal/polling"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -238,9 +239,9 @@ func TestAGroupHasTheTurnOfItsFirstMember(t *testing.T) {
 	members := newGroup(t, new(claimRecorder), 1, 1)
 	now := time.Unix(0, 0)
 	for i, m := range members {
-		m.otherWorkers.recordPeers(&store.DeadWorkersResult{LiveCount: 9, LiveWithLowerIDCount: 7 - 4*i})
+		m.otherWorkers.RecordPeers(&store.DeadWorkersResult{LiveCount: 9, LiveWithLowerIDCount: 7 - 4*i})
 	}
-	if got, want := members[0].claimGroup.claimDelayAfterNotification(now), members[1].otherWorkers.claimDelayAfterNotification(now); got != want || got <= 0 {
+	if got, want := members[0].claimGroup.claimDelayAfterNotification(now), members[1].otherWorkers.ClaimDelayAfterNotification(now); got != want || got <= 0 {
 		t.Errorf("the group claims after %v, want %v", got, want)
 	}
 }
@@ -251,8 +252,8 @@ func TestALaterNotificationHasATurnOfItsOwn(t *testing.T) {
 		w := newGroup(t, new(claimRecorder), 1)[0]
 		<-w.claimGroup.hints      // that it has joined
 		turn := func(place int) { // in a fleet of ten
-			now := w.e.clock.Now().UnixNano() / int64(firstWorkerRotationInterval)
-			w.otherWorkers.recordPeers(&store.DeadWorkersResult{LiveCount: 9, LiveWithLowerIDCount: (place + 10 - int(now%10)) % 10})
+			now := w.e.clock.Now().UnixNano() / int64(polling.FirstWorkerRotationInterval)
+			w.otherWorkers.RecordPeers(&store.DeadWorkersResult{LiveCount: 9, LiveWithLowerIDCount: (place + 10 - int(now%10)) % 10})
 		}
 		began := time.Now()
 		done := make(chan time.Duration, 1)

@@ -215,7 +215,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			every := maxQueuePoll/2 + rand.N(maxQueuePoll/2)
 			var rows *queueRowSummary
 			if rows, err = w.readQueues(ctx); err == nil && len(rows.names) == 0 {
-				every = w.otherWorkers.pollInterval(every) // a notification tells of the first row
+				every = w.otherWorkers.PollInterval(every) // a notification tells of the first row
 			}
 			poll.Reset(every)
 		}

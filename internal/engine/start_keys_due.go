@@ -48,7 +48,7 @@ func (w *worker) dueStartKeysLoop(ctx context.Context) {
 		if len(due) > 0 {
 			continue
 		}
-		w.awaitNotificationOrDue(ctx, w.startKeyHints, w.otherWorkers.pollInterval(w.e.cfg.Poll), next)
+		w.awaitNotificationOrDue(ctx, w.startKeyHints, w.otherWorkers.PollInterval(w.e.cfg.Poll), next)
 	}
 }
 

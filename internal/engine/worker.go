@@ -16,6 +16,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/buildversion"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/permits"
+	"github.com/seed8ec063be/durable/internal/polling"
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -51,7 +52,7 @@ type worker struct {
 	signalCounts  signalCountQueue
 	endedRuns     endedRunsToCheckSignals
 
-	otherWorkers otherWorkers
+	otherWorkers polling.OtherWorkers
 
 	claimGroup             *workerClaimGroup
 	firstClaimHint         wakeup.Chan // a run may be claimable, or other workers see this worker
@@ -354,7 +355,7 @@ func (w *worker) presenceLoop(ctx context.Context) {
 	onHint := func(h store.WakeHint) {
 		switch h {
 		case store.HintListenBegan, store.HintListenLost:
-			w.otherWorkers.listening.Store(h == store.HintListenBegan)
+			w.otherWorkers.SetListening(h == store.HintListenBegan)
 		case store.HintOwnedRunChange:
 			w.ownedRunChangesPending.Notify()
 		case store.HintAdmitted:

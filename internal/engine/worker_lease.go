@@ -188,8 +188,8 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 			wait = min(2*wait, w.e.cfg.Lease/2)
 			continue
 		}
-		w.otherWorkers.recordPeers(&peers)
-		wait = w.otherWorkers.deadWorkerCheckInterval()
+		w.otherWorkers.RecordPeers(&peers)
+		wait = w.otherWorkers.DeadWorkerCheckInterval(deadWorkerQueryInterval)
 		var sure []uuid.UUID
 		seen := make(map[uuid.UUID]bool, len(peers.Dead))
 		for _, id := range peers.Dead {

@@ -34,7 +34,7 @@ func (w *worker) callSearchPeriodically(ctx context.Context, search func(context
 		if err := search(ctx); err != nil && ctx.Err() == nil {
 			w.log.Debug(failed, telemetry.KeyError, err)
 		}
-		if !wakeup.SleepCtx(ctx, w.otherWorkers.pollInterval(min(w.e.cfg.Lease/3, maxHeldRunsInterval))) {
+		if !wakeup.SleepCtx(ctx, w.otherWorkers.PollInterval(min(w.e.cfg.Lease/3, maxHeldRunsInterval))) {
 			return
 		}
 	}

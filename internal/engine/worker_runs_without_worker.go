@@ -41,7 +41,7 @@ type queueWorkflowWithoutWorker struct {
 func (w *worker) runsWithoutWorkerLoop(ctx context.Context) {
 	every := min(w.e.cfg.Lease, maxRunsWithoutWorkerCheckInterval)
 	seen := make(map[store.QueueWorkflow]*queueWorkflowWithoutWorker)
-	for wakeup.SleepCtx(ctx, w.otherWorkers.pollInterval(every)) {
+	for wakeup.SleepCtx(ctx, w.otherWorkers.PollInterval(every)) {
 		places, err := w.findDueRunsWithoutWorker(ctx)
 		if err != nil {
 			w.log.Debug("could not look for runs that no worker executes", telemetry.KeyError, err)

@@ -79,7 +79,7 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 		if w.fireSchedules(ctx, faulty.filterReadyToFire(due, time.Now()), faulty) {
 			continue
 		}
-		w.awaitNotificationOrDue(ctx, w.scheduleHints, faulty.nextRetryIn(time.Now(), w.otherWorkers.pollInterval(w.e.cfg.Poll)), next)
+		w.awaitNotificationOrDue(ctx, w.scheduleHints, faulty.nextRetryIn(time.Now(), w.otherWorkers.PollInterval(w.e.cfg.Poll)), next)
 	}
 }
 

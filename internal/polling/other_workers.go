@@ -1,4 +1,9 @@
-package engine
+// Package polling decides how often a worker polls the database, from what the worker knows of the other workers.
+//
+// Every worker of a database polls for the same things, so with many workers each of them polls less often, and all of them
+// together as often as before. That needs working notifications: without them, each worker finds only by its polls what the others
+// are too busy to take.
+package polling
 
 import (
 	"sync/atomic"
@@ -6,10 +11,6 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
-
-// Every worker of a database polls for the same things, so with many workers each of them polls less often, and all of them
-// together as often as before. That needs working notifications: without them, each worker finds only by its polls what the others
-// are too busy to take.
 
 const (
 	// maxPollFactor is how many times less often a worker of a large fleet polls than a lone one, for what any worker may do.
@@ -32,32 +33,35 @@ const (
 	// maxHintDelayPerWorker, for the one before it. The first usually takes the run.
 	hintDelayPerWorker    = 100 * time.Microsecond
 	maxHintDelayPerWorker = 4 * time.Millisecond
-	// firstWorkerRotationInterval is how long the same worker is the first. It is short, so that one worker does not take all runs of a moment.
-	firstWorkerRotationInterval = 10 * time.Millisecond
+	// FirstWorkerRotationInterval is how long the same worker is the first. It is short, so that one worker does not take all runs of a moment.
+	FirstWorkerRotationInterval = 10 * time.Millisecond
 )
 
-// otherWorkers is what a worker knows of the other workers of its database.
-type otherWorkers struct {
+// OtherWorkers is what a worker knows of the other workers of its database. All methods may be called concurrently.
+type OtherWorkers struct {
 	listening    atomic.Bool  // notifications arrive
 	liveCount    atomic.Int32 // live workers, without this one
 	lowerIDCount atomic.Int32 // how many of them have a lower ID
 	siblingCount atomic.Int32 // see store.Peers
 }
 
-// recordPeers records the result of a check for dead workers.
-func (f *otherWorkers) recordPeers(p *store.DeadWorkersResult) {
+// SetListening records whether notifications arrive.
+func (f *OtherWorkers) SetListening(listening bool) { f.listening.Store(listening) }
+
+// RecordPeers records the result of a check for dead workers.
+func (f *OtherWorkers) RecordPeers(p *store.DeadWorkersResult) {
 	f.liveCount.Store(int32(p.LiveCount))
 	f.lowerIDCount.Store(int32(p.LiveWithLowerIDCount))
 	f.siblingCount.Store(int32(p.WorkersSharingConns))
 }
 
-// pollInterval returns the interval of a poll that a lone worker makes once in d, and that any worker may make.
-func (f *otherWorkers) pollInterval(d time.Duration) time.Duration {
+// PollInterval returns the interval of a poll that a lone worker makes once in d, and that any worker may make.
+func (f *OtherWorkers) PollInterval(d time.Duration) time.Duration {
 	return f.pollIntervalForWorkers(d, 1)
 }
 
 // pollIntervalForWorkers does the same for a poll that one worker makes for several of the fleet.
-func (f *otherWorkers) pollIntervalForWorkers(d time.Duration, workers int) time.Duration {
+func (f *OtherWorkers) pollIntervalForWorkers(d time.Duration, workers int) time.Duration {
 	if !f.listening.Load() {
 		return d
 	}
@@ -66,38 +70,38 @@ func (f *otherWorkers) pollIntervalForWorkers(d time.Duration, workers int) time
 }
 
 // pollIntervalSharedWithSiblings returns the interval of a poll that a lone worker makes once in d, so that all siblings together poll as often.
-func (f *otherWorkers) pollIntervalSharedWithSiblings(d time.Duration) time.Duration {
+func (f *OtherWorkers) pollIntervalSharedWithSiblings(d time.Duration) time.Duration {
 	return d * time.Duration(min(f.siblingCount.Load()+1, maxSiblingPollFactor))
 }
 
-// claimPollInterval returns the longest wait between two claims, when the next run of the worker's workflows is due at the given time; zero:
-// never. If such a run is executed anywhere, its lease ends soon, and the poll is that of a lone worker: the run may begin to wait for
-// a short time, and its own worker may be too busy to take it then. workers is for how many workers one claims.
-func (f *otherWorkers) claimPollInterval(cfg *Config, now, due time.Time, workers int) time.Duration {
-	if !due.IsZero() && due.Sub(now) <= max(cfg.Lease, maxClaimPollFactor*cfg.Poll) {
-		return cfg.Poll
-	}
-	poll := f.pollIntervalForWorkers(cfg.Poll, workers)
-	if !f.listening.Load() {
+// ClaimPollInterval returns the longest wait between two claims, which a lone worker makes once in poll. The next run of the worker's
+// workflows is due at the given time; zero: never. If such a run is executed anywhere, its lease ends soon, and the poll is that of a lone
+// worker: the run may begin to wait for a short time, and its own worker may be too busy to take it then. workers is for how many workers
+// one claims.
+func (f *OtherWorkers) ClaimPollInterval(poll, lease time.Duration, now, due time.Time, workers int) time.Duration {
+	if !due.IsZero() && due.Sub(now) <= max(lease, maxClaimPollFactor*poll) {
 		return poll
 	}
-	return min(poll, max(maxClaimPollFactor*cfg.Poll, f.pollIntervalSharedWithSiblings(cfg.Poll)))
+	interval := f.pollIntervalForWorkers(poll, workers)
+	if !f.listening.Load() {
+		return interval
+	}
+	return min(interval, max(maxClaimPollFactor*poll, f.pollIntervalSharedWithSiblings(poll)))
 }
 
-// deadWorkerCheckInterval returns the time between two checks for dead workers.
-func (f *otherWorkers) deadWorkerCheckInterval() time.Duration {
+// DeadWorkerCheckInterval returns the time between two checks for dead workers, at least shortest.
+func (f *OtherWorkers) DeadWorkerCheckInterval(shortest time.Duration) time.Duration {
 	n, siblings := time.Duration(f.liveCount.Load()+1), time.Duration(f.siblingCount.Load())
-	shortest := deadWorkerQueryInterval
 	if n == 1 {
-		shortest = loneWorkerCheckInterval
+		shortest = max(shortest, loneWorkerCheckInterval)
 	}
 	return max(shortest, min(n*neighbourCheckInterval, maxNeighbourCheckInterval), min(siblings*siblingCheckInterval, maxSiblingCheckInterval))
 }
 
-// claimDelayAfterNotification returns how long this worker waits before it claims after a notification for all workers. The order of the workers is
-// that of their IDs, from another one on in each firstWorkerRotationInterval.
-func (f *otherWorkers) claimDelayAfterNotification(now time.Time) time.Duration {
+// ClaimDelayAfterNotification returns how long this worker waits before it claims after a notification for all workers. The order of the workers is
+// that of their IDs, from another one on in each FirstWorkerRotationInterval.
+func (f *OtherWorkers) ClaimDelayAfterNotification(now time.Time) time.Duration {
 	n := int64(f.liveCount.Load() + 1)
-	turn := (int64(f.lowerIDCount.Load()) + now.UnixNano()/int64(firstWorkerRotationInterval)) % n
+	turn := (int64(f.lowerIDCount.Load()) + now.UnixNano()/int64(FirstWorkerRotationInterval)) % n
 	return time.Duration(turn) * min(time.Duration(n)*hintDelayPerWorker, maxHintDelayPerWorker)
 }

@@ -1,4 +1,4 @@
-package engine
+package polling
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 // A lone worker, and one whose notifications do not arrive, poll as often as configured. In a fleet each polls less often, but all of
 // them together at least as often.
 func TestPollIntervalsOfAFleet(t *testing.T) {
+	const poll, lease = time.Second, 10 * time.Second
 	for _, c := range []struct {
 		listening          bool
 		others, siblings   int
@@ -26,20 +27,20 @@ func TestPollIntervalsOfAFleet(t *testing.T) {
 		{true, 0, 999, time.Minute, time.Minute, 300 * time.Millisecond},
 		{false, 0, 999, time.Second, time.Second, 300 * time.Millisecond},
 	} {
-		var f otherWorkers
-		f.listening.Store(c.listening)
-		f.recordPeers(&store.DeadWorkersResult{LiveCount: c.others, WorkersSharingConns: c.siblings})
-		cfg, now := &Config{Poll: time.Second, Lease: 10 * time.Second}, time.Now()
-		if got := f.pollInterval(cfg.Poll); got != c.poll {
+		var f OtherWorkers
+		f.SetListening(c.listening)
+		f.RecordPeers(&store.DeadWorkersResult{LiveCount: c.others, WorkersSharingConns: c.siblings})
+		now := time.Now()
+		if got := f.PollInterval(poll); got != c.poll {
 			t.Errorf("%+v: polls are %v apart", c, got)
 		}
-		if got := f.claimPollInterval(cfg, now, time.Time{}, 1); got != c.claim {
+		if got := f.ClaimPollInterval(poll, lease, now, time.Time{}, 1); got != c.claim {
 			t.Errorf("%+v: claims are %v apart", c, got)
 		}
-		if got := f.claimPollInterval(cfg, now, now.Add(cfg.Lease), 1); got != cfg.Poll {
+		if got := f.ClaimPollInterval(poll, lease, now, now.Add(lease), 1); got != poll {
 			t.Errorf("%+v: claims are %v apart while a run is executed somewhere", c, got)
 		}
-		if got := f.deadWorkerCheckInterval(); got != c.check {
+		if got := f.DeadWorkerCheckInterval(120 * time.Millisecond); got != c.check {
 			t.Errorf("%+v: checks for dead workers are %v apart", c, got)
 		}
 	}
@@ -53,16 +54,16 @@ func TestTurnsAfterAHint(t *testing.T) {
 	for range workers {
 		turns := make(map[time.Duration]bool)
 		for i := range workers {
-			var f otherWorkers
-			f.recordPeers(&store.DeadWorkersResult{LiveCount: workers - 1, LiveWithLowerIDCount: i})
-			delay := f.claimDelayAfterNotification(now)
+			var f OtherWorkers
+			f.RecordPeers(&store.DeadWorkersResult{LiveCount: workers - 1, LiveWithLowerIDCount: i})
+			delay := f.ClaimDelayAfterNotification(now)
 			turns[delay] = true
 			firsts[i] = firsts[i] || delay == 0
 		}
 		if len(turns) != workers || !turns[0] {
 			t.Errorf("the turns are %v", turns)
 		}
-		now = now.Add(firstWorkerRotationInterval)
+		now = now.Add(FirstWorkerRotationInterval)
 	}
 	for i := range workers {
 		if !firsts[i] {

@@ -60,6 +60,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/coded"
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/payload"
+	"github.com/seed8ec063be/durable/internal/queues"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/results"
 	"github.com/seed8ec063be/durable/internal/retention"
@@ -141,8 +142,8 @@ type Engine struct {
 	awaitCallers        awaitCallers           // the callers of Await, for an engine with test hooks
 	counters            engineCounters
 	stepSlots           *slots.StepPool // nil: no limit
-	queueRows           queueRowCache
-	queueDepths         queueDepths
+	queueRows           *queues.RowCache
+	queueDepths         queues.DepthCache
 	pinnedWorkflows     store.PinnedWorkflows // the pinned workflows of defs
 	startKeyLocks       startKeyLocks
 	startedMarkerPool   sync.Pool // of delayedStartedMarker, whose timers are stopped
@@ -165,13 +166,13 @@ func New(s store.Store, cfg Config) *Engine {
 			e.pinnedWorkflows[d.Name] = d.PinnedGrace
 		}
 	}
-	e.queueRows.e = e
 	e.claimFilter = store.NewClaimFilter(slices.Collect(maps.Keys(e.workflows)), cfg.Queues)
 	e.attachTestHooks(s)
 	if cfg.Codec != nil {
 		s, e.codecStore = coded.New(s, cfg.Codec), coded.New(e.rawStore, cfg.Codec)
 		e.store = s
 	}
+	e.queueRows = queues.NewRowCache(e.store)
 	e.journal, e.claimGroup = e.findOrCreateJournal(), e.findOrCreateClaimGroup()
 	e.resultWaiters = results.New(s, e, e.telemetry.Log)
 	return e

@@ -48,11 +48,11 @@ func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.MoveRun
 // checkQueueAcceptsMove reports whether the queue has a row, as of the given time or later. It returns ErrQueueFull or
 // ErrQueueClosed if the queue refuses a further root run.
 func (e *Engine) checkQueueAcceptsMove(ctx context.Context, queue string, at time.Time, root bool) (needsPlace bool, err error) {
-	rows := e.queueRows.rowsReadSince(ctx, at)
-	if rows.readFailed {
+	rows := e.queueRows.RowsReadSince(ctx, at)
+	if rows.ReadFailed {
 		return false, fmt.Errorf("%w: the settings of queue %q cannot be read", store.ErrUnavailable, queue)
 	}
-	row, found := rows.byName[queue]
+	row, found := rows.ByName[queue]
 	if !found || row.Deleted {
 		return false, nil
 	}

@@ -28,7 +28,7 @@ func (e *Engine) SetQueue(ctx context.Context, c store.QueueChangeRequest) error
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
 	err = e.commitInSeparateTx(ctx, userCaller, func() error { return e.store.ChangeQueue(ctx, c) })
-	e.queueRows.invalidate()
+	e.queueRows.Invalidate()
 	if err != nil {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
@@ -76,7 +76,7 @@ func (e *Engine) ResetQueue(ctx context.Context, c store.DeleteOrResetRequest) (
 	if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	if row, found := e.queueRows.rowsReadSince(ctx, time.Now()).byName[c.Name]; found && !row.Deleted {
+	if row, found := e.queueRows.RowsReadSince(ctx, time.Now()).ByName[c.Name]; found && !row.Deleted {
 		return ErrNotDeclared
 	}
 	return err
@@ -89,7 +89,7 @@ func (e *Engine) changeQueue(ctx context.Context, name string, c store.OperatorC
 		found = found || did
 		return err
 	})
-	e.queueRows.invalidate()
+	e.queueRows.Invalidate()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s queue %q: %w", verb, name, err)
@@ -148,7 +148,7 @@ func (w *worker) declareAllQueues(ctx context.Context) error {
 			return fmt.Errorf("declare queue %q: %w", d.Name, err)
 		}
 	}
-	w.e.queueRows.invalidate()
+	w.e.queueRows.Invalidate()
 	return nil
 }
 
@@ -170,7 +170,7 @@ func (w *worker) queueMetricsLoop(ctx context.Context) {
 		if !w.e.telemetry.MeasuresQueues(ctx) {
 			continue
 		}
-		rows, known := w.e.queueRows.readRowsIfStale(ctx)
+		rows, known := w.e.queueRows.ReadRowsIfStale(ctx)
 		if known && len(rows) == 0 {
 			continue
 		}

@@ -26,7 +26,7 @@ func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Setti
 // newScheduleSettingsCheck returns newScheduleSettingsCheckFromCache for the rows of queues as they are now.
 func (e *Engine) newScheduleSettingsCheck(ctx context.Context) func(name string, s *schedule.Settings) error {
 	now := time.Now()
-	e.queueRows.rowsReadSince(ctx, now)
+	e.queueRows.RowsReadSince(ctx, now)
 	return e.newScheduleSettingsCheckFromCache(now)
 }
 

@@ -151,7 +151,7 @@ var errQueuesUnread = errors.New("durable: the settings of the queues could not 
 
 // readQueues reads the rows of all queues, unless this process has done so lately.
 func (w *worker) readQueues(ctx context.Context) (*queueRowSummary, error) {
-	byName, known := w.e.queueRows.readRowsIfStale(ctx)
+	byName, known := w.e.queueRows.ReadRowsIfStale(ctx)
 	if !known {
 		return nil, errQueuesUnread
 	}
@@ -200,7 +200,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 		select {
 		case <-a.wakeLoop:
 			if look = a.queueRowsChanged.Swap(false); look {
-				w.e.queueRows.invalidate()
+				w.e.queueRows.Invalidate()
 			}
 		case <-poll.C:
 			look = true

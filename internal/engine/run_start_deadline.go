@@ -52,7 +52,7 @@ func (r *run) mayHaveBypassedQueue() bool {
 	if r.deadline.expiryTime().IsZero() {
 		return false
 	}
-	rows := r.e.queueRows.cachedRows()
+	rows := r.e.queueRows.CachedRows()
 	_, found := rows[r.row.Queue]
 	return found || rows == nil
 }

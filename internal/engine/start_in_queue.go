@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/queues"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -22,22 +23,22 @@ var (
 // exists, so that a start whose result was lost can be repeated. A queue does not refuse a start with a start key either.
 func (e *Engine) MarkStartsNeedingQueuePlace(ctx context.Context, requests []StartRequest) error {
 	began := time.Now()
-	rows, _ := e.queueRows.readRowsIfStale(ctx)
+	rows, _ := e.queueRows.ReadRowsIfStale(ctx)
 	if len(rows) == 0 && !anyRequiresQueueSettings(requests) {
 		return nil
 	}
-	var fresh *queueRowsReading
+	var fresh *queues.Reading
 	counts := make(map[string]int) // how many of the requests are for each queue
 	for i := range requests {
 		q := &requests[i]
 		row, found := rows[q.Queue]
 		if q.requiresQueueSettings() && (!found || row.Deleted) {
 			if fresh == nil { // the queue may be new
-				fresh = e.queueRows.rowsReadSince(ctx, began)
-				rows = fresh.byName
+				fresh = e.queueRows.RowsReadSince(ctx, began)
+				rows = fresh.ByName
 			}
 			if row, found = rows[q.Queue]; !found || row.Deleted {
-				return e.queueWithoutRowError(q, fresh.readFailed)
+				return e.queueWithoutRowError(q, fresh.ReadFailed)
 			}
 		}
 		if q.hasQueueRow = found && !row.Deleted; q.hasQueueRow && !q.isChild {
@@ -89,13 +90,13 @@ func (e *Engine) checkQueueAcceptsStarts(ctx context.Context, row store.QueueRow
 		return fmt.Errorf("%w: queue %q is closed: use another queue, or open this one with SetQueue", ErrQueueClosed, row.Name)
 	}
 	most := row.Settings.Depth
-	if most == 0 || e.queueDepths.tryTakeFreePlaces(row.Name, most, n) {
+	if most == 0 || e.queueDepths.TryTakeFreePlaces(row.Name, most, n) {
 		return nil
 	}
 	began := time.Now()
 	depth, err := e.store.QueueDepth(ctx, row.Name, most)
 	if err == nil {
-		e.queueDepths.setReading(row.Name, queueDepthReading{began: began, maxDepth: most, remainingStarts: (most - depth - n) / queueDepthShare})
+		e.queueDepths.RecordReading(row.Name, began, most, most-depth-n)
 	}
 	if err == nil && depth+n > most {
 		return fmt.Errorf("%w: %d runs wait in queue %q, and its Depth is %d: try again later, use another queue, or raise Depth with SetQueue", ErrQueueFull, depth, row.Name, most)

@@ -76,7 +76,7 @@ const maxConsecutiveStartKeyChecks = 4
 // processDueStartKey does what is due for one key: it cancels runs that were replaced, and releases the run that
 // waits. It reports whether it saw the row; if not, another process has locked or deleted it.
 func (e *Engine) processDueStartKey(ctx context.Context, key store.StartKey) (looked bool, err error) {
-	rows, _ := e.queueRows.readRowsIfStale(ctx)
+	rows, _ := e.queueRows.ReadRowsIfStale(ctx)
 	gated := func(queue string) bool {
 		row, found := rows[queue]
 		return found && !row.Deleted

@@ -133,10 +133,10 @@ func (p *unfireableScheduleError) Error() string { return p.err.Error() }
 // fireSchedule decides the due times of one schedule. It reports whether it changed the schedule.
 func (w *worker) fireSchedule(ctx context.Context, name string) (changed bool, err error) {
 	began := time.Now()
-	w.e.queueRows.readRowsIfStale(ctx)
+	w.e.queueRows.ReadRowsIfStale(ctx)
 	changed, err = w.fireScheduleOnce(ctx, name, began)
 	if errors.Is(err, schedule.ErrUnchecked) { // the queue may be new
-		w.e.queueRows.rowsReadSince(ctx, began)
+		w.e.queueRows.RowsReadSince(ctx, began)
 		changed, err = w.fireScheduleOnce(ctx, name, began)
 	}
 	return changed, err
@@ -200,7 +200,7 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 	for key, value := range s.Tags {
 		start.Tags = append(start.Tags, store.Tag{Key: key, Value: value})
 	}
-	row, found := e.queueRows.cachedRows()[s.Queue]
+	row, found := e.queueRows.CachedRows()[s.Queue]
 	(&StartRequest{GroupKey: s.GroupKey, Weight: s.Weight, hasQueueRow: found && !row.Deleted}).setQueuePlace(start)
 	slices.SortFunc(start.Tags, func(a, b store.Tag) int { return cmp.Compare(a.Key, b.Key) })
 	return start
@@ -221,13 +221,13 @@ func (e *Engine) newScheduleSettingsCheckFromCache(since time.Time) func(name st
 		if s.GroupKey == "" {
 			return nil
 		}
-		read := e.queueRows.latest.Load()
+		read := e.queueRows.LatestReading()
 		if read != nil {
-			if row, found := read.byName[s.Queue]; found && !row.Deleted {
+			if row, found := read.ByName[s.Queue]; found && !row.Deleted {
 				return nil
 			}
 		}
-		if read == nil || read.readFailed || read.readBegan.Before(since) {
+		if read == nil || read.ReadFailed || read.ReadBegan.Before(since) {
 			return fmt.Errorf("%w: the settings of queue %q cannot be read: %w", schedule.ErrUnchecked, s.Queue, store.ErrUnavailable)
 		}
 		return fmt.Errorf("%w: schedule %q has the GroupKey %q in queue %q, which has no settings: create them with SetQueue, start a worker whose Config.QueueSettings declares them, or leave GroupKey out",

@@ -84,7 +84,7 @@ fuzz: ## fuzz every target of the repository for SECONDS=20 each, up to the firs
 
 stress: compiler ## repeat the concurrency tests COUNT=100 times under the race detector, up to the first failure
 	$(STRESS) -run '^Test(CancelAgainst|CancelOfBranches|ConcurrentSteps|ControlWhile|ManySenders|ManyStarters|SignalAgainst|PauseWhile|ResumeBefore|AnyReplays|Callback|EndedBranch|ChildrenOfAnEnded|ReloadCancels|ChoiceAgainst|NoChildStarts|CompensationsOf|FailedMap|AQueueBounds|OneRunOfAKey|ChildrenInTheQueue|StartsWithOneKey|AStartReplaces|AnOpenFoldingStart|LimitHolds|LineGoesOn|StepConcurrency|FaultySchedules)' .
-	$(STRESS) ./internal/journal ./internal/engine ./internal/permits ./internal/results ./internal/slots
+	$(STRESS) ./internal/journal ./internal/engine ./internal/permits ./internal/queues ./internal/results ./internal/slots
 	$(STRESS) -run '^Test(Queues|Limits|StartsFold|Schedules)' ./internal/store/model
 	$(STRESS) -run '^Test(ConformancePair|NoChildEscapes|OpposingOrders|AControlOperationIsRetried|OwnedRunChangesPass|TxWithALostReply|PermitPasses|NoCallerWaits)/^(cache_statement)?$$' ./postgres
 	$(STRESS) -run '^Test(ConformancePair|ConcurrentCalls|OpenersRace|CancelIsNotOutrun)' ./sqlite

@@ -114,7 +114,7 @@ func (w *worker) claimByQueueRules(shares []claimShare, maxSuspects int, setRule
 			continue
 		}
 		s.w.startExecution(c, s.w.timeFromCreationToClaim(&c.Run, q.Now), &s.reservedSlots)
-		s.w.queueAdmitter.noteRunClaimed(c.Run.Queue)
+		s.w.queueAdmitter.NoteRunClaimed(c.Run.Queue)
 	}
 	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil
 }

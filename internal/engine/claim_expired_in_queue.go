@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/queues"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -17,7 +18,7 @@ const (
 // runsExpiredInQueueClaim claims runs whose time in line is over while all slots of the worker are taken. Such a run has not begun: its function is
 // not called, and its end is all that is written. claimLoop owns it.
 type runsExpiredInQueueClaim struct {
-	rows  *queueRowSummary
+	rows  *queues.Summary
 	rules *store.QueueClaimRules // of rows
 }
 
@@ -25,12 +26,12 @@ type runsExpiredInQueueClaim struct {
 // queue has settings, no run is in line.
 func (w *worker) claimRunsExpiredInQueue() (wait time.Duration) {
 	wait = expiredRunsPoll/2 + rand.N(expiredRunsPoll/2)
-	rows, c := w.queueAdmitter.queueRows.Load(), &w.expiredRunsClaim
-	if rows == nil || len(rows.undeletedNames) == 0 {
+	rows, c := w.queueAdmitter.LatestSummary(), &w.expiredRunsClaim
+	if rows == nil || len(rows.UndeletedNames) == 0 {
 		return wait
 	}
 	if c.rows != rows {
-		c.rows, c.rules = rows, store.NewClaimRulesForExpiredRuns(rows.undeletedNames)
+		c.rows, c.rules = rows, store.NewClaimRulesForExpiredRuns(rows.UndeletedNames)
 	}
 	beyond := w.slots.AcquireBeyond(maxConcurrentExpirations)
 	if beyond.Capacity() == 0 {

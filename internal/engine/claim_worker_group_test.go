@@ -150,7 +150,7 @@ func TestAQuietLeaderLetsAnotherMemberEndExpiredRuns(t *testing.T) {
 	members := newGroup(t, s, 1, 1)
 	members[0].slots.SetQuiet(true)
 	for _, m := range members {
-		m.lastReadQueues(t.Context())
+		m.queueAdmitter.SummaryOrRead(t.Context())
 	}
 	members[0].claimGroup.claimRunsExpiredInQueue(members[0])
 	if len(s.got) != 1 || s.got[0].Worker != members[1].id || s.got[0].MaxSuspects != 0 {

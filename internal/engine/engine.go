@@ -40,9 +40,12 @@
 //   - call: durable calls, one file for each kind, and the attempts of steps with their
 //     slots and permits.
 //   - park: when a run that waits leaves memory.
-//   - queue_admission and start_in_queue: how runs in queues with settings are started, and which of them get a place.
+//   - start_in_queue and claim_queue_rules: how runs in queues with settings are started and claimed.
 //   - start_with_start_key and start_keys_due: starts with the options Singleton, Debounce and Throttle.
 //   - test_hooks: what package durabletest observes and controls.
+//
+// Rooms of the worker with a narrow seam are packages of their own: permits exchanges the permits of steps, queues admits runs to queues
+// with settings, retention deletes what is no longer kept, and polling decides how often a worker polls.
 //
 // What an operator changes (limits, queues, runs) is in files of engine, and what a worker does about it in files of worker.
 package engine

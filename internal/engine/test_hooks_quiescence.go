@@ -78,8 +78,7 @@ func (e *Engine) WakeAllLoops() {
 		w.wakeLoops()
 		w.scheduleHints.Notify()
 		w.startKeyHints.Notify()
-		w.queueAdmitter.queueRowsChanged.Store(true)
-		w.queueAdmitter.wakeLoop.Notify()
+		w.queueAdmitter.RequestRowsReread()
 	}
 	e.resultWaiters.QueryNow()
 }
@@ -106,7 +105,7 @@ func (e *Engine) CountAdmissionPasses() (begun, ended uint64) {
 	if w == nil {
 		return 0, 0
 	}
-	return w.queueAdmitter.allQueueChecksBegun.Load(), w.queueAdmitter.allQueueChecksEnded.Load()
+	return w.queueAdmitter.CountChecks()
 }
 
 // CountResultChecks returns how often the callers that wait for results of runs have checked for these results. The result waiting is false

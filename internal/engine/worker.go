@@ -17,6 +17,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/permits"
 	"github.com/seed8ec063be/durable/internal/polling"
+	"github.com/seed8ec063be/durable/internal/queues"
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -60,7 +61,8 @@ type worker struct {
 	scheduleHints          wakeup.Chan // a schedule was changed
 	startKeyHints          wakeup.Chan // a start may have to be released, or a run to be cancelled for it
 	permits                *permits.Batcher
-	queueAdmitter          queueAdmitter
+	queueAdmitter          *queues.Admitter
+	lastClaimRules         lastClaimQueueRules // owned by claimLoop
 	expiredRunsClaim       runsExpiredInQueueClaim
 	knownVersions          knownVersions
 
@@ -73,7 +75,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, endRunContexts: kill,
-		claimGroup: e.claimGroup, firstClaimHint: wakeup.NewChan(), ownedRunChangesPending: wakeup.NewChan(), queueAdmitter: queueAdmitter{wakeLoop: wakeup.NewChan()}, scheduleHints: wakeup.NewChan(), startKeyHints: wakeup.NewChan(), historyReadSlots: make(chan struct{}, maxConcurrentHistoryReads), fatalErrors: make(chan error, 1),
+		claimGroup: e.claimGroup, firstClaimHint: wakeup.NewChan(), ownedRunChangesPending: wakeup.NewChan(), scheduleHints: wakeup.NewChan(), startKeyHints: wakeup.NewChan(), historyReadSlots: make(chan struct{}, maxConcurrentHistoryReads), fatalErrors: make(chan error, 1),
 		failedClaims: failedClaims{wakeLoop: wakeup.NewChan()}, signalCounts: signalCountQueue{wakeLoop: wakeup.NewChan()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.workflows))
@@ -83,7 +85,7 @@ func newWorker(e *Engine) *worker {
 			telemetry.KeyCount, waiting)
 	})
 	w.slots.UseFreed(w.claimGroup.slotsFreed)
-	w.permits = w.newPermitBatcher()
+	w.permits, w.queueAdmitter = w.newPermitBatcher(), w.newQueueAdmitter()
 	return w
 }
 
@@ -132,7 +134,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	taking.Go(func() { w.scheduleLoop(begun) })
 	taking.Go(func() { w.queueMetricsLoop(begun) })
 	taking.Go(func() { w.dueStartKeysLoop(begun) })
-	taking.Go(func() { w.admissionLoop(begun) })
+	taking.Go(func() { w.queueAdmitter.Loop(begun) })
 	taking.Go(func() { w.newRetentionSweeper().Loop(begun) })
 	taking.Go(func() { w.unusedLimitKeysLoop(begun) })
 	if later {
@@ -226,7 +228,7 @@ func (w *worker) register(ctx context.Context) error {
 func (w *worker) wakeLoops() {
 	if w != nil {
 		w.hintClaim()
-		w.queueAdmitter.requestPassOverAllQueues()
+		w.queueAdmitter.RequestPassOverAllQueues()
 	}
 }
 
@@ -267,7 +269,7 @@ func (w *worker) removeRun(r *run) {
 	r.clearSuspect()
 	w.loadedRuns.remove(r)
 	r.slot.Release()
-	w.queueAdmitter.noteRunLeftQueue(r.row.Queue)
+	w.queueAdmitter.NoteRunLeftQueue(r.row.Queue)
 }
 
 // isExecuting reports whether the run is in this worker's memory, and is not suspended.
@@ -361,10 +363,10 @@ func (w *worker) presenceLoop(ctx context.Context) {
 		case store.HintAdmitted:
 			w.hintClaimAfterBroadcast()
 		case store.HintQueues:
-			w.queueAdmitter.requestQueueRowsReread()
+			w.queueAdmitter.RequestRowsReread()
 		default:
 			w.hintClaimAfterBroadcast()
-			w.queueAdmitter.requestPassOverAllQueues()
+			w.queueAdmitter.RequestPassOverAllQueues()
 		}
 	}
 	if err := w.e.store.Listen(ctx, w.id, onHint); err != nil && ctx.Err() == nil {

@@ -131,7 +131,7 @@ var layers = map[string][]string{
 	"internal/clock":           {},
 	"internal/slots":           {},
 	"internal/polling":         {"internal/store"},
-	"internal/queues":          {"internal/store"},
+	"internal/queues":          {"internal/clock", "internal/store", "internal/telemetry", "internal/wakeup"},
 	"internal/retention":       {"internal/store", "internal/telemetry", "internal/wakeup"},
 	"internal/wakeup":          {},
 	"internal/permits":         {"internal/clock", "internal/store", "internal/telemetry", "internal/wakeup"},

@@ -1,8 +1,9 @@
-package engine
+package queues
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -25,12 +26,28 @@ const (
 	maxConsecutiveAdmissionPasses = 20                    // passes over one queue before others get their turn
 )
 
-// queueAdmitter gives places to runs in queues with a row. One goroutine, admissionLoop, looks at each queue when
+// AdmitterConfig is what an Admitter needs of its worker.
+type AdmitterConfig struct {
+	Rows  *RowCache
+	Store store.QueueAdmitter
+	Clock clock.Clock
+	Log   *slog.Logger
+	Lease time.Duration // how long a worker that does not renew keeps its runs
+	// PollInterval returns the interval of a poll that a lone worker makes once in d: with more workers, each polls less often.
+	PollInterval func(d time.Duration) time.Duration
+	// HintClaim tells the worker that a run may be claimable, because the rows of the queues have changed. HintClaimOfAdmitted tells it that
+	// runs were admitted, which replace runs that have ended.
+	HintClaim, HintClaimOfAdmitted func()
+	StopIfFatal                    func(err error) // makes the worker stop if the error means that the store will never work again
+}
+
+// Admitter gives places to runs in queues with a row. One goroutine, which executes Loop, looks at each queue when
 // a run of it has left this process, when another process sends a hint, and from time to time. While no queue
 // has a row, it only reads that.
-type queueAdmitter struct {
-	wakeLoop  wakeup.Chan
-	queueRows atomic.Pointer[queueRowSummary] // nil: not read yet
+type Admitter struct {
+	cfg      AdmitterConfig
+	wakeLoop wakeup.Chan
+	summary  atomic.Pointer[Summary] // nil: not read yet
 
 	mu                 sync.Mutex
 	allQueuesRequested bool            // all queues are to be looked at
@@ -38,35 +55,30 @@ type queueAdmitter struct {
 	claimedSincePass   map[string]int  // how many runs of each queue were claimed since it was to be looked at
 	queueOfCurrentPass string          // the queue of the pass that is in progress; empty: none
 
-	lastClaimRules lastClaimQueueRules // owned by claimLoop
-
-	queueRowsChanged    atomic.Bool   // the rows are to be read again, and all queues to be looked at
+	rowsChanged         atomic.Bool   // the rows are to be read again, and all queues to be looked at
 	allQueueChecksBegun atomic.Uint64 // how many looks at all queues have begun
 	allQueueChecksEnded atomic.Uint64 // number of the latest of them that has ended without an error
 }
 
-// queueRowSummary is what the worker needs of the rows of all queues. It does not change.
-type queueRowSummary struct {
-	names                 []string       // of all queues
-	undeletedNames        []string       // of those that are not deleted
-	pausedNames           []string       // likewise
-	maxExecutingPerWorker map[string]int // how many runs a worker executes at once, if that is bounded
+// NewAdmitter returns an Admitter, which makes no call before Loop is called.
+func NewAdmitter(cfg AdmitterConfig) *Admitter {
+	return &Admitter{cfg: cfg, wakeLoop: wakeup.NewChan()}
 }
 
-// lastClaimQueueRules holds the rules for queues that the last claim had, and what they were made from.
-type lastClaimQueueRules struct {
-	rows                    *queueRowSummary
-	fullQueues              []string
-	rules                   *store.QueueClaimRules
-	skippedPartlyFullQueues bool // it left out queues from which it might have taken some runs
+// Summary is what a worker needs of the rows of all queues. It does not change.
+type Summary struct {
+	names                 []string       // of all queues
+	UndeletedNames        []string       // of those that are not deleted
+	PausedNames           []string       // likewise
+	MaxExecutingPerWorker map[string]int // how many runs a worker executes at once, if that is bounded
 }
 
 // claimedRunsPerAdmissionPass is after how many claimed runs a queue is looked at. A pass that has admitted store.MaxAdmittedNotClaimed runs continues when
 // some of them are claimed. Runs that end have their queue looked at anyway.
 const claimedRunsPerAdmissionPass = store.MaxAdmittedNotClaimed / 8
 
-// noteRunClaimed has the queue looked at, if it has a row and many of its runs were claimed since the last time.
-func (a *queueAdmitter) noteRunClaimed(queue string) {
+// NoteRunClaimed has the queue looked at, if it has a row and many of its runs were claimed since the last time.
+func (a *Admitter) NoteRunClaimed(queue string) {
 	if !a.queueHasSettings(queue) {
 		return
 	}
@@ -80,8 +92,8 @@ func (a *queueAdmitter) noteRunClaimed(queue string) {
 	}
 }
 
-// noteRunLeftQueue has the queue looked at, if it has a row, because a run of it has ended or waits.
-func (a *queueAdmitter) noteRunLeftQueue(queue string) {
+// NoteRunLeftQueue has the queue looked at, if it has a row, because a run of it has ended or waits.
+func (a *Admitter) NoteRunLeftQueue(queue string) {
 	if !a.queueHasSettings(queue) {
 		return
 	}
@@ -91,13 +103,13 @@ func (a *queueAdmitter) noteRunLeftQueue(queue string) {
 }
 
 // queueHasSettings reports whether the queue has a row.
-func (a *queueAdmitter) queueHasSettings(queue string) bool {
-	rows := a.queueRows.Load()
+func (a *Admitter) queueHasSettings(queue string) bool {
+	rows := a.summary.Load()
 	return rows != nil && slices.Contains(rows.names, queue)
 }
 
 // requestPassOverQueue has the queue looked at. a.mu is held.
-func (a *queueAdmitter) requestPassOverQueue(queue string, left bool) {
+func (a *Admitter) requestPassOverQueue(queue string, left bool) {
 	if a.requestedQueues == nil {
 		a.requestedQueues = make(map[string]bool)
 	}
@@ -106,15 +118,15 @@ func (a *queueAdmitter) requestPassOverQueue(queue string, left bool) {
 	a.wakeLoop.Notify()
 }
 
-// requestQueueRowsReread has the rows read again, and all queues looked at.
-func (a *queueAdmitter) requestQueueRowsReread() {
-	a.queueRowsChanged.Store(true)
+// RequestRowsReread has the rows read again, and all queues looked at.
+func (a *Admitter) RequestRowsReread() {
+	a.rowsChanged.Store(true)
 	a.wakeLoop.Notify()
 }
 
-// requestPassOverAllQueues has all queues looked at.
-func (a *queueAdmitter) requestPassOverAllQueues() {
-	if rows := a.queueRows.Load(); rows == nil || len(rows.names) == 0 {
+// RequestPassOverAllQueues has all queues looked at.
+func (a *Admitter) RequestPassOverAllQueues() {
+	if rows := a.summary.Load(); rows == nil || len(rows.names) == 0 {
 		return
 	}
 	a.mu.Lock()
@@ -125,10 +137,10 @@ func (a *queueAdmitter) requestPassOverAllQueues() {
 
 // takeRequestedQueues removes and returns the queues to be looked at, in any order, those that a run has left, and whether these are all.
 // If a request for all queues may not be taken now, it is kept, and kept is true.
-func (a *queueAdmitter) takeRequestedQueues(all, mayTakeAll bool) (queues []string, left map[string]bool, every, kept bool) {
+func (a *Admitter) takeRequestedQueues(all, mayTakeAll bool) (queues []string, left map[string]bool, every, kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	rows := a.queueRows.Load()
+	rows := a.summary.Load()
 	every = all || a.allQueuesRequested && mayTakeAll
 	kept = a.allQueuesRequested && !every
 	switch {
@@ -146,45 +158,44 @@ func (a *queueAdmitter) takeRequestedQueues(all, mayTakeAll bool) (queues []stri
 	return queues, left, every, kept
 }
 
-// errQueuesUnread is returned until the rows of the queues could be read once.
-var errQueuesUnread = errors.New("durable: the settings of the queues could not be read")
+// errUnread is returned until the rows of the queues could be read once.
+var errUnread = errors.New("durable: the settings of the queues could not be read")
 
 // readQueues reads the rows of all queues, unless this process has done so lately.
-func (w *worker) readQueues(ctx context.Context) (*queueRowSummary, error) {
-	byName, known := w.e.queueRows.ReadRowsIfStale(ctx)
+func (a *Admitter) readQueues(ctx context.Context) (*Summary, error) {
+	byName, known := a.cfg.Rows.ReadRowsIfStale(ctx)
 	if !known {
-		return nil, errQueuesUnread
+		return nil, errUnread
 	}
-	rows := &queueRowSummary{maxExecutingPerWorker: make(map[string]int)}
+	rows := &Summary{MaxExecutingPerWorker: make(map[string]int)}
 	for name, q := range byName {
 		rows.names = append(rows.names, name)
 		if q.Deleted {
 			continue
 		}
-		rows.undeletedNames = append(rows.undeletedNames, name)
+		rows.UndeletedNames = append(rows.UndeletedNames, name)
 		if !q.PausedAt.IsZero() {
-			rows.pausedNames = append(rows.pausedNames, name)
+			rows.PausedNames = append(rows.PausedNames, name)
 		}
 		if q.Settings.MaxExecutingPerWorker > 0 {
-			rows.maxExecutingPerWorker[name] = q.Settings.MaxExecutingPerWorker
+			rows.MaxExecutingPerWorker[name] = q.Settings.MaxExecutingPerWorker
 		}
 	}
 	slices.Sort(rows.names)
-	slices.Sort(rows.undeletedNames)
-	slices.Sort(rows.pausedNames)
-	if before := w.queueAdmitter.queueRows.Load(); before != nil && slices.Equal(before.names, rows.names) && slices.Equal(before.undeletedNames, rows.undeletedNames) &&
-		slices.Equal(before.pausedNames, rows.pausedNames) && maps.Equal(before.maxExecutingPerWorker, rows.maxExecutingPerWorker) {
+	slices.Sort(rows.UndeletedNames)
+	slices.Sort(rows.PausedNames)
+	if before := a.summary.Load(); before != nil && slices.Equal(before.names, rows.names) && slices.Equal(before.UndeletedNames, rows.UndeletedNames) &&
+		slices.Equal(before.PausedNames, rows.PausedNames) && maps.Equal(before.MaxExecutingPerWorker, rows.MaxExecutingPerWorker) {
 		return before, nil
 	}
-	w.queueAdmitter.queueRows.Store(rows)
-	w.hintClaim() // a queue may have been resumed
+	a.summary.Store(rows)
+	a.cfg.HintClaim() // a queue may have been resumed
 	return rows, nil
 }
 
-// admissionLoop admits runs until ctx ends. Every worker admits to every queue, also runs that it does not
+// Loop admits runs until ctx ends. Every worker admits to every queue, also runs that it does not
 // execute: the transaction that has locked the queue does the work.
-func (w *worker) admissionLoop(ctx context.Context) {
-	a := &w.queueAdmitter
+func (a *Admitter) Loop(ctx context.Context) {
 	poll := time.NewTimer(0)
 	defer poll.Stop()
 	again := make(map[string]time.Time)
@@ -195,12 +206,12 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	next := admissionTimer{timer: clock.NoTimer{}}
 	defer func() { next.timer.Stop() }()
 	for {
-		next.notifyAtEarliestTime(w.e.clock, again, a.wakeLoop)
+		next.notifyAtEarliestTime(a.cfg.Clock, again, a.wakeLoop)
 		look := false
 		select {
 		case <-a.wakeLoop:
-			if look = a.queueRowsChanged.Swap(false); look {
-				w.e.queueRows.Invalidate()
+			if look = a.rowsChanged.Swap(false); look {
+				a.cfg.Rows.Invalidate()
 			}
 		case <-poll.C:
 			look = true
@@ -213,9 +224,9 @@ func (w *worker) admissionLoop(ctx context.Context) {
 		if look {
 			number = a.allQueueChecksBegun.Add(1)
 			every := maxQueuePoll/2 + rand.N(maxQueuePoll/2)
-			var rows *queueRowSummary
-			if rows, err = w.readQueues(ctx); err == nil && len(rows.names) == 0 {
-				every = w.otherWorkers.PollInterval(every) // a notification tells of the first row
+			var rows *Summary
+			if rows, err = a.readQueues(ctx); err == nil && len(rows.names) == 0 {
+				every = a.cfg.PollInterval(every) // a notification tells of the first row
 			}
 			poll.Reset(every)
 		}
@@ -228,7 +239,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 			clear(again)
 		}
 		for q, at := range again {
-			if !at.After(w.e.clock.Now()) {
+			if !at.After(a.cfg.Clock.Now()) {
 				delete(again, q)
 				queues = append(queues, q)
 			}
@@ -238,7 +249,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 				break
 			}
 			var at time.Time
-			if at, err = w.admitFromQueue(ctx, q, left[q]); !at.IsZero() {
+			if at, err = a.admitFromQueue(ctx, q, left[q]); !at.IsZero() {
 				again[q] = at
 			}
 		}
@@ -248,11 +259,11 @@ func (w *worker) admissionLoop(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			w.stopIfFatal(err)
-			w.log.Warn("could not admit runs to their queues; trying again", telemetry.KeyError, err)
+			a.cfg.StopIfFatal(err)
+			a.cfg.Log.Warn("could not admit runs to their queues; trying again", telemetry.KeyError, err)
 			wakeup.SleepCtx(ctx, wait/2+rand.N(wait))
 			wait = min(2*wait, maxAdmissionRetryDelay)
-			a.requestPassOverAllQueues()
+			a.RequestPassOverAllQueues()
 		case all && len(queues) > 0 && !look:
 			wait = firstAdmissionRetryDelay
 			allAfter = time.Now().Add(min(time.Since(began), maxQueuePoll))
@@ -262,7 +273,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 	}
 }
 
-// admissionTimer wakes admissionLoop when a queue is to be looked at again. A timer whose time has not changed is kept: a test's clock
+// admissionTimer wakes Loop when a queue is to be looked at again. A timer whose time has not changed is kept: a test's clock
 // stands still while timers change.
 type admissionTimer struct {
 	timer clock.Timer
@@ -295,20 +306,20 @@ func (p *admissionTimer) notifyAtEarliestTime(c clock.Clock, again map[string]ti
 }
 
 // setQueueOfCurrentPass records which queue a pass is in progress over.
-func (a *queueAdmitter) setQueueOfCurrentPass(queue string) {
+func (a *Admitter) setQueueOfCurrentPass(queue string) {
 	a.mu.Lock()
 	a.queueOfCurrentPass = queue
 	a.mu.Unlock()
 }
 
 // admitFromQueue makes passes over a queue, which a run may just have left. It returns when the queue is to be looked at again, or zero.
-func (w *worker) admitFromQueue(ctx context.Context, queue string, left bool) (again time.Time, err error) {
-	w.queueAdmitter.setQueueOfCurrentPass(queue)
-	defer w.queueAdmitter.setQueueOfCurrentPass("")
+func (a *Admitter) admitFromQueue(ctx context.Context, queue string, left bool) (again time.Time, err error) {
+	a.setQueueOfCurrentPass(queue)
+	defer a.setQueueOfCurrentPass("")
 	for range maxConsecutiveAdmissionPasses {
-		pass := store.AdmissionRequest{Queue: queue, Now: w.e.clock.Now(), CloseDurationAfterRewind: w.e.cfg.Lease, WorkIsCertain: left}
+		pass := store.AdmissionRequest{Queue: queue, Now: a.cfg.Clock.Now(), CloseDurationAfterRewind: a.cfg.Lease, WorkIsCertain: left}
 		bounded, cancel := context.WithTimeout(ctx, admissionCallTimeout)
-		err := w.e.store.AdmitRuns(bounded, &pass)
+		err := a.cfg.Store.AdmitRuns(bounded, &pass)
 		cancel()
 		switch {
 		case err != nil:
@@ -317,69 +328,29 @@ func (w *worker) admitFromQueue(ctx context.Context, queue string, left bool) (a
 			return pass.Now.Add(lockedQueueRecheckDelay), nil
 		}
 		if pass.AdmittedCount > 0 {
-			w.hintClaimOfAdmitted()
+			a.cfg.HintClaimOfAdmitted()
 		}
 		if !pass.HasMoreWork {
 			return pass.NextPassAt, nil
 		}
 		left = true // there is certainly something to do
 	}
-	return w.e.clock.Now(), nil
+	return a.cfg.Clock.Now(), nil
 }
 
-// lastReadQueues returns the rows of all queues, or nil if they could not be read since the process began.
-func (w *worker) lastReadQueues(ctx context.Context) *queueRowSummary {
-	rows := w.queueAdmitter.queueRows.Load()
+// LatestSummary returns the summary of the rows that were read last, or nil if none were read yet.
+func (a *Admitter) LatestSummary() *Summary { return a.summary.Load() }
+
+// CountChecks returns how many looks at all queues have begun, and the number of the latest of them that has ended without an error.
+func (a *Admitter) CountChecks() (begun, ended uint64) {
+	return a.allQueueChecksBegun.Load(), a.allQueueChecksEnded.Load()
+}
+
+// SummaryOrRead returns LatestSummary. If no rows were read yet, SummaryOrRead reads them, and returns nil if that fails.
+func (a *Admitter) SummaryOrRead(ctx context.Context) *Summary {
+	rows := a.summary.Load()
 	if rows == nil {
-		rows, _ = w.readQueues(ctx)
+		rows, _ = a.readQueues(ctx)
 	}
 	return rows
-}
-
-// hasQueuesLimitedPerWorker reports whether a worker may execute only some runs of a queue at once.
-func (w *worker) hasQueuesLimitedPerWorker(ctx context.Context) bool {
-	rows := w.lastReadQueues(ctx)
-	return rows != nil && len(rows.maxExecutingPerWorker) > 0
-}
-
-// setQueueRulesOfClaim sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
-// a queue than it may. Runs that pass are not left out, and do not count. It reports whether the claim leaves out queues from
-// which it could take fewer runs than its limit. The next claim takes from them. Nothing of a paused queue begins.
-func (w *worker) setQueueRulesOfClaim(ctx context.Context, q *store.ClaimQuery) (skipsPartlyFullQueues bool) {
-	a := &w.queueAdmitter
-	rows := w.lastReadQueues(ctx)
-	if rows == nil || len(rows.undeletedNames) == 0 {
-		return false // if the rows are not known, runs without a place are adopted later
-	}
-	var full, few []string
-	least := q.Limit
-	if len(rows.maxExecutingPerWorker) > 0 {
-		executing := make(map[string]int)
-		for _, r := range w.loadedRuns.all() {
-			if !r.bypassesQueue {
-				executing[r.row.Queue]++
-			}
-		}
-		for name, most := range rows.maxExecutingPerWorker {
-			switch left := most - executing[name]; {
-			case left <= 0:
-				full = append(full, name)
-			case left < q.Limit:
-				few = append(few, name)
-				least = min(least, left)
-			}
-		}
-	}
-	if skipsPartlyFullQueues = len(few) > 0 && !a.lastClaimRules.skippedPartlyFullQueues; skipsPartlyFullQueues {
-		full = append(full, few...)
-	} else {
-		q.Limit = least
-	}
-	slices.Sort(full)
-	if a.lastClaimRules.rows != rows || !slices.Equal(a.lastClaimRules.fullQueues, full) {
-		a.lastClaimRules.rows, a.lastClaimRules.fullQueues, a.lastClaimRules.rules = rows, full, store.NewQueueClaimRules(rows.undeletedNames, full, rows.pausedNames)
-	}
-	a.lastClaimRules.skippedPartlyFullQueues = skipsPartlyFullQueues
-	q.QueueRules = a.lastClaimRules.rules
-	return skipsPartlyFullQueues
 }

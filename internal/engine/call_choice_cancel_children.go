@@ -58,8 +58,16 @@ func (r *run) cancelChildrenOfOneChoice(choice string, children []uuid.UUID, loo
 	if len(children) == 0 {
 		return nil
 	}
-	return r.e.controlRuns(r.writeCtx, by, &store.ControlRequest{
-		Verb: store.VerbCancel, Scope: store.CancelWithoutDetached, Runs: children,
+	o := &store.ControlRequest{
+		Verb: store.VerbCancel, Scope: store.CancelWithoutDetached, Runs: children, Fence: r.execution(),
 		Reason: fmt.Sprintf("its branch was ended by the choice %q of its parent", naming.Display(choice)),
-	})
+	}
+	if err := r.e.controlRuns(r.writeCtx, by, o); err != nil {
+		return err
+	}
+	if o.Fenced {
+		r.loseOwnership()
+		return ErrSuspended
+	}
+	return nil
 }

@@ -214,12 +214,7 @@ func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
 		if err := w.r.checkMayBeginCalls(); err != nil { // ignore the end of the branch: it came after the row was recorded
 			return CallResult{}, err
 		}
-		o := &store.ControlRequest{Verb: store.VerbCancel, Runs: uuidList(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
-		if err := w.r.e.Control(w.r.writeCtx, o); err != nil {
-			w.r.suspendAfterFailedWrite("cancel the run, whose time to wait is over, at", w.name, err)
-		} else {
-			w.r.forceEnd(newCancelledEnd())
-		}
+		w.cancelRun(res.Failure.Message + " for " + naming.Display(w.name))
 		return CallResult{}, w.s.checkOpen()
 	case TimeoutExpires:
 		f := *res.Failure
@@ -228,4 +223,23 @@ func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
 		return CallResult{}, w.s.checkOpen()
 	}
 	return res, nil
+}
+
+// cancelRun cancels the tree of the run, whose time to wait is over. If the cancel cannot be written, cancelRun suspends the run, and the
+// next execution repeats the cancel.
+func (w *receiveCall) cancelRun(reason string) {
+	r := w.r
+	if r.preflightFindings != nil {
+		r.forceEnd(newCancelledEnd())
+		return
+	}
+	o := &store.ControlRequest{Verb: store.VerbCancel, Runs: uuidList(r.row.UUID), Fence: r.execution(), Reason: reason, Actor: "durable"}
+	switch err := r.e.controlRuns(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), o); {
+	case err != nil:
+		r.suspendAfterFailedWrite("cancel the run, whose time to wait is over, at", w.name, err)
+	case o.Fenced: // a repair may have dropped this receive
+		r.loseOwnership()
+	default:
+		r.forceEnd(newCancelledEnd())
+	}
 }

@@ -65,7 +65,7 @@ func (e *Engine) Control(ctx context.Context, o *store.ControlRequest) error {
 }
 
 // controlRuns does the same as Control for the given caller, but does not check that the call is made outside a transaction. It
-// retries for Config.Patience.
+// retries for Config.Patience. A request of a run has a fence: if it sets o.Fenced, another execution may have the run.
 func (e *Engine) controlRuns(ctx context.Context, by writeOptions, o *store.ControlRequest) error {
 	o.Now = e.clock.Now()
 	switch {

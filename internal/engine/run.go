@@ -109,6 +109,11 @@ func newRun(w *worker, c *store.ClaimedRun) *run {
 	return r
 }
 
+// execution returns this execution of the run, as a fence for writes.
+func (r *run) execution() store.RunExecution {
+	return store.RunExecution{Run: r.row.UUID, Epoch: r.row.Epoch}
+}
+
 // logger returns a logger with the run's attributes. It creates the logger at each call.
 func (r *run) logger() *slog.Logger {
 	return r.e.telemetry.Log.With(telemetry.KeyRun, r.row.UUID, telemetry.KeyName, naming.DisplayRun(&r.row),

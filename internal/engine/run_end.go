@@ -195,10 +195,14 @@ func (r *run) cancelChildren() bool {
 	const reason = repair.ParentEndedReason
 	o := &store.ControlRequest{
 		Verb: store.VerbCancel, Scope: store.CancelDescendants, Runs: uuidList(r.row.UUID), Now: r.e.clock.Now(),
-		Reason: reason, Error: record.Cancelled(reason, "").Encode(),
+		Fence: r.execution(), Reason: reason, Error: record.Cancelled(reason, "").Encode(),
 	}
 	if err := r.e.retryUntilPatienceEnds(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), func() error { return r.e.store.ControlRuns(r.writeCtx, o) }); err != nil {
 		r.suspendAfterFailedWrite("cancel the children of the run, which ends", "", err)
+		return false
+	}
+	if o.Fenced {
+		r.loseOwnership()
 		return false
 	}
 	r.e.logCancelledRuns(o)

@@ -19,9 +19,13 @@ type ControlRequest struct {
 	ShiftTimers bool   // a resume adds the length of the pause to timers and deadlines
 	DryRun      bool   // Plan sets the results and returns no changes
 	ForRepair   bool   // of a pause: a repair makes it; of a resume: it ends no pause of a run itself by a person, and no hold
+	// Fence is the execution that makes the request, or zero. If another execution has claimed its run, or the run was released, Plan
+	// returns no changes and sets Fenced. The run of the fence is one of Runs, or an ancestor of all of them.
+	Fence RunExecution
 
-	// Results, which Plan sets, has one result for each run in Runs.
+	// Results, which Plan sets, has one result for each run in Runs, unless Fenced is true.
 	Results []ControlResult
+	Fenced  bool // Plan sets it; see Fence
 	// ChangedRuns and RequestedRuns list the runs that the results count in ChangedCount and in RequestedCount, ancestors first, at most
 	// MaxControlIDs runs each. Plan sets ChangedRuns and RequestedRuns.
 	ChangedRuns, RequestedRuns []uuid.UUID
@@ -137,6 +141,10 @@ func (o *ControlRequest) Plan(nodes []RunToControl) (changes []ControlChange, wa
 	}
 	o.Results = make([]ControlResult, len(o.Runs))
 	o.ChangedRuns, o.RequestedRuns = nil, nil
+	executed := p.runsBefore[o.Fence.Run]
+	if o.Fenced = executed != nil && (executed.Status != Running || executed.Epoch != o.Fence.Epoch); o.Fenced {
+		return nil, nil
+	}
 	for i, id := range o.Runs {
 		n := p.runsAfter[id]
 		if n == nil {

@@ -372,3 +372,20 @@ func TestPlanStopsAtDetachedRuns(t *testing.T) {
 		t.Errorf("got %v, want the child that is not detached alone", changes)
 	}
 }
+
+// A request of an execution that has lost its run, or that has released it, changes nothing. The run of the fence can be an ancestor.
+func TestControlRequestIsFenced(t *testing.T) {
+	own := store.RunExecution{Run: nodeID('a'), Epoch: store.Epoch{Count: 1}}
+	for text, fenced := range map[string]bool{"a:running b<a:waiting": false, "a:waiting b<a:waiting": true, "a:cancelled b<a:waiting": true, "b:waiting": false} {
+		for _, run := range []byte("ab") {
+			o := &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{nodeID(run)}, Fence: own, Fenced: !fenced}
+			if changes, _ := o.Plan(plant(t, text)); o.Fenced != fenced || fenced && len(changes) > 0 {
+				t.Errorf("cancel of %c in %q: fenced %t, %d changes", run, text, o.Fenced, len(changes))
+			}
+		}
+	}
+	o := &store.ControlRequest{Verb: store.VerbCancel, Runs: []uuid.UUID{own.Run}, Fence: store.RunExecution{Run: own.Run, Epoch: store.Epoch{Count: 2}}}
+	if changes, _ := o.Plan(plant(t, "a:running")); !o.Fenced || len(changes) > 0 {
+		t.Errorf("a request of another execution: %+v", o)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/google/uuid"
 )
 
 // Epoch identifies one period in which a worker owns a run, and fences the writes that belong to another period. Every claim of a run
@@ -38,3 +40,9 @@ func NewNonce() uint32 {
 
 // String returns the count of the epoch, and its nonce in hexadecimal digits.
 func (e Epoch) String() string { return fmt.Sprintf("%d-%08x", e.Count, e.Nonce) }
+
+// RunExecution is one execution of a run.
+type RunExecution struct {
+	Run   uuid.UUID
+	Epoch Epoch
+}

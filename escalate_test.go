@@ -174,3 +174,39 @@ func TestAWaitThatIsMadeAgainEscalatesAgain(t *testing.T) {
 		}
 	})
 }
+
+// ElseStart starts a run only if Singleton, Throttle or Debounce allow it, and the wait goes on in any case.
+func TestElseStartHonoursStartKeys(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		alarm := durable.Define("alarm", func(c *durable.Ctx, _ string) (int, error) { return c.Receive[int]("off") })
+		options := map[string]durable.StartOption{
+			"join": durable.Singleton("join"), "refuse": durable.Singleton("refuse", durable.SingletonRefuse),
+			"throttle": durable.Throttle("throttle", 1, time.Hour), "debounce": durable.Debounce("debounce", time.Hour, time.Hour),
+		}
+		wait := durable.Define("wait", func(c *durable.Ctx, how string) (int, error) {
+			return c.Receive[int]("approved", durable.Within(0), durable.ElseStart(alarm, how, options[how], durable.Tag("alarm.how", how)))
+		})
+		e := engineOn(t, s, wait, alarm)
+		running(t, e)
+		for how := range options {
+			for i := range 3 {
+				orFail(wait.Start(within(t), e, how, durable.ID(fmt.Sprint(how, i))))(t)
+			}
+			for i := range 3 {
+				id := fmt.Sprint(how, i)
+				waitFor(t, func() bool {
+					info := read(e.Get(within(t), id))(t)
+					if info.Reason != "" {
+						t.Fatalf("%s is held: %s", id, info.Reason)
+					}
+					return len(info.OpenCalls) == 1 && info.OpenCalls[0].Attempts == 2 // it has escalated
+				})
+			}
+			if started := read(e.List(within(t), durable.Filter{Tag: "alarm.how", TagValue: how}, durable.Page{}))(t); len(started.Runs) != 1 {
+				t.Errorf("%s: %d runs were started, want one: %+v", how, len(started.Runs), started.Runs)
+			}
+			signal(t, e, fmt.Sprint(how, 0), "approved", 1)
+			awaitStatus(t, e, fmt.Sprint(how, 0), durable.StatusCompleted)
+		}
+	})
+}

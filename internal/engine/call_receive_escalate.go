@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/startkey"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -19,12 +20,19 @@ type EscalationFunc func(to *EscalationWriter, id string) error
 // recorded after the escalation is written, or prevents the escalation.
 type EscalationWriter struct {
 	scope   *Scope
+	call    string          // the name of the receive with its scope
 	ctx     context.Context // it does not end with the run, so that the outcome of each write is known
 	options writeOptions
 }
 
-// Start starts a run.
+// Start starts a run. If the run has a start key, Start may return startkey.ErrLive or startkey.ErrSkipped.
 func (x *EscalationWriter) Start(q StartRequest) error {
+	if q.StartKey != nil {
+		// The start has the identity of a call, so that a repetition leads to the same run, which the start may have joined.
+		t := &stepTask{r: x.scope.r, scope: x.scope, name: x.call, attempt: 1}
+		started, err := t.executeStartWithStartKey(context.WithValue(x.ctx, attemptContextKey{}, t), &q, true)
+		return cmp.Or(err, started.Err)
+	}
 	started, err := x.scope.r.e.checkNamesAndStart(x.ctx, x.options, []StartRequest{q})
 	if err != nil {
 		return err
@@ -42,13 +50,16 @@ func (x *EscalationWriter) Signal(ref string, s *store.SignalWrite) error {
 // has ended.
 func (w *receiveCall) escalate() error {
 	r := w.r
-	err := w.spec.Escalate(&EscalationWriter{w.s, r.writeCtx, writeOptions{stopRetrying: w.s.stepsCtx.Done(), wrapAttempt: w.s.writeOnlyInOpenBranch}}, r.deriveStartedRunName(w.name))
+	err := w.spec.Escalate(&EscalationWriter{w.s, w.name, r.writeCtx, writeOptions{stopRetrying: w.s.stepsCtx.Done(), wrapAttempt: w.s.writeOnlyInOpenBranch}}, r.deriveStartedRunName(w.name))
 	var state *StateError
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.Is(err, store.ErrBadData), errors.As(err, &state), isQueueRefusal(err):
 		r.logger().Error("a wait could not be escalated; it goes on", telemetry.KeyStep, naming.Display(w.name), telemetry.KeyError, err)
+		return nil
+	case errors.Is(err, startkey.ErrLive), errors.Is(err, startkey.ErrSkipped):
+		r.logger().Info("the escalation of a wait started no run", telemetry.KeyStep, naming.Display(w.name), telemetry.KeyReason, err)
 		return nil
 	case errors.Is(err, ErrEffectInterrupted), w.s.checkOpen() != nil:
 		return cmp.Or(w.s.checkOpen(), ErrSuspended)

@@ -28,7 +28,8 @@ const oldestExportFormat = 2
 // An export of a completed or failed run diverges if the workflow function makes further calls, or ends in another way than the
 // run did. Further calls in branches that the function does not await are no divergence, because the run ends such branches when the function
 // returns. In the replay of a run that has ended, [Ctx.Patched] returns false unless the history holds another decision,
-// because the run has passed every place. The end of an expired or cancelled run is not compared.
+// because the run has passed every place. The end of an expired or cancelled run is not compared. A run that returned the
+// [Callback.Token] of a callback diverges, because the replay does not have the key of the database's tokens.
 //
 // ReplayExport decodes payloads that a [Config.Codec] has encoded. ReplayExport returns [ErrInvalidConfig] if exported is not
 // an export, and [ErrUnreadable] if a payload of the export cannot be decoded.

@@ -16,7 +16,7 @@ func (s *Scope) CallbackSignalName(name string) string {
 }
 
 // CallbackToken returns the token of the wait called name. The key that signs tokens is already in memory, because a worker reads the key
-// before it executes runs.
+// before it executes runs. In a preflight, the token is of no database.
 func (s *Scope) CallbackToken(name string) string {
 	return token.Seal(*s.Engine().tokenKey.Load(), s.r.row.UUID, s.CallbackSignalName(name))
 }

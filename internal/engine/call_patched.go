@@ -49,15 +49,8 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 	known := s.r.history[full]
 	mustEnd := s.mustEndLocked()
 	s.r.mu.Unlock()
-	if p := s.r.preflightFindings; p != nil {
-		takes := !passed && !p.runHasEnded
-		if known != nil && known.Kind == store.KindPatch {
-			takes = string(known.Output) == "true"
-		}
-		if !takes {
-			p.noteNeededNameChange(naming.Display(s.namePrefix)+full[len(s.namePrefix)+len(patchNameSeparator):], store.KindPatch)
-		}
-		return takes, nil
+	if s.r.preflightFindings != nil {
+		return s.decidePatchInPreflight(full, site, known, passed, mustEnd)
 	}
 	if passed && known == nil && mustEnd {
 		return false, nil // recorded calls follow, and may register compensations
@@ -80,6 +73,38 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 		return AttemptOutput{Bytes: out}, nil
 	}}, full, recorded)
 	return err == nil && string(res.Output) == "true", err
+}
+
+// decidePatchInPreflight does the same as decidePatch in a preflight, where no decision is recorded. known is the recorded decision, or nil.
+// Without a recorded decision, a run that has ended takes the old path at each place that it passed.
+func (s *Scope) decidePatchInPreflight(full string, site uintptr, known *store.Step, passed, mustEnd bool) (takes bool, err error) {
+	p := s.r.preflightFindings
+	switch {
+	case known == nil && passed && mustEnd:
+	case known == nil && p.runHasEnded:
+		if !s.hadReturnedBeforeChoice() {
+			err = s.checkOpen()
+		}
+	default:
+		known, err = s.beginCall(full, store.KindPatch, site)
+		if takes = !passed && !p.runHasEnded; known != nil && known.Status.IsTerminal() {
+			takes = string(known.Output) == "true"
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	if !takes {
+		p.noteNeededNameChange(naming.Display(s.namePrefix)+full[len(s.namePrefix)+len(patchNameSeparator):], store.KindPatch)
+	}
+	return takes, nil
+}
+
+// hadReturnedBeforeChoice reports whether the branch of the scope had returned before a choice ended it.
+func (s *Scope) hadReturnedBeforeChoice() bool {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	return s.branch != nil && s.branch.endByChoice != nil && s.branch.endByChoice.hadReturned
 }
 
 // hasPassedPatchPointLocked reports whether the history holds a call that begins after this place: one of the scope, or of a branch or a Map in it

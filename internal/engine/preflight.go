@@ -91,6 +91,7 @@ func (e *Engine) newPreflight(c clock.Clock) (*Preflight, error) {
 	cfg.Telemetry, cfg.Patience = tel, time.Millisecond
 	own := New(refusingStore{}, cfg)
 	own.clock = c
+	own.tokenKey.Store(new([]byte)) // not the key of a database: nobody can complete a callback with a token of a replay
 	return &Preflight{w: newWorker(own)}, nil
 }
 

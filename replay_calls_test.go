@@ -258,7 +258,9 @@ func TestReplayOfPatchedInAnEndedBranch(t *testing.T) {
 					takes, err := c.Patched("new")
 					return fmt.Sprint(takes), err
 				})
-				winner := c.Go("winner", func(c *durable.Ctx) (string, error) { return "won", c.Do("step", func(context.Context) error { return nil }) })
+				winner := c.Go("winner", func(c *durable.Ctx) (string, error) {
+					return "won", c.Do("step", func(context.Context) error { return nil })
+				})
 				if _, _, err := durable.Any(c, "first", durable.CancelLosers, winner, loser, returned); err != nil {
 					return "", err
 				}

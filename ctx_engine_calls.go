@@ -43,10 +43,11 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 // the result of the started run, use [Ctx.Child] instead.
 //
 // Without the option [ID], the ID of the started run is this run's UUID, a colon and the name of the call. If the name of the
-// call is too long for an ID, a hash replaces the name. If a run with the ID that the option [ID] sets exists already, Start
-// starts no run and returns the ID. If the existing run has another workflow or input, Start returns a [*StepError] that wraps
-// [ErrIDConflict], in every replay. Start also returns the errors of [Ctx.Step]. If the input or an option is invalid, Start
-// returns the errors of [Workflow.Start], which are not recorded.
+// call is too long for an ID, a hash replaces the name. If the run makes the call again, after [Ctx.ContinueAsNew] or because of
+// a repair, the ID has "#" and the number of the generation after the UUID. If a run with the ID that the option [ID] sets
+// exists already, Start starts no run and returns the ID. If the existing run has another workflow or input, Start returns a
+// [*StepError] that wraps [ErrIDConflict], in every replay. Start also returns the errors of [Ctx.Step]. If the input or an
+// option is invalid, Start returns the errors of [Workflow.Start], which are not recorded.
 func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (id string, err error) {
 	request, err := w.newStartRequest(c.payloadLimit(name), in, opts)
 	if err != nil {

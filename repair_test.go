@@ -20,14 +20,14 @@ import (
 // keyLedger notes which steps were executed, with their idempotency keys.
 type keyLedger struct {
 	mu    sync.Mutex
-	calls []string // "step key", without the UUID of the run
+	calls []string // of each key the step, and "#" and the generation if the key has one
 }
 
 func (l *keyLedger) note(ctx context.Context) {
-	_, key, _ := strings.Cut(durable.IdempotencyKey(ctx), ":")
+	run, step, _ := strings.Cut(durable.IdempotencyKey(ctx), ":")
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls = append(l.calls, key)
+	l.calls = append(l.calls, step+run[len(uuid.Nil.String()):])
 }
 
 func (l *keyLedger) want(t testing.TB, what string, want ...string) {

@@ -274,10 +274,10 @@ func ElseExpire() ReceiveOption {
 // ElseStart starts a run of w, once, when the time of [Within] is over. After ElseStart has started the run, the receive
 // continues to wait without a bound. The ID of the started run is the waiting run's UUID, a colon and the name of the wait, or a
 // hash of that name if the ID would be too long. If the run makes the wait again, after [Ctx.ContinueAsNew] or because of a
-// repair, ElseStart starts another run, whose ID ends with "#" and the number of the generation. The options [Singleton],
-// [Debounce] and [Throttle] work as for [Workflow.Start]; if they allow no further run, ElseStart starts none. If the option
-// [ID] is passed to ElseStart, the receive returns [ErrInvalidConfig]. If the database rejects the start, the waiting run is held and retries the
-// start later; see [ErrHeld].
+// repair, ElseStart starts another run, whose ID has "#" and the number of the generation after the UUID. The options
+// [Singleton], [Debounce] and [Throttle] work as for [Workflow.Start]; if they allow no further run, ElseStart starts none. If
+// the option [ID] is passed to ElseStart, the receive returns [ErrInvalidConfig]. If the database rejects the start, the
+// waiting run is held and retries the start later; see [ErrHeld].
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.addOptionOnce(optionWhenTimedOut, "ElseStart")

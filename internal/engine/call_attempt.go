@@ -48,13 +48,13 @@ var ErrOutsideStep = errors.New("durable: a step's context is needed")
 // ScopeContextKey is the key under which the context of a workflow function holds its Scope.
 type ScopeContextKey struct{}
 
-// IdempotencyKey returns a key made of the run's UUID and the step's name. If a repair of the run has renewed the step, the key also
-// contains the number of a generation. A step has the same IdempotencyKey in every attempt and in every process. Outside a step,
+// IdempotencyKey returns a key made of the run's UUID and the step's name. If a repair of the run has renewed the step, or the run has
+// continued as new, the key also contains the number of a generation. A step has the same IdempotencyKey in every attempt and in every process. Outside a step,
 // IdempotencyKey returns an empty string. IdempotencyKey panics if it gets the workflow's own Ctx, because the step function would
 // otherwise continue with an empty key.
 func IdempotencyKey(ctx context.Context) string {
 	if t, ok := ctx.Value(attemptContextKey{}).(*stepTask); ok {
-		return t.r.row.UUID.String() + ":" + naming.Display(t.name) + t.r.keyRenewals.keySuffix(t.name)
+		return t.r.runInKeyOf(t.name) + ":" + naming.Display(t.name)
 	}
 	if s, ok := ctx.Value(ScopeContextKey{}).(*Scope); ok {
 		panic(fmt.Errorf("%w: IdempotencyKey was called with the Ctx of run %q of workflow %q, which belongs to no step: pass the context that the step's function gets",

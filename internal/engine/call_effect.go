@@ -46,17 +46,16 @@ func stepTaskFromContext(ctx context.Context) (*stepTask, error) {
 // uniqueCallKey returns a text that this call has in every execution, and that no other call of any run has.
 // Users cannot supply such a text.
 func (t *stepTask) uniqueCallKey() string {
-	return naming.Separator + t.r.row.UUID.String() + naming.Separator + t.name + t.r.keyRenewals.keySuffix(t.name)
+	return naming.Separator + t.r.runInKeyOf(t.name) + naming.Separator + t.name
 }
 
-// deriveStartedRunName returns the name of a run that the call starts without an ID from the user. It consists of the
-// UUID of this run and the name of the call with its key suffix, or a hash of that name if the result would be too long.
+// deriveStartedRunName returns the name of a run that the call starts without an ID from the user. It consists of this run with the
+// generation of the call's keys, and the name of the call, or a hash of that name if the result would be too long.
 func (r *run) deriveStartedRunName(call string) string {
-	id := r.row.UUID.String() + ":"
-	renewed := r.keyRenewals.keySuffix(call)
-	name := naming.Display(call) + renewed
+	id := r.runInKeyOf(call) + ":"
+	name := naming.Display(call)
 	if len(id)+len(name) > naming.MaxName {
-		sum := sha256.Sum256([]byte(call + renewed))
+		sum := sha256.Sum256([]byte(call))
 		name = hex.EncodeToString(sum[:])
 	}
 	return id + name

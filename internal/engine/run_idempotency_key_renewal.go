@@ -36,12 +36,15 @@ func undecodableKeyRenewalError(row *store.Step, err error) error {
 	return fmt.Errorf("%w: the record of renewed idempotency keys (%d bytes) does not decode: %w", store.ErrRejected, len(row.Output), err)
 }
 
-// keySuffix returns what the key of a step has at its end: "#" and the number of a generation, or nothing.
-func (n *idempotencyKeyRenewals) keySuffix(name string) string {
-	if n.Generation == 0 {
-		return ""
+// runInKeyOf returns the run with which the keys of a call begin: the UUID of the run and, if the call has keys of its own in a later
+// generation, "#" and the number of that generation. The number must not follow the name of the call: the first generation may have a
+// call whose name ends in the same way.
+func (r *run) runInKeyOf(name string) string {
+	run := r.row.UUID.String()
+	if r.keyRenewals.Generation == 0 {
+		return run
 	}
-	return n.IdempotencyKeySuffix(naming.Display(name))
+	return run + r.keyRenewals.KeyGeneration(naming.Display(name))
 }
 
 // currentGeneration returns the number of the run's generation.

@@ -81,9 +81,9 @@ func HideRenewalFailure(row *store.Step) {
 // HasRepair reports whether a repair has changed the history of the generation.
 func (r *Renewal) HasRepair() bool { return r.Generation > max(r.All, 1) }
 
-// IdempotencyKeySuffix returns what the idempotency key of a step has at its end, in addition to the run and the step: "#" and the number of
-// the generation since which the step has this key, or nothing. name is as people see it.
-func (r *Renewal) IdempotencyKeySuffix(name string) string {
+// KeyGeneration returns what the idempotency key of a step has between the run and the step: "#" and the number of the generation since which
+// the step has this key, or nothing. name is as people see it.
+func (r *Renewal) KeyGeneration(name string) string {
 	return generationSuffix(max(r.All, r.Since[name]))
 }
 

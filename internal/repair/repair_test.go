@@ -160,7 +160,7 @@ func TestARetryOfAContinuedRun(t *testing.T) {
 	r := h.retry(Request{From: "order"})
 	want(t, "released", r.Repair.ReleasedReceivers, "order"+naming.Separator+"#4")
 	since, err := record.FindRenewal(r.Repair.NewSteps)
-	if err != nil || since.Generation != 5 || since.All != 4 || string(since.FirstInput) != "hash" || since.IdempotencyKeySuffix("quote") != "#5" || since.IdempotencyKeySuffix("charge") != "#4" ||
+	if err != nil || since.Generation != 5 || since.All != 4 || string(since.FirstInput) != "hash" || since.KeyGeneration("quote") != "#5" || since.KeyGeneration("charge") != "#4" ||
 		since.Receiver("order") != "order"+naming.Separator+"#4" {
 		t.Errorf("the renewal is %+v, %v", since, err)
 	}
@@ -343,7 +343,7 @@ func TestADroppedWaitEscalatesAgain(t *testing.T) {
 	r := h.retry(Request{From: "charge"})
 	want(t, "renewed", r.Detail.Renewed, "answered", "escalated")
 	renewal, err := record.FindRenewal(r.Repair.NewSteps)
-	if err != nil || renewal.IdempotencyKeySuffix("escalated") != "#2" || renewal.IdempotencyKeySuffix("waiting") != "" || renewal.CallbackSuffix() != "" {
+	if err != nil || renewal.KeyGeneration("escalated") != "#2" || renewal.KeyGeneration("waiting") != "" || renewal.CallbackSuffix() != "" {
 		t.Errorf("the renewal is %+v, %v", renewal, err)
 	}
 }

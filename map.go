@@ -21,8 +21,9 @@ const defaultParallel = 16
 // that the option [Key] returns for the item. Use Key if the order of the items may change.
 //
 // By default the first failure stops the Map: items that have begun finish, no further item begins, and Map returns the
-// [*StepError] of the failure. With [Collect], every item is executed, the error of Map joins all failures, and the results of
-// failed items are zero values.
+// [*StepError] of the failure. Map also returns the StepError if the run or the branch is ended before the other items have
+// finished. With [Collect], every item is executed, the error of Map joins all failures, and the results of failed items are
+// zero values.
 func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context, In) (Out, error), opts ...MapOption) ([]Out, error) {
 	o := mapOptions{parallel: defaultParallel}
 	if err := cmp.Or(applyOptions(opts, &o), o.err); err != nil {
@@ -41,6 +42,7 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 		return nil, err
 	}
 	defer counted()
+	scope.DeferRefusedItems()
 	m := mapCall[In, Out]{
 		c: c.withScope(scope), callSite: where, items: items, names: names, fn: fn, options: o,
 		results: make([]Out, len(items)), errs: make([]error, len(items)),
@@ -100,25 +102,38 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 		}
 	}
 	if m.options.collectsErrors {
+		m.c.scope.SettleRefusedItems(false)
 		return m.results, joinErrors(m.errs)
 	}
-	for i, err := range m.errs {
-		if err != nil {
-			m.addOtherFailedItems(err, m.errs[i+1:])
-			return nil, err
-		}
+	failedItem := m.firstFailedItem()
+	m.c.scope.SettleRefusedItems(failedItem != nil)
+	if failedItem != nil {
+		return nil, failedItem
+	}
+	if err := cmp.Or(m.errs...); err != nil {
+		return nil, err
 	}
 	return m.results, nil
 }
 
-// addOtherFailedItems notes in the first error which other items have failed, so that a retry of the run executes all of them again.
-func (m *mapCall[In, Out]) addOtherFailedItems(first error, others []error) {
-	step, ok := first.(*StepError)
-	for _, err := range others {
-		if other, is := err.(*StepError); ok && is {
-			step.otherItems = append(step.otherItems, other.Step)
+// firstFailedItem returns the error of the first item that has failed, or nil. It takes precedence over the errors of items that were refused,
+// which a replay does not repeat: a replay begins none of the items that have no row if another item has failed. The error notes which other
+// items have failed, so that a retry of the run executes all of them again.
+func (m *mapCall[In, Out]) firstFailedItem() error {
+	var first *StepError
+	for _, err := range m.errs {
+		switch item, failed := err.(*StepError); {
+		case !failed:
+		case first == nil:
+			first = item
+		default:
+			first.otherItems = append(first.otherItems, item.Step)
 		}
 	}
+	if first == nil {
+		return nil
+	}
+	return first
 }
 
 func (m *mapCall[In, Out]) executeItem(i int) {

@@ -207,6 +207,29 @@ func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func
 	return sub, func() { _, _ = s.r.e.journal.WithdrawOrAwaitStartedMarker(entry) }, nil
 }
 
+// DeferRefusedItems makes the scope, which is that of a Map's items, note the items that are refused because a choice has ended the branch. A
+// refused item does not count as a refused call of the branch before SettleRefusedItems is called.
+func (s *Scope) DeferRefusedItems() { s.itemRefused = new(bool) }
+
+// SettleRefusedItems is called when all items have returned. If an item of the Map has failed, refused items do not count as refused
+// calls of the branch: a replay stops the Map at the recorded failure, and does not know which other items had begun.
+func (s *Scope) SettleRefusedItems(hasFailedItem bool) {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	if *s.itemRefused && !hasFailedItem {
+		s.branch.hasCallRefusedAfterEnd = true
+	}
+}
+
+// noteCallRefusedAfterEndLocked notes that a call was refused because a choice has ended the branch or a branch around it. r.mu is held.
+func (s *Scope) noteCallRefusedAfterEndLocked() {
+	if s.itemRefused != nil {
+		*s.itemRefused = true
+		return
+	}
+	s.branch.hasCallRefusedAfterEnd = true
+}
+
 // FindBegunCalls reports which of the given names have a row of this scope in the run's history, and whether any of these rows is a
 // failure. The result begun is nil if none of the names has a row.
 func (s *Scope) FindBegunCalls(names []string) (begun []bool, failed bool) {

@@ -23,6 +23,7 @@ type Scope struct {
 	compensating bool            // the scope of compensations, which are executed after the function has returned
 	branch       *Branch         // the branch of the scope; nil: the workflow function itself
 	isInsideStep bool            // calls in the scope are made with the context of a step's function
+	itemRefused  *bool           // guarded by run.mu: see SettleRefusedItems; nil: the scope is not that of a Map's items
 }
 
 // WithNestingFromContext returns the scope for a call that is made with ctx. If ctx is the context of a step's function, the call counts as
@@ -86,7 +87,9 @@ func (s *Scope) checkOpenLocked() error {
 	err := s.endReasonLocked()
 	if err == ErrCancelled && s.branch != nil {
 		s.branch.endContexts() // in a replay, its contexts may not have ended yet
-		s.branch.hasCallRefusedAfterEnd = s.branch.hasCallRefusedAfterEnd || !s.branch.earliestEndOfBranchOrAncestor().IsZero()
+		if !s.branch.earliestEndOfBranchOrAncestor().IsZero() {
+			s.noteCallRefusedAfterEndLocked()
+		}
 	}
 	if d := s.r.forcedEnd; d != nil && err == d.cause { // nor the run's contexts
 		s.r.endCallContexts(err)

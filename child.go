@@ -110,7 +110,8 @@ func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	return err
 }
 
-// Wait waits until the child has ended, and returns the result of the child. Wait returns the errors of [Ctx.Child].
+// Wait waits until the child has ended, and returns the result of the child. Wait belongs to the branch that started the child,
+// even if another branch calls it; see [CancelLosers]. Wait returns the errors of [Ctx.Child].
 func (h *Child[O]) Wait() (O, error) {
 	var zero O
 	res, err := h.inner.Wait()

@@ -115,7 +115,9 @@
 // result in every replay.
 //
 // The children that an ended branch started are cancelled, unless they are [Detached]. Compensations that an ended branch
-// registered stay registered. A durable call belongs to the branch whose Ctx the code uses for the call.
+// registered stay registered. A durable call belongs to the branch whose Ctx the code uses for the call. The methods of a handle
+// belong to the branch in which the handle was made: a choice that ends another branch does not end a [Child.Wait] or a
+// [Callback.Wait] there.
 //
 // # Other runs
 //

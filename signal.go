@@ -152,7 +152,8 @@ func (c *Ctx) Callback[T any](name string) *Callback[T] {
 func (a *Callback[T]) Token() string { return a.c.scope.CallbackToken(a.name) }
 
 // Wait returns the value with which the token was completed, before or during the wait. In all other respects, Wait works as
-// [Ctx.Receive]. Callback.Wait takes the options of Receive, except [OnSignal].
+// [Ctx.Receive]. Callback.Wait takes the options of Receive, except [OnSignal]. Wait belongs to the branch that created the
+// callback, even if another branch calls it; see [CancelLosers].
 func (a *Callback[T]) Wait(opts ...ReceiveOption) (T, error) {
 	return receiveSignal[T](a.c, a.name, a.c.scope.CallbackSignalName(a.name), a.callSite, opts)
 }

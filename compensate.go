@@ -13,6 +13,11 @@ import (
 // compensations are registered again. If a compensation fails and has no attempts left, the other compensations are still
 // executed, and the run's error also wraps [ErrCompensation].
 //
+// A registration is not recorded. If branches that are executed concurrently register compensations, a replay may register them
+// in another order: durable then keeps the reverse order only for the compensations of each branch. If the order between
+// branches matters, register the compensations after the branches have returned, in the code that waited for them. Once the
+// first compensation has begun, the order of all compensations is recorded and does not change.
+//
 // Once a run has begun to execute compensations, the run executes nothing else, even if corrected code would not fail. The run
 // then ends with the failure that was recorded before the first compensation began. While a run executes compensations, calls
 // that are not recorded return [ErrCancelled], or [ErrTimeout] if the run expires. If the code no longer registers a

@@ -123,13 +123,14 @@ func (h *Child[O]) Wait() (O, error) {
 	}
 	out, err := decode[O](res.Output)
 	if err != nil {
-		return zero, undecodableError[O](h.c, "output of child", h.name, "does not decode", res.Output, err, "bring back the old type")
+		return zero, undecodableError[O](h.c, h.name, "output of child", h.name, "does not decode", res.Output, err, "bring back the old type, or replace the value with Override")
 	}
 	return out, nil
 }
 
 func newChildError(name string, f *record.Failure) *RunError {
 	return &RunError{
-		ID: f.Run, Name: name, Workflow: f.Workflow, Status: Status(f.Status), Message: f.Message, Type: f.Type, Step: f.Step, Stack: f.Stack, sentinelCodes: f.Codes,
+		ID: f.Run, Name: name, Workflow: f.Workflow, Status: Status(f.Status), Message: f.Message, Type: f.Type, Step: f.Step, Stack: f.Stack,
+		sentinelCodes: f.Codes, isPermanent: f.Permanent,
 	}
 }

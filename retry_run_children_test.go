@@ -78,3 +78,40 @@ func TestAForkOfARunThatWaitsForItsRetryExecutesItsChildren(t *testing.T) {
 		}
 	})
 }
+
+// A parent does not retry itself over a child whose error was marked by Permanent, in whatever way the error reached the parent.
+func TestAParentDoesNotRetryAPermanentFailureOfAChild(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		step := durable.Define("step", func(c *durable.Ctx, _ int) (string, error) {
+			return "", c.Do("charge", func(context.Context) error { return durable.Permanent(errClosed) })
+		})
+		returned := durable.Define("returned", func(*durable.Ctx, int) (string, error) { return "", durable.Permanent(errClosed) })
+		between := durable.Define("between", func(c *durable.Ctx, _ int) (string, error) { return c.Child("grandkid", step, 0) })
+		often := durable.RetryRun(durable.Fixed(time.Millisecond, 3))
+		parents := []*durable.Workflow[int, string]{
+			durable.Define("of a step", func(c *durable.Ctx, _ int) (string, error) { return c.Child("kid", step, 0) }, often),
+			durable.Define("of a function", func(c *durable.Ctx, _ int) (string, error) { return c.Child("kid", returned, 0) }, often),
+			durable.Define("of a grandchild", func(c *durable.Ctx, _ int) (string, error) { return c.Child("kid", between, 0) }, often),
+			durable.Define("in a branch", func(c *durable.Ctx, _ int) (string, error) {
+				return c.Go("b", func(c *durable.Ctx) (string, error) { return c.Child("kid", step, 0) }).Wait()
+			}, often),
+			durable.DefineGraph("of a graph", func(g *durable.Graph[int]) *durable.Node[string] {
+				return g.Child("kid", step, func(*durable.NodeInput) (int, error) { return 0, nil })
+			}, often),
+		}
+		defs := []durable.Definition{step, returned, between}
+		for _, p := range parents {
+			defs = append(defs, p)
+		}
+		e := engineOn(t, s, defs...)
+		running(t, e)
+		for _, p := range parents {
+			if _, err := p.Call(within(t), e, 0, durable.ID(p.Name())); err == nil {
+				t.Errorf("%s: the run completed", p.Name())
+			}
+			if n := len(read(e.Generations(within(t), p.Name()))(t)); n != 1 {
+				t.Errorf("%s: %d generations, want 1", p.Name(), n)
+			}
+		}
+	})
+}

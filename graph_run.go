@@ -223,7 +223,7 @@ func (x *graphRun) recordConditionResult(c *Ctx, in *NodeInput) error {
 	}
 	on, err := decode[string](recorded)
 	if err != nil {
-		return undecodableError[string](c, "skip of node", in.node.name, "does not decode", recorded, err, "bring back the old code")
+		return undecodableError[string](c, graph.CallSkip, "skip of node", in.node.name, "does not decode", recorded, err, "bring back the old code")
 	}
 	return newNodeSkippedError(on, true)
 }

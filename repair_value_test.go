@@ -3,6 +3,8 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/seed8ec063be/durable"
@@ -71,5 +73,52 @@ func TestOverrideStepChecksTheTypeOfTheValue(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantResult(t, w, e, "r", "PG")
+	})
+}
+
+// A signal that the code cannot decode holds the run, and its hold names the call that received the signal, whatever the signal is called.
+// Override of that call releases the run.
+func TestASignalThatTheCodeCannotDecodeIsReplaced(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		tokens := make(chan string, 10)
+		w := durable.Define("reader", func(c *durable.Ctx, how string) (string, error) {
+			var got parcelLabel
+			var err error
+			switch how {
+			case "other name":
+				got, err = c.Receive[parcelLabel]("read", durable.OnSignal("label"))
+			case "branch":
+				got, err = c.Go("b", func(c *durable.Ctx) (parcelLabel, error) {
+					return c.Receive[parcelLabel]("read", durable.OnSignal("label"))
+				}).Wait()
+			case "callback":
+				b := c.Callback[parcelLabel]("read")
+				tokens <- b.Token()
+				got, err = b.Wait()
+			}
+			return got.ID, err
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		for how, call := range map[string]string{"other name": "read", "branch": "b/read", "callback": "read"} {
+			run := orFail(w.Start(ctx, e, how, durable.ID(how)))(t)
+			send := func() error { return e.Signal(ctx, how, "label", "poison") }
+			if how == "callback" {
+				send = func() error { return e.Complete(ctx, <-tokens, "poison") }
+			}
+			if err := send(); err != nil {
+				t.Fatal(err)
+			}
+			awaitStatus(t, e, how, durable.StatusPaused)
+			all := read(e.Divergences(ctx, how))(t)
+			if len(all) != 1 || all[0].Call != call || !strings.Contains(all[0].Reason, fmt.Sprintf("with Override of the call %q", call)) {
+				t.Errorf("%s: the run is held by %+v", how, all)
+			}
+			orFail(e.Override(ctx, how, call, parcelLabel{"L"}))(t)
+			if out, err := run.Result(ctx); out != "L" || err != nil {
+				t.Errorf("%s: %q, %v", how, out, err)
+			}
+		}
 	})
 }

@@ -200,8 +200,8 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 	}
 	v, err := decode[T](res.Output)
 	if err != nil {
-		return zero, undecodableError[T](c, "signal", naming.DisplaySignal(o.signal), "does not decode", res.Output, err,
-			"send what is received, or bring back the old type")
+		return zero, undecodableError[T](c, name, "signal", naming.DisplaySignal(o.signal), "does not decode", res.Output, err,
+			fmt.Sprintf("replace the received value with Override of the call %q, or bring back the old type", c.scope.DisplayName(name)))
 	}
 	return v, nil
 }

@@ -152,8 +152,8 @@ func (k *durableCall[T]) executeCall() (T, error) {
 	}
 	v, err := decode[T](res.Output)
 	if err != nil {
-		return zero, undecodableError[T](k.c, "output of "+k.spec.Kind.String(), k.spec.Name, "no longer decodes", res.Output, err,
-			"bring back the old type, or give the step another name")
+		return zero, undecodableError[T](k.c, k.spec.Name, "output of "+k.spec.Kind.String(), k.spec.Name, "no longer decodes", res.Output, err,
+			"bring back the old type, give the step another name, or replace the value with Override")
 	}
 	return v, nil
 }
@@ -166,10 +166,10 @@ func callResultError(c *Ctx, name string, res *engine.CallResult, err error) err
 	return err
 }
 
-// undecodableError returns the error for recorded bytes that do not decode into T. what, name and verdict describe them, as in
-// output of step, "send", no longer decodes. err is the error of decode.
-func undecodableError[T any](c *Ctx, what, name, verdict string, recorded []byte, err error, fix string) error {
-	return c.scope.ReportDivergence(name, fmt.Errorf("%w: the %s %q in run %q of workflow %q (%d bytes) %s into %v: %w: %s",
+// undecodableError returns the error for recorded bytes that do not decode into T. call is the name of the call that recorded them. what,
+// name and verdict describe them, as in output of step, "send", no longer decodes. err is the error of decode.
+func undecodableError[T any](c *Ctx, call, what, name, verdict string, recorded []byte, err error, fix string) error {
+	return c.scope.ReportDivergence(call, fmt.Errorf("%w: the %s %q in run %q of workflow %q (%d bytes) %s into %v: %w: %s",
 		ErrDiverged, what, name, c.ID(), c.scope.Workflow(), len(recorded), verdict, reflect.TypeFor[T](), err, fix))
 }
 

@@ -64,3 +64,47 @@ func TestReplayOfARunThatContinuesAsNew(t *testing.T) {
 		t.Errorf("the replay is %+v", r)
 	}
 }
+
+// Generations may call different names, and a call of one name may return another value in each generation.
+func TestCrashWhereGenerationsMakeDifferentCalls(t *testing.T) {
+	t.Parallel()
+	w := durable.Define("w", func(c *durable.Ctx, at time.Time) (time.Time, error) {
+		if !at.IsZero() {
+			if err := c.Sleep("night", time.Hour); err != nil {
+				return at, err
+			}
+			_, err := c.Now("now")
+			return at, err
+		}
+		if _, err := step(c, "first", 1); err != nil {
+			return at, err
+		}
+		now, err := c.Now("now")
+		if err != nil {
+			return at, err
+		}
+		return at, c.ContinueAsNew(now)
+	})
+	durabletest.CrashEverywhere(t, w, time.Time{})
+}
+
+// A detached child that goes on after its parent's end is compared as it is then.
+func TestCrashWithADetachedChildThatGoesOn(t *testing.T) {
+	t.Parallel()
+	child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) {
+		if _, err := step(c, "one", n); err != nil {
+			return 0, err
+		}
+		if err := c.Sleep("a day", day); err != nil {
+			return 0, err
+		}
+		return step(c, "two", n)
+	})
+	w := durable.Define("w", func(c *durable.Ctx, n int) (int, error) {
+		if _, err := c.StartChild("child", child, n, durable.Detached()); err != nil {
+			return 0, err
+		}
+		return step(c, "own", n)
+	})
+	durabletest.CrashEverywhere(t, w, 1, durabletest.Workflows(child))
+}

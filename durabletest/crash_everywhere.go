@@ -32,6 +32,8 @@ const maxDifferences = 5
 //   - the children have the same inputs,
 //   - the functions of the same steps were executed, and no step was executed again after its checkpoint was committed.
 //
+// If the run has ended and a detached child has not, CrashEverywhere compares the child when the child only waits.
+//
 // A workflow that is not deterministic therefore fails the test, and the message names the first step that differs. Name steps
 // whose functions may return another result each time with [VaryingSteps]. If the crash makes an AtMostOnce step end with
 // ErrOutcomeUnknown, CrashEverywhere checks only that no step was executed again after its checkpoint was committed.
@@ -254,7 +256,27 @@ func (h *crashTest) runProcess(ctx context.Context, s store.Store, p *clockDrive
 		}
 		return err
 	}
-	return e.awaitCancelledDescendants(ctx, s)
+	if err := e.awaitCancelledDescendants(ctx, s); err != nil {
+		return err
+	}
+	return e.settleLiveDescendants(ctx, s)
+}
+
+// settleLiveDescendants waits, at the present time of the clock, until the descendants that have not ended, such as detached children, only
+// wait. So all runs of the test are compared at the same point.
+func (e *Engine) settleLiveDescendants(ctx context.Context, s store.Store) error {
+	runs, err := readRunTree(ctx, s)
+	if err != nil || !slices.ContainsFunc(runs, isExecutedLater) {
+		return err
+	}
+	settled := make(chan error, 1)
+	go func() { settled <- e.driver.waitForTime(e.driver.clock.Now(), nil) }()
+	select {
+	case err := <-settled:
+		return err
+	case <-ctx.Done(): // the next process ends the wait
+		return ctx.Err()
+	}
 }
 
 // awaitCancelledDescendants waits until the descendants that are being cancelled have ended, since they may still have to execute their

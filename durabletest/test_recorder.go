@@ -31,6 +31,7 @@ type testRecorder struct {
 type runExecution struct {
 	run               store.UUID
 	epoch             store.Epoch
+	generation        int32
 	calls             []engine.HookedCall
 	goroutine         string
 	hasManyGoroutines bool // several goroutines made calls
@@ -49,7 +50,7 @@ func (r *testRecorder) onCall(c engine.HookedCall) {
 		}
 	}
 	if x == nil {
-		x = &runExecution{run: c.Run, epoch: c.Epoch, goroutine: self}
+		x = &runExecution{run: c.Run, epoch: c.Epoch, generation: c.Generation, goroutine: self}
 		r.executions = append(r.executions, x)
 	}
 	x.calls = append(x.calls, c)
@@ -145,7 +146,7 @@ func (r *testRecorder) outputToCommit(c engine.HookedCall, output []byte) []byte
 func (r *testRecorder) findBaselineOutput(c engine.HookedCall) ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fixed, ok := r.fixedOutputs[stepPath{r.runPaths[c.Run], c.Name}]
+	fixed, ok := r.fixedOutputs[stepPath{r.runPaths[c.Run], c.Generation, c.Name}]
 	return fixed, ok
 }
 
@@ -169,7 +170,11 @@ func buildRunPath(above, name, workflow string) string {
 }
 
 // stepPath identifies a step in all databases of one CrashEverywhere.
-type stepPath struct{ run, step string }
+type stepPath struct {
+	run        string
+	generation int32
+	step       string
+}
 
 // matchesName reports whether the pattern matches the step: by its name, by its name with its scope, or by path.Match.
 func matchesName(pattern, name string) bool { return matchesDisplayName(pattern, naming.Display(name)) }

@@ -51,10 +51,12 @@ type HookedCall struct {
 	RunName  string
 	Workflow string
 	Epoch    store.Epoch
-	Name     string // the name with its scope; see naming.Display
-	Kind     store.StepKind
-	Attempt  int32 // zero in TestHooks.OnCall
-	Recorded bool  // history holds its outcome
+	// Generation is the number of the run's generation. Each generation makes its own calls.
+	Generation int32
+	Name       string // the name with its scope; see naming.Display
+	Kind       store.StepKind
+	Attempt    int32 // zero in TestHooks.OnCall
+	Recorded   bool  // history holds its outcome
 }
 
 // Encode and FailureFromError are set by the root package. Encode encodes a value as it is recorded, and
@@ -88,7 +90,7 @@ func (s *Scope) notifyTestHooks(name string, kind store.StepKind, recorded *stor
 func (r *run) newHookedCall(name string, kind store.StepKind, recorded bool) HookedCall {
 	return HookedCall{
 		Run: r.row.UUID, Parent: r.row.Parent, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
-		Name: name, Kind: kind, Recorded: recorded,
+		Generation: r.keyRenewals.currentGeneration(), Name: name, Kind: kind, Recorded: recorded,
 	}
 }
 

@@ -17,7 +17,8 @@
 // are retried, and when a Receive, a Timeout or a Delay is over. The clock also determines when the rate of a queue allows a
 // run to begin, and the time at which a run was created.
 //
-// The clock stands still while a workflow or a step executes. The clock moves only while the test waits in Run.Result,
+// The clock stands still while a workflow or a step executes, except while its function waits in Run.Result for another run, with
+// the context of the step or the Ctx of the workflow. The clock moves only while the test waits in Run.Result,
 // Workflow.Call, [Engine.Advance] or [Engine.AdvanceUntil]. When all runs wait, the clock jumps to the earliest time at which
 // something is due. Between two calls that move the clock, the clock stands still. A signal that the test sends between two
 // calls that move the clock therefore arrives before the next timer ends. After [Engine.FreezeClock] the clock moves only in

@@ -20,7 +20,7 @@ type wakeReason struct {
 // collectWakes records which runs the batch wakes.
 func (w *sortedBatch) collectWakes() {
 	for _, item := range w.signals {
-		w.wakes = append(w.wakes, wakeReason{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.CreatedAt})
+		w.wakes = append(w.wakes, wakeReason{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.WakeTime()})
 	}
 	for _, item := range w.ownershipEnds {
 		if !item.ParentToWake.Valid || !item.Status.IsTerminal() {

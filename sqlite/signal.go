@@ -28,7 +28,7 @@ func writeSignal(x *writeTx, w *store.SignalWrite) error {
 				return err
 			}
 		}
-		return wakeRun(x, w.Run, w.CreatedAt)
+		return wakeRun(x, w.Run, w.WakeTime())
 	}
 	return setSignalOutcome(x, w)
 }

@@ -137,12 +137,13 @@ type Engine struct {
 	claimFilter         *store.ClaimFilter // the workflows of defs in the queues of cfg
 	resultWaiters       *results.Waiters
 	signalTimeGenerator increasingTimeGenerator
-	tokenKey            atomic.Pointer[[]byte] // nil: not read yet
-	testHooks           TestHooks              // set by a test, else nil
-	rawStore            store.Store            // the store itself, without the wrappers of test hooks and a codec
-	codecStore          *coded.Store           // database with the codec; nil: there is none
-	awaitCallerCount    atomic.Int32           // the number of callers of Await
-	awaitCallers        awaitCallers           // the callers of Await, for an engine with test hooks
+	rootTimeGenerator   increasingTimeGenerator // used with the clock of a test
+	tokenKey            atomic.Pointer[[]byte]  // nil: not read yet
+	testHooks           TestHooks               // set by a test, else nil
+	rawStore            store.Store             // the store itself, without the wrappers of test hooks and a codec
+	codecStore          *coded.Store            // database with the codec; nil: there is none
+	awaitCallerCount    atomic.Int32            // the number of callers of Await; with test hooks, only of those outside of runs
+	awaitCallers        awaitCallers            // the callers of Await, for an engine with test hooks
 	counters            engineCounters
 	stepSlots           *slots.StepPool // nil: no limit
 	queueRows           *queues.RowCache
@@ -302,7 +303,7 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 	for i, q := range requests {
 		// The UUID uses the database's clock. Each UUID is a microsecond later than the one before, because
 		// lists are in the order of UUIDs.
-		id, name := store.NewRootIdentityAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
+		id, name := store.NewRootIdentityAt(q.Name, e.nextRootTime(now.Add(time.Duration(i)*time.Microsecond)))
 		span, trace := e.telemetry.StartSpan(ctx, q.Workflow, q.Queue)
 		spans.addSpan(i, len(requests), span)
 		rows[i].Run = store.Run{
@@ -317,6 +318,15 @@ func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]
 		starts[i] = &rows[i]
 	}
 	return starts, spans
+}
+
+// nextRootTime returns the time for the UUID of a root run. Runs that are due at the same time are admitted in the order of their UUIDs. The
+// clock of a test stands still between two starts, so each UUID gets a later time there, and the runs keep the order of their starts.
+func (e *Engine) nextRootTime(now time.Time) time.Time {
+	if !e.clock.IsManual() {
+		return now
+	}
+	return e.rootTimeGenerator.nextTime(now, time.Time{})
 }
 
 // EnsureDatabaseClockRead reads the database's clock if this engine has not read the clock yet. Call EnsureDatabaseClockRead before

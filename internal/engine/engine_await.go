@@ -17,9 +17,14 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	if err := e.CheckOutsideTx(ctx, "a wait for a result"); err != nil {
 		return nil, err
 	}
+	defer lendSlotsDuringWait(ctx)()
+	if e.testHooks != nil {
+		if r, step := callerWithinRun(ctx); r != nil {
+			return e.awaitWithinRun(ctx, id, r, step)
+		}
+	}
 	e.awaitCallerCount.Add(1)
 	defer e.awaitCallerCount.Add(-1)
-	defer lendSlotsDuringWait(ctx)()
 	if e.testHooks != nil {
 		return e.awaitAsListedCaller(ctx, id)
 	}

@@ -24,6 +24,7 @@ type idleTracker struct {
 	minIdleTime  time.Duration // the least idle time of a run that was parked too early; zero: none
 	isConcurrent bool          // the run has had two durable calls at the same time, or goroutines of its own
 	waits        map[*waitingCall]struct{}
+	awaitsRuns   map[*stepTask]int // how many goroutines of a step, or of the function (nil), wait for results of runs; only with test hooks
 	suspendTimer *time.Timer
 	isParked     bool // suspendIfIdle has suspended the run
 	stopped      bool

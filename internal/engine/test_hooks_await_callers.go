@@ -27,7 +27,15 @@ type awaitCallers struct {
 	all map[*AwaitCaller]struct{}
 }
 
-// awaitAsListedCaller is await for an engine with test hooks: it lists the caller in ListAwaitCallers.
+// awaitWithinRun is Await for a step of the run r, or for its workflow function, if the step is nil, on an engine with test hooks. The run
+// counts as waiting meanwhile, so that the clock of the test moves on to the end of the awaited run.
+func (e *Engine) awaitWithinRun(ctx context.Context, id uuid.UUID, r *run, step *stepTask) (*store.Run, error) {
+	r.idleTracker.addAwaitOfRun(step, 1)
+	defer r.idleTracker.addAwaitOfRun(step, -1)
+	return e.awaitRun(ctx, id, true)
+}
+
+// awaitAsListedCaller is Await for other callers on an engine with test hooks: it lists the caller in ListAwaitCallers.
 func (e *Engine) awaitAsListedCaller(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -56,4 +64,27 @@ func (e *Engine) ListAwaitCallers() []AwaitCaller {
 		all = append(all, *a)
 	}
 	return all
+}
+
+// callerWithinRun returns the run to whose step or workflow function ctx belongs, or nil, and the step, which is nil for the function.
+func callerWithinRun(ctx context.Context) (*run, *stepTask) {
+	if t, ok := ctx.Value(attemptContextKey{}).(*stepTask); ok {
+		return t.r, t
+	}
+	if s, ok := ctx.Value(ScopeContextKey{}).(*Scope); ok {
+		return s.r, nil
+	}
+	return nil, nil
+}
+
+// addAwaitOfRun changes the number of goroutines of the step, or of the function if the step is nil, that wait for the result of a run.
+func (i *idleTracker) addAwaitOfRun(step *stepTask, n int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.awaitsRuns == nil {
+		i.awaitsRuns = make(map[*stepTask]int)
+	}
+	if i.awaitsRuns[step] += n; i.awaitsRuns[step] == 0 {
+		delete(i.awaitsRuns, step)
+	}
 }

@@ -54,7 +54,11 @@ func (r *run) isOnlyWaiting() bool {
 			return false // this wait ends now
 		}
 	}
-	return i.activeCalls == 0 && len(i.waits) > 0 && !i.stopped
+	stepsAwaitingRuns := len(i.awaitsRuns)
+	if i.awaitsRuns[nil] > 0 {
+		stepsAwaitingRuns--
+	}
+	return i.activeCalls == stepsAwaitingRuns && len(i.waits)+len(i.awaitsRuns) > 0 && !i.stopped
 }
 
 // ParkWaitingRuns parks every run in memory that only waits, if its wait lasts longer than Config.ParkAfter. ParkWaitingRuns does not first
@@ -114,5 +118,6 @@ func (e *Engine) CountResultChecks() (looks uint64, waiting bool) {
 	return e.resultWaiters.QueryCount()
 }
 
-// CountAwaitCallers returns how many callers wait for results of runs. CountAwaitCallers does not count runs that wait for other runs.
+// CountAwaitCallers returns how many callers wait for results of runs. CountAwaitCallers does not count runs that wait for other runs, nor
+// their steps.
 func (e *Engine) CountAwaitCallers() int { return int(e.awaitCallerCount.Load()) }

@@ -36,7 +36,7 @@ func (m *Model) Commit(b *store.Batch) {
 		case wakes && released(w.Run) && m.mayHappen():
 			late = append(late, w)
 		case wakes:
-			m.wake(w.Run, w.CreatedAt)
+			m.wake(w.Run, w.WakeTime())
 		}
 	}
 	var ended []*store.OwnershipEnd
@@ -46,7 +46,7 @@ func (m *Model) Commit(b *store.Batch) {
 		}
 	}
 	for _, w := range late {
-		m.wake(w.Run, w.CreatedAt)
+		m.wake(w.Run, w.WakeTime())
 	}
 	for _, w := range ended {
 		m.wake(w.ParentToWake.UUID, w.Now)

@@ -15,6 +15,9 @@ import (
 // returns [ErrShutdown], [ErrLeaseLost], [ErrParked], [ErrPaused] or [ErrHeld]. If the run must end, context.Cause of its Ctx
 // returns [ErrCancelled], [ErrTerminated] or [ErrTimeout].
 //
+// A workflow function can replace the context in the field Context of its Ctx, for example to add a value or a deadline for the
+// functions that it calls. The durable calls of the Ctx do not end with the replaced context.
+//
 // A Ctx is valid for one execution of one run, and is safe for concurrent use by the goroutines of that execution.
 type Ctx struct {
 	context.Context
@@ -26,7 +29,13 @@ type Ctx struct {
 // Deadline returns the time at which the run's [Timeout] is over, by this process's clock. [Engine.SetTimeout] changes the
 // deadline of the Ctx, but not the deadline of contexts that were derived from the Ctx before. If the context in the field
 // Context has an earlier deadline, Deadline returns the earlier deadline.
-func (c *Ctx) Deadline() (time.Time, bool) { return c.scope.Deadline() }
+func (c *Ctx) Deadline() (time.Time, bool) {
+	at, ok := c.scope.Deadline()
+	if own, has := c.Context.Deadline(); has && (!ok || own.Before(at)) {
+		return own, true
+	}
+	return at, ok
+}
 
 // callScope returns the scope in which the durable calls of the Ctx are made.
 func (c *Ctx) callScope() *engine.Scope { return c.scope.WithNestingFromContext(c.Context) }

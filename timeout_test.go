@@ -3,6 +3,8 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -200,4 +202,26 @@ func TestACancelGoesBeforeTheTimeout(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// The deadline of a Ctx is the earlier one of its run and of the context that the function has put into its field Context.
+func TestTheDeadlineOfAReplacedContextCounts(t *testing.T) {
+	s := openStore(t)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+		whole, _ := c.Deadline()
+		run := c.Context
+		var ends []string
+		for _, d := range []time.Duration{time.Minute, 24 * time.Hour} {
+			ctx, cancel := context.WithTimeout(run, d)
+			defer cancel()
+			c.Context = ctx
+			at, ok := c.Deadline()
+			ends = append(ends, fmt.Sprint(ok, at.Before(whole), at.Equal(whole)))
+		}
+		return strings.Join(ends, ", "), nil
+	})
+	e := engineOn(t, s, w)
+	if out, err := w.Call(within(t), e, 0, durable.Timeout(time.Hour)); out != "true true false, true false true" || err != nil {
+		t.Errorf("earlier, later: %q, %v", out, err)
+	}
 }

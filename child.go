@@ -12,9 +12,10 @@ import (
 
 // Detached lets a child continue when its parent ends. Without Detached, a child that has not ended is cancelled when its
 // parent ends. A detached child still belongs to the tree of its parent: [Engine.Cancel], [Engine.Terminate], [Engine.Pause]
-// and [Engine.Resume] of the parent or of another ancestor also affect a detached child, except a Cancel with [OnlyItself]. To
-// start a run that continues even if this run is cancelled, terminated or paused, use [Ctx.Start]. If a run that is not a child
-// is started with Detached, the start returns [ErrInvalidConfig].
+// and [Engine.Resume] of the parent or of another ancestor also affect a detached child, except a Cancel with [OnlyItself].
+// After [Ctx.ContinueAsNew] of the parent, they no longer affect a detached child of the earlier generation. To start a run that
+// continues even if this run is cancelled, terminated or paused, use [Ctx.Start]. If a run that is not a child is started with
+// Detached, the start returns [ErrInvalidConfig].
 func Detached() StartOption {
 	return func(o *startOptions) {
 		o.addOptionOnce(optionDetached, "Detached")

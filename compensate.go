@@ -19,9 +19,11 @@ import (
 // first compensation has begun, the order of all compensations is recorded and does not change.
 //
 // Once a run has begun to execute compensations, the run executes nothing else, even if corrected code would not fail. The run
-// then ends with the failure that was recorded before the first compensation began. While a run executes compensations, calls
-// that are not recorded return [ErrCancelled], or [ErrTimeout] if the run expires. If the code no longer registers a
-// compensation that is still to be executed, the run is held (see [ErrHeld]) until code that registers it is deployed.
+// then ends with the failure that was recorded before the first compensation began. If the run is cancelled meanwhile, the
+// remaining compensations are still executed, but the run ends as [StatusCancelled], with the error of the cancel in place of
+// the failure. While a run executes compensations, calls that are not recorded return [ErrCancelled], or [ErrTimeout] if the
+// run expires. If the code no longer registers a compensation that is still to be executed, the run is held (see [ErrHeld])
+// until code that registers it is deployed.
 //
 // Register a compensation before its step if fn does no harm when the step did not take effect. If a compensation is registered
 // before its step, no crash or cancel can come between the step and the registration. Compensate returns [ErrInvalidConfig],

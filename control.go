@@ -70,7 +70,8 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 }
 
 // Cancel cancels the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
-// ones. With the option [OnlyUnstarted] or [OnlyItself], Cancel cancels fewer descendants. If no process has executed the run
+// ones, but not the detached children that an earlier generation of the run started before [Ctx.ContinueAsNew]. With the option
+// [OnlyUnstarted] or [OnlyItself], Cancel cancels fewer descendants. If no process has executed the run
 // yet, Cancel ends the run at once. A run that a process has already executed is counted in ControlResult.Requested, and can no
 // longer complete. When a run is cancelled, first the contexts of its running steps end with [ErrCancelled] as the cause;
 // results that these steps still return are recorded. When the steps have ended, the compensations of the cancelled run are

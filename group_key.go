@@ -60,8 +60,8 @@ func Weight(n int) GroupKeyOption {
 // StartBy sets how long a due run may wait to begin, by the database's clock. The time for which a run waits because of
 // [Singleton] or [Debounce] does not count. A run that has not begun within d expires as with [Timeout]: its function is never
 // called, and the run ends as [StatusExpired] with [ErrTimeout]. In a queue without settings, a worker must claim an expired
-// run to end it, and therefore ends the run only when a slot is free. Runs expire even while their queue is paused. The
-// argument d must be positive.
+// run to end it, and therefore ends the run only when a slot is free. Runs expire even while their queue is paused,
+// but not as long as no live worker executes their workflow in their queue, as with Timeout. The argument d must be positive.
 func StartBy(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.setFirstError(o.given.addOnce(optionStartBy, "StartBy"))

@@ -208,7 +208,8 @@ func Retry(p RetryPolicy) StepOption {
 
 // AttemptTimeout limits the duration of each attempt. The argument d must be positive. When an attempt has taken d, the context
 // of the step's function ends, and the attempt fails with [ErrTimeout], even if the function ignores its context and continues.
-// Without AttemptTimeout, attempts have no bound.
+// A result that the function returns within 100 ms after the end of its context still counts. Without AttemptTimeout, attempts
+// have no bound.
 func AttemptTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
 		o.addOptionOnce(optionAttemptTimeout, "AttemptTimeout")
@@ -220,7 +221,9 @@ func AttemptTimeout(d time.Duration) StepOption {
 // TotalTimeout limits the duration of the whole step, across all attempts. The argument d must be positive. The time of
 // TotalTimeout begins with the first attempt, or when the first attempt requests its permit of a [Limit]. The time of
 // TotalTimeout includes waits between attempts, and does not begin again in another process. When the step has taken d, the
-// step fails with [ErrTimeout]. Without TotalTimeout, the step has no bound.
+// step fails with [ErrTimeout]; as with [AttemptTimeout], a result within the next 100 ms still counts. If an attempt fails and
+// the wait before the next attempt would end after d, the step fails with [ErrTimeout] at once. Without TotalTimeout, the step
+// has no bound.
 func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
 		o.addOptionOnce(optionTotalTimeout, "TotalTimeout")

@@ -181,6 +181,9 @@ const (
 // the cause, its compensations are executed, and the run ends as [StatusExpired] with [ErrTimeout]. If the function of an
 // expired run was never called, it is not called any more. The argument d must be positive. A run that is started without
 // Timeout has no deadline. [Engine.SetTimeout] changes the deadline.
+//
+// A worker that executes the workflow in the run's queue ends an expired run. As long as there is no such worker, the run does
+// not end; [RunInfo.NoWorker] is then true.
 func Timeout(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.addOptionOnce(optionTimeout, "Timeout")

@@ -203,8 +203,9 @@ func (p *repairPlanner) checkStateAllowsRepair(row *store.Run) error {
 }
 
 // requireAndGuardPausedParent returns a *StateError unless the parent of the run is paused and still waits for it. Any other parent has
-// recorded the end of its child, or may record it at any moment. If the run counts as a root, requireAndGuardPausedParent reports false.
-func (p *repairPlanner) requireAndGuardPausedParent(ctx context.Context, row *store.Run) (hasPausedParent bool, err error) {
+// recorded the end of its child, or may record it at any moment. It reports whether a pause of an ancestor applies to the run: not if the run
+// counts as a root, nor if the parent is only held for drift, because a hold pauses no descendants and its release resumes none.
+func (p *repairPlanner) requireAndGuardPausedParent(ctx context.Context, row *store.Run) (hasPausedAncestor bool, err error) {
 	parent, err := p.e.getRun(ctx, row.Parent.UUID.String(), store.NoPayloads)
 	switch {
 	case errors.Is(err, ErrNotFound) && row.Detached:
@@ -238,7 +239,7 @@ func (p *repairPlanner) requireAndGuardPausedParent(ctx context.Context, row *st
 		return false, p.newStateError(row, fmt.Sprintf("its parent, run %q, may record that at any moment: pause the parent first", parent.NameOrUUID()))
 	}
 	p.storeRequest.Guards = append(p.storeRequest.Guards, store.ExpectedRunState{Run: parent.UUID, StateBefore: runStateOf(parent)})
-	return true, nil
+	return parent.Control&store.PausedMask != 0, nil
 }
 
 func runStateOf(row *store.Run) store.RunState {

@@ -28,7 +28,7 @@ var rights = map[schema.Role]map[string]string{
 	},
 	schema.Operator: {
 		"migration": "S", "secret": "S", "worker": "S", "run": "S", "step": "S", "signal": "SI", "event": "SI", "tag": "SIUD",
-		"fold": "S", "folds": "S", "version": "S", "divergence": "S", "repair_pause": "S", "generation": "S", "generations": "S", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
+		"fold": "S", "folds": "S", "version": "S", "divergence": "S", "repair_pause": "S", "generation": "S", "generations": "S", "nodes": "S", "edges": "S", "shapes": "S", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 		"step_limit": "SIUD", "limit_key": "S", "permit": "S",
 		"queue": "SIUD", "queue_key": "SIU", "place": "SID",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",

@@ -23,3 +23,4 @@ GRANT SELECT ON durable.limit_key, durable.permit TO durable_operator;
 GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events, durable.schedules, durable.fires, durable.permits, durable.queues, durable.places TO durable_operator;
 GRANT SELECT ON durable.fold, durable.folds, durable.version TO durable_operator;
 GRANT SELECT ON durable.divergence, durable.repair_pause, durable.generation, durable.generations TO durable_operator;
+GRANT SELECT ON durable.shapes, durable.edges, durable.nodes TO durable_operator;

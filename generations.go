@@ -178,11 +178,11 @@ func InGeneration(number int) HistoryOption {
 	}
 }
 
-// readRunAtGeneration returns the run as it was in a generation, and the UUID of its checkpoints. It returns ErrNotFound if the run has no
-// such generation, and row itself for the newest one.
-func (e *Engine) readRunAtGeneration(ctx context.Context, row *store.Run, number int) (*store.Run, store.UUID, error) {
+// readRunAtGeneration returns the run as it was in a generation, with the given payloads, and the UUID of its checkpoints. It returns
+// ErrNotFound if the run has no such generation, and row itself for the newest one.
+func (e *Engine) readRunAtGeneration(ctx context.Context, row *store.Run, number int, payloads store.PayloadSelection) (*store.Run, store.UUID, error) {
 	if number < math.MaxInt32 {
-		before, err := e.inner.Store().SupersededGenerations(ctx, row.UUID, store.GenerationsQuery{BeforeNumber: int32(number) + 1, Limit: 1})
+		before, err := e.inner.Store().SupersededGenerations(ctx, row.UUID, store.GenerationsQuery{BeforeNumber: int32(number) + 1, Limit: 1, Payloads: payloads})
 		if err != nil {
 			return nil, store.UUID{}, fmt.Errorf("read the generations of run %q: %w", row.NameOrUUID(), err)
 		}

@@ -96,21 +96,27 @@ func (e *Engine) readHistoryOrOutline(ctx context.Context, id string, generation
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, archive, nil, view, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
-	get, read := e.inner.Get, e.inner.GenerationHistory
+	get, read, payloads := e.inner.Get, e.inner.GenerationHistory, store.PayloadSelection(store.AllPayloads)
 	if outline {
-		get, read = e.inner.GetWithoutPayloads, e.inner.GenerationHistoryOutline
+		get, read, payloads = e.inner.GetWithoutPayloads, e.inner.GenerationHistoryOutline, store.NoPayloads
 	}
-	if r, err = get(ctx, id); err != nil {
-		return nil, archive, nil, view, err
-	}
-	archive = r.UUID
-	if generation > 0 {
-		if r, archive, err = e.readRunAtGeneration(ctx, r, generation); err != nil {
+	for superseded := true; superseded; { // meanwhile, so that the row and the checkpoints would be of two generations
+		if r, err = get(ctx, id); err != nil {
 			return nil, archive, nil, view, err
 		}
-	}
-	if steps, err = read(ctx, archive, r.UUID); err != nil {
-		return nil, archive, nil, view, fmt.Errorf("read the history of run %q: %w", id, err)
+		archive = r.UUID
+		if generation > 0 {
+			if r, archive, err = e.readRunAtGeneration(ctx, r, generation, payloads); err != nil {
+				return nil, archive, nil, view, err
+			}
+		}
+		steps, err = read(ctx, archive, r.UUID)
+		if superseded = false; err == nil && archive == r.UUID {
+			superseded, err = e.inner.IsSuperseded(ctx, r)
+		}
+		if err != nil {
+			return nil, archive, nil, view, fmt.Errorf("read the history of run %q: %w", id, err)
+		}
 	}
 	if len(steps) == 0 { // perhaps only because it was deleted since
 		if err := e.checkNotDeleted(ctx, r, generation); err != nil {
@@ -134,7 +140,7 @@ func (e *Engine) readHistoryOrOutline(ctx context.Context, id string, generation
 func (e *Engine) checkNotDeleted(ctx context.Context, r *store.Run, generation int) error {
 	present, err := e.inner.GetWithoutPayloads(ctx, r.UUID.String())
 	if err == nil && generation > 0 {
-		_, _, err = e.readRunAtGeneration(ctx, present, generation)
+		_, _, err = e.readRunAtGeneration(ctx, present, generation, store.NoPayloads)
 	}
 	return err
 }

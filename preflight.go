@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json/jsontext"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -15,8 +16,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// preflightPageSize is how many runs a preflight reads at once, with their inputs and histories.
-const preflightPageSize = 200
+const (
+	preflightPageSize = 200 // how many runs a preflight lists at once
+
+	// firstPreflightPart is how many of them it reads at first with their inputs and histories, which it holds in memory together. It then
+	// reads more or fewer at once, so that they have about preflightPartBytes bytes of payloads.
+	firstPreflightPart = 8
+	preflightPartBytes = 4 << 20
+)
 
 // PreflightReport is the result of [Engine.Preflight].
 type PreflightReport struct {
@@ -83,18 +90,23 @@ func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, err
 	if err != nil {
 		return nil, fmt.Errorf("preflight: %w", err)
 	}
-	p := preflightCall{e: e, replays: replays, neededCounts: make(map[NeededChange]int)}
+	p := preflightCall{e: e, replays: replays, neededCounts: make(map[NeededChange]int), partSize: firstPreflightPart}
 	var before uuid.UUID
 	for {
 		rows, err := e.inner.Store().ListRuns(ctx, filter, before, preflightPageSize)
 		if err == nil && len(rows) > 0 {
 			before = rows[len(rows)-1].UUID
-			err = p.replayPage(ctx, rows)
+		}
+		isLast := len(rows) < preflightPageSize
+		for err == nil && len(rows) > 0 {
+			n := min(p.partSize, len(rows))
+			err = p.replayPart(ctx, rows[:n])
+			rows = rows[n:]
 		}
 		if err != nil {
 			return nil, fmt.Errorf("preflight: %w", err)
 		}
-		if len(rows) < preflightPageSize {
+		if isLast {
 			return p.makeReport(), nil
 		}
 	}
@@ -102,16 +114,17 @@ func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, err
 
 // preflightCall is one preflight under way.
 type preflightCall struct {
-	e       *Engine
-	replays *engine.Preflight
-	out     PreflightReport
+	e        *Engine
+	replays  *engine.Preflight
+	out      PreflightReport
+	partSize int // how many runs to read next
 
 	mu           sync.Mutex
 	neededCounts map[NeededChange]int
 }
 
-// replayPage replays runs that List has returned.
-func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error {
+// replayPart replays runs that List has returned.
+func (p *preflightCall) replayPart(ctx context.Context, rows []*store.Run) error {
 	refs, ids := make([]store.RunRef, len(rows)), make([]uuid.UUID, len(rows))
 	for i, r := range rows {
 		refs[i], ids[i] = store.RunRef{UUIDOrName: r.UUID.String()}, r.UUID
@@ -124,6 +137,7 @@ func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error
 	if err != nil {
 		return err
 	}
+	p.choosePartSize(full, steps)
 	histories := make(map[uuid.UUID][]store.Step, len(rows))
 	for len(steps) > 0 {
 		n := 1
@@ -131,6 +145,9 @@ func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error
 			n++
 		}
 		histories[steps[0].Run], steps = steps[:n], steps[n:]
+	}
+	if err := p.readChangedAgain(ctx, refs, full, histories); err != nil {
+		return err
 	}
 	found := make([]PreflightRun, len(rows))
 	var replaying sync.WaitGroup
@@ -169,6 +186,52 @@ func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error
 		p.out.Runs = append(p.out.Runs, found[i])
 	}
 	return ctx.Err()
+}
+
+// choosePartSize decides how many runs are read next, by the payloads of those that were read.
+func (p *preflightCall) choosePartSize(rows []*store.Run, steps []store.Step) {
+	size := 0
+	for _, r := range rows {
+		if r != nil {
+			size += len(r.Input)
+		}
+	}
+	for i := range steps {
+		size += len(steps[i].Output) + len(steps[i].Error) + len(steps[i].Failures)
+	}
+	switch {
+	case size > preflightPartBytes:
+		p.partSize = max(1, len(rows)*preflightPartBytes/size)
+	case len(rows) == p.partSize:
+		p.partSize = min(2*p.partSize, preflightPageSize)
+	}
+}
+
+// readChangedAgain reads each run again that was claimed, repaired or continued as new since it was read: its history can belong to another
+// generation than its input.
+func (p *preflightCall) readChangedAgain(ctx context.Context, refs []store.RunRef, rows []*store.Run, histories map[uuid.UUID][]store.Step) error {
+	now, err := p.e.inner.Store().GetRunsSelectingPayloads(ctx, refs, store.NoPayloads)
+	if err != nil {
+		return err
+	}
+	for i, r := range rows {
+		switch {
+		case r == nil:
+		case now[i] == nil:
+			rows[i] = nil
+		case now[i].Epoch != r.Epoch:
+			row, steps, err := p.e.inner.ReadWithHistory(ctx, refs[i].UUIDOrName, store.WithInput)
+			switch {
+			case err == nil:
+				rows[i], histories[r.UUID] = row, steps
+			case errors.Is(err, ErrNotFound):
+				rows[i] = nil
+			default:
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // replayRun replays one run. The result of the engine is empty if the run's workflow is not known here.

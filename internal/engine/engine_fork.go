@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/naming"
@@ -30,19 +31,19 @@ func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*Planne
 	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return nil, err
 	}
-	row, err := e.getRun(ctx, ref, store.AllPayloads)
+	row, history, err := e.ReadWithHistory(ctx, ref, store.AllPayloads)
 	if err != nil {
 		return nil, err
 	}
-	made, err := e.fork(ctx, row, &q)
+	made, err := e.fork(ctx, row, history, &q)
 	if err != nil {
 		return nil, e.notFoundErrorIfDeleted(ctx, ref, fmt.Errorf("%s run %q: %w", ForkVerb, ref, err))
 	}
 	return made, nil
 }
 
-func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*PlannedRunRepair, error) {
-	subject, err := e.readHistoryToRepair(ctx, row)
+func (e *Engine) fork(ctx context.Context, row *store.Run, history []store.Step, q *RepairRequest) (*PlannedRunRepair, error) {
+	subject, err := e.newRunToRepair(ctx, row, history)
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +53,17 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 	}
 	r := &repair.Request{From: naming.ParseDisplay(q.FromStep), FromEnd: q.KeepAllOtherCalls, Now: e.clock.Now()}
 	steps, detail, err := repair.CopyHistory(subject, r, q.valuesByStoredName())
-	if err != nil || q.DryRun {
-		return &PlannedRunRepair{Run: &store.Run{Name: q.ForkRunID}, NewGeneration: 1, Detail: detail}, err
+	if err == nil {
+		err = checkForkPayloadsDecodable(row, steps)
 	}
-	if err := checkForkPayloadsDecodable(row, steps); err != nil {
+	if err == nil && q.DryRun {
+		err = e.checkForkRunIDIsFree(ctx, q.ForkRunID)
+	}
+	if err != nil {
 		return nil, err
+	}
+	if q.DryRun {
+		return &PlannedRunRepair{Run: &store.Run{Name: q.ForkRunID}, NewGeneration: 1, Detail: detail}, nil
 	}
 	starts, spans := e.PrepareStarts(ctx, start)
 	s, run := starts[0], &starts[0].Run
@@ -67,7 +74,7 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 	f := &store.ForkRequest{Start: s, Steps: steps, Source: row.UUID, Actor: q.Actor, Reason: q.Reason}
 	err = e.commitInSeparateTx(ctx, userCaller, func() error { return e.store.ForkRun(ctx, f) })
 	if err == nil && s.Outcome != store.Written {
-		err = fmt.Errorf("%w: run %q exists already: use another ID", ErrIDConflict, run.Name)
+		err = forkRunIDConflictError(run.Name)
 	}
 	if err != nil {
 		spans.EndFailed(err)
@@ -81,6 +88,22 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, q *RepairRequest) (*P
 		w.wakeLoops()
 	}
 	return &PlannedRunRepair{Run: run, NewGeneration: 1, Detail: detail}, nil
+}
+
+func forkRunIDConflictError(id string) error {
+	return fmt.Errorf("%w: run %q exists already: use another ID", ErrIDConflict, id)
+}
+
+// checkForkRunIDIsFree returns the error that the fork would return if a run with the ID exists.
+func (e *Engine) checkForkRunIDIsFree(ctx context.Context, id string) error {
+	_, err := e.getRun(ctx, id, store.NoPayloads)
+	switch {
+	case err == nil:
+		return forkRunIDConflictError(id)
+	case errors.Is(err, ErrNotFound):
+		return nil
+	}
+	return err
 }
 
 // checkForkPayloadsDecodable returns why a payload of the copy cannot be decoded, or nil. It would be encoded anew for the other run.

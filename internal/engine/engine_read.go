@@ -44,6 +44,40 @@ func (e *Engine) getRun(ctx context.Context, ref string, with store.PayloadSelec
 	return found[0], nil
 }
 
+// ReadWithHistory returns a run with the given payloads and with its history, both of the same generation.
+func (e *Engine) ReadWithHistory(ctx context.Context, ref string, with store.PayloadSelection) (*store.Run, []store.Step, error) {
+	for {
+		row, err := e.getRun(ctx, ref, with)
+		if err != nil {
+			return nil, nil, err
+		}
+		steps, err := e.store.History(ctx, row.UUID)
+		superseded := false
+		if err == nil {
+			superseded, err = e.IsSuperseded(ctx, row)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the history of run %q: %w", ref, err)
+		}
+		if !superseded {
+			return row, steps, nil
+		}
+	}
+}
+
+// IsSuperseded reports whether the run was repaired or continued as new since the row was read. What is read after the row can then belong
+// to another generation.
+func (e *Engine) IsSuperseded(ctx context.Context, row *store.Run) (bool, error) {
+	newest, err := e.store.SupersededGenerations(ctx, row.UUID, store.GenerationsQuery{Limit: 1})
+	return isSuperseded(row, newest), err
+}
+
+// isSuperseded reports whether the row belongs to the newest of the superseded generations, or to an older one. Each generation begins with a
+// higher epoch.
+func isSuperseded(row *store.Run, before []store.SupersededGeneration) bool {
+	return len(before) > 0 && before[len(before)-1].Run.Epoch.Count >= row.Epoch.Count
+}
+
 // GenerationHistory returns the checkpoints of a superseded generation of the run, whose ID is archive. If archive is the run's own
 // ID, GenerationHistory returns the checkpoints of the run.
 func (e *Engine) GenerationHistory(ctx context.Context, archive, run uuid.UUID) ([]store.Step, error) {

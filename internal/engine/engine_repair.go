@@ -359,9 +359,8 @@ func (e *Engine) Generations(ctx context.Context, ref string, q store.Generation
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the generations of run %q: %w", ref, err)
 		}
-		if n := len(all); n == 0 || !row.Status.IsTerminal() || all[n-1].Run.Epoch != row.Epoch {
+		if !isSuperseded(row, all) {
 			return row, all, nil
 		}
-		// The run was repaired between the two reads.
 	}
 }

@@ -13,7 +13,11 @@ import (
 
 // readRunToRepair reads all that the plan of a run's next generation needs.
 func (p *repairPlanner) readRunToRepair(ctx context.Context, row *store.Run) (s *repair.RunToRepair, err error) {
-	if s, err = p.e.readHistoryToRepair(ctx, row); err != nil {
+	history, err := p.e.store.History(ctx, row.UUID)
+	if err != nil {
+		return nil, err
+	}
+	if s, err = p.e.newRunToRepair(ctx, row, history); err != nil {
 		return nil, err
 	}
 	if row.Status.IsTerminal() && !row.Deadline.IsZero() {
@@ -35,12 +39,9 @@ func (p *repairPlanner) readRunToRepair(ctx context.Context, row *store.Run) (s 
 	return s, nil
 }
 
-// readHistoryToRepair reads the history of the run, and what it holds for a repair.
-func (e *Engine) readHistoryToRepair(ctx context.Context, row *store.Run) (s *repair.RunToRepair, err error) {
-	s = &repair.RunToRepair{Run: row}
-	if s.History, err = e.store.History(ctx, row.UUID); err != nil {
-		return nil, err
-	}
+// newRunToRepair returns the run with its history, and with what the history holds for a repair.
+func (e *Engine) newRunToRepair(ctx context.Context, row *store.Run, history []store.Step) (s *repair.RunToRepair, err error) {
+	s = &repair.RunToRepair{Run: row, History: history}
 	if s.DivergedCalls, err = e.divergedCalls(ctx, row); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -212,5 +213,40 @@ func TestARepeatedCallOfAWinnerMayFail(t *testing.T) {
 			}
 			stop()
 		}
+	})
+}
+
+// A branch that had returned when a choice ended it has a valid result. A rerun of its step executes the step, and the branch has the new
+// result; the other branches that the choice ended stay ended.
+func TestRerunInABranchThatHadReturnedBeforeAChoiceEndedIt(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var executed atomic.Int32
+		w := durable.Define("w", func(c *durable.Ctx, _ string) (string, error) {
+			winner := c.Go("winner", func(c *durable.Ctx) (string, error) {
+				return "", c.Do("step", func(context.Context) error { return nil })
+			})
+			returned := c.Go("returned", func(c *durable.Ctx) (string, error) {
+				return c.Step("step", func(context.Context) (string, error) { return fmt.Sprint("value ", executed.Add(1)), nil })
+			})
+			ended := c.Go("ended", func(c *durable.Ctx) (string, error) { return c.Receive[string]("never") })
+			if _, err := durable.All(winner, returned); err != nil {
+				return "", err
+			}
+			if _, _, err := durable.Any(c, "first", durable.CancelLosers, winner, returned, ended); err != nil {
+				return "", err
+			}
+			if _, err := ended.Wait(); !errors.Is(err, durable.ErrCancelled) {
+				return "", fmt.Errorf("the ended branch returned %w", err)
+			}
+			return returned.Wait()
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		orFail(w.Start(within(t), e, "", durable.ID("r")))(t)
+		wantResult(t, w, e, "r", "value 1")
+		orFail(e.Rerun(within(t), "r", "returned/step"))(t)
+		wantResult(t, w, e, "r", "value 2")
+		orFail(e.Fork(within(t), "r", durable.From("returned/step"), durable.NewID("copy")))(t)
+		wantResult(t, w, e, "copy", "value 3")
 	})
 }

@@ -78,6 +78,40 @@ func (p *plan) reviveEndedBranches() {
 	}
 }
 
+// scopesExecutedAgain returns the prefixes of the scopes with a call that had an outcome and is made again, or waits for its child again.
+func (p *plan) scopesExecutedAgain() map[string]bool {
+	prefixes := make(map[string]bool)
+	for i := range p.History {
+		row := &p.History[i]
+		_, isOpen := p.reopenedCalls[row.Name]
+		_, hasValue := p.callsWithValue[row.Name]
+		if row.Status.IsTerminal() && !isInternalRecord(row) && !hasValue && (p.dropped[row.Name] || isOpen) {
+			for prefix := range naming.Scopes(row.Name) {
+				prefixes[prefix] = true
+			}
+		}
+	}
+	return prefixes
+}
+
+// withoutReturnedLosers returns the choice without the losers that had returned and that execute a call again. As losers they would get
+// ErrCancelled from the call, and their results, which the choice had left valid, would change. It reports false if there are none.
+func withoutReturnedLosers(row *store.Step, executedAgain map[string]bool) (changed store.Step, ok bool) {
+	c := record.DecodeChoiceStep(row)
+	if c == nil {
+		return changed, false
+	}
+	n := len(c.Returned)
+	c.Returned = slices.DeleteFunc(c.Returned, func(branch string) bool { return executedAgain[branchPrefix(branch)] })
+	out, err := c.Encode()
+	if len(c.Returned) == n || err != nil {
+		return changed, false
+	}
+	changed = *row
+	changed.Output = out
+	return changed, true
+}
+
 // branchPrefix returns the prefix of the names in a branch.
 func branchPrefix(branch string) string { return naming.ParseDisplay(branch) + naming.Separator }
 

@@ -51,7 +51,7 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 			p.dropped[row.Name] = true
 		}
 	}
-	first := p.firstChange()
+	first, executedAgain := p.firstChange(), p.scopesExecutedAgain()
 	for i := range p.History {
 		row := p.History[i]
 		valued, hasValue := p.callsWithValue[row.Name]
@@ -66,6 +66,9 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 			continue
 		default:
 			d.Kept++
+			if choice, changed := withoutReturnedLosers(&row, executedAgain); changed {
+				row = choice
+			}
 		}
 		row.Seq = store.SeqOfKeptCall(row.Seq, first)
 		steps = append(steps, row)

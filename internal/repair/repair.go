@@ -328,6 +328,7 @@ func (p *plan) buildResult() *Result {
 		r.Deadline = p.request.due().Add(p.Timeout)
 	}
 	r.FirstChangedSeq = p.firstChange()
+	executedAgain := p.scopesExecutedAgain()
 	for i := range p.History {
 		row := &p.History[i]
 		open, isOpen := p.reopenedCalls[row.Name]
@@ -357,12 +358,19 @@ func (p *plan) buildResult() *Result {
 			}
 			continue
 		}
+		if choice, changed := withoutReturnedLosers(row, executedAgain); changed {
+			choice.Seq = store.SeqOfKeptCall(choice.Seq, r.FirstChangedSeq)
+			r.NewSteps = append(r.NewSteps, choice)
+			r.TerminalStepCount++
+			d.Kept++
+			continue
+		}
 		r.KeptSteps = append(r.KeptSteps, row.Name)
 		if row.Status.IsTerminal() {
 			r.TerminalStepCount++
 		}
 	}
-	d.Kept = len(r.KeptSteps)
+	d.Kept += len(r.KeptSteps)
 	p.renewCompensations()
 	d.Renewed = p.renewKeys(&renewal)
 	renewal.Generation, renewal.Retries, renewal.Failure = p.Generation+1, p.request.Retries, nil

@@ -132,10 +132,13 @@ type RepairDetail struct {
 const MaxRepairNames = 1000
 
 // Encode returns the record.
-func (d *RepairDetail) Encode() []byte {
-	cut := func(names []string) []string { return names[:min(len(names), MaxRepairNames)] }
-	short := RepairDetail{Kept: d.Kept, Dropped: cut(d.Dropped), Corrected: cut(d.Corrected), Renewed: cut(d.Renewed)}
-	return encode(&short)
+func (d *RepairDetail) Encode() []byte { return encode(d) }
+
+// ShortenLists removes the names after the first MaxRepairNames from each list.
+func (d *RepairDetail) ShortenLists() {
+	for _, names := range []*[]string{&d.Dropped, &d.Corrected, &d.Renewed} {
+		*names = (*names)[:min(len(*names), MaxRepairNames)]
+	}
 }
 
 // DecodeRepairDetail decodes a record. For bytes that do not decode it returns an empty RepairDetail.

@@ -79,6 +79,7 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 		steps = append(steps, renewal.NewStep(uuid.Nil, store.Epoch{}, q.Now))
 	}
 	slices.SortFunc(steps, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })
+	d.ShortenLists()
 	return steps, d, nil
 }
 

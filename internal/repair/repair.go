@@ -383,6 +383,7 @@ func (p *plan) buildResult() *Result {
 	slices.Sort(r.KeptSteps)
 	slices.Sort(r.ReleasedReceivers)
 	slices.SortFunc(r.NewSteps, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })
+	d.ShortenLists()
 	r.Detail = d.Encode()
 	return &p.result
 }

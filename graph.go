@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/seed8ec063be/durable/internal/graph"
 )
@@ -41,8 +42,8 @@ import (
 // the run; see [OnDrift]. The error for a node that is missing or has changed wraps [ErrDiverged] and names the node.
 //
 // For an invalid graph, [New] and every start return [ErrInvalidConfig] or [ErrInvalidName] with the name of the node. A graph
-// is invalid if a name is invalid or declared twice, a node is of another graph, an option does not fit, build returns nil, or
-// the workflow has the option [Renamed], because nodes keep their names.
+// is invalid if a name is invalid or declared twice, a node is of another graph, an option does not fit, a node is declared
+// after build has returned, build returns nil, or the workflow has the option [Renamed], because nodes keep their names.
 func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts ...WorkflowOption) *Workflow[I, O] {
 	d := new(graphDefinition)
 	if build == nil {
@@ -109,6 +110,8 @@ type graphDefinition struct {
 	nodeIndexes  map[string]int // of the nodes by their names; set by finish
 	err          error
 	isFinished   bool
+
+	late atomic.Pointer[error] // of the last node that was declared after build had returned
 }
 
 // finishDeclaration ends the declaration. output is the node that build returned.
@@ -154,6 +157,14 @@ func (d *graphDefinition) addError(err error) {
 	d.err = errors.Join(d.err, err)
 }
 
+// lateDeclarationError returns an error if a node was declared after the declaration had ended. d may be nil.
+func (d *graphDefinition) lateDeclarationError() error {
+	if d == nil || d.late.Load() == nil {
+		return nil
+	}
+	return *d.late.Load()
+}
+
 // addNodeError adds an error of one node.
 func (d *graphDefinition) addNodeError(name string, err error) {
 	d.addError(fmt.Errorf("node %q: %w", name, err))
@@ -161,6 +172,11 @@ func (d *graphDefinition) addNodeError(name string, err error) {
 
 // addNode declares a node. over is the node whose value is the list of items; nil means none. execute is what the node does once it begins.
 func (d *graphDefinition) addNode(name, kind string, over AnyNode, o *nodeOptions, where uintptr, execute func(c *Ctx, in *NodeInput) (any, error)) *graphNode {
+	if d.isFinished { // runs may be using the definition
+		err := fmt.Errorf("%w: node %q is declared after the function that declares the nodes has returned: declare it in that function", ErrInvalidConfig, name)
+		d.late.Store(&err)
+		return &graphNode{name: name, callSite: where}
+	}
 	n := &graphNode{graph: d, name: name, index: len(d.nodes), callSite: where, execute: execute, conditions: o.conditions, delay: o.delay}
 	declared := graph.Node{Name: name, Kind: kind, Workflow: o.workflow, Unmet: graph.UnmetPolicy(o.unmetPolicy), Delayed: o.delay > 0}
 	needs := o.needs
@@ -181,9 +197,6 @@ func (d *graphDefinition) addNode(name, kind string, over AnyNode, o *nodeOption
 		if of := c.node.declaredNode(); of != nil && !slices.Contains(declared.If, of.name) {
 			declared.If = append(declared.If, of.name)
 		}
-	}
-	if d.isFinished {
-		o.setFirstError(fmt.Errorf("%w: it is declared after build has returned", ErrInvalidConfig))
 	}
 	if o.err != nil {
 		d.addNodeError(name, o.err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed8ec063be/durable"
 )
@@ -122,6 +123,77 @@ func TestNodesKeepTheirNames(t *testing.T) {
 	} {
 		_, err := durable.New(openFile(t), durable.Config{Workflows: []durable.Definition{w}})
 		if !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), `Renamed("pack", "box"), and nodes keep their names`) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+// An option that its node cannot have is an error of New, which names the node.
+func TestOptionsOfNodesAreChecked(t *testing.T) {
+	kid := durable.Define("kid", func(*durable.Ctx, int) (int, error) { return 0, nil })
+	input := func(*durable.NodeInput) (int, error) { return 0, nil }
+	happened := durable.Verify(func(context.Context) (string, bool, error) { return "", false, nil })
+	step := func(o durable.NodeOption) func(g *durable.Graph[int]) {
+		return func(g *durable.Graph[int]) { g.Step("b", constant(1), o) }
+	}
+	each := func(opts ...durable.NodeOption) func(g *durable.Graph[int]) {
+		return func(g *durable.Graph[int]) {
+			g.Each("b", g.Step("list", constant([]int{1})), func(_ context.Context, n int, _ *durable.NodeInput) (int, error) { return n, nil }, opts...)
+		}
+	}
+	child := func(o durable.NodeOption) func(g *durable.Graph[int]) {
+		return func(g *durable.Graph[int]) { g.Child("b", kid, input, o) }
+	}
+	receive := func(opts ...durable.NodeOption) func(g *durable.Graph[int]) {
+		return func(g *durable.Graph[int]) { g.Receive[int]("b", opts...) }
+	}
+	for name, c := range map[string]struct {
+		build func(g *durable.Graph[int])
+		want  string
+	}{
+		"Singleton of a child": {child(durable.Singleton("k")), "Singleton, Debounce and Throttle"},
+		"Debounce of a child":  {child(durable.Debounce("k", time.Second, time.Second)), "Singleton, Debounce and Throttle"},
+		"Throttle of a child":  {child(durable.Throttle("k", 1, time.Hour)), "Singleton, Debounce and Throttle"},
+		"Singleton of each child": {func(g *durable.Graph[int]) {
+			g.EachChild("b", g.Step("list", constant([]int{1})), kid, durable.Singleton("k"))
+		}, "Singleton, Debounce and Throttle"},
+		"Key of another type":         {each(durable.Key(func(string) string { return "" })), "must take the map's own items"},
+		"nil Key":                     {each(durable.Key[int](nil)), "has no function"},
+		"invalid ItemOptions":         {each(durable.ItemOptions(durable.AttemptTimeout(-1))), "AttemptTimeout of -1ns"},
+		"ItemOptions beside the same": {each(durable.ItemOptions(durable.Retry(durable.NoRetry)), durable.Retry(durable.NoRetry)), "Retry is given twice"},
+		"Verify of other items":       {each(happened), "must be the step's own int"},
+		"Undoes of items":             {each(durable.ItemOptions(durable.Undoes("x"))), "Undoes: it is for Compensate only"},
+		"Verify of another type":      {step(happened), "must be the step's own int"},
+		"Undoes":                      {step(durable.Undoes("x")), "Undoes: it is for Compensate only"},
+		"Else of another type":        {receive(durable.Within(1), durable.Else("text")), "Else is a string"},
+		"Else without Within":         {receive(durable.Else(1)), "has no Within"},
+		"ElseCancel without Within":   {receive(durable.ElseCancel()), "has no Within"},
+		"ElseStart with ID":           {receive(durable.Within(1), durable.ElseStart(kid, 1, durable.ID("x"))), "leave out ID"},
+	} {
+		w := durable.DefineGraph("graph", func(g *durable.Graph[int]) *durable.Node[int] {
+			c.build(g)
+			return g.Step("out", constant(1))
+		})
+		_, err := durable.New(openFile(t), durable.Config{Workflows: []durable.Definition{w, kid}})
+		if !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), `node "b": `) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: want an error about node \"b\" with %q: %v", name, c.want, err)
+		}
+	}
+}
+
+// A node that is declared too late is an error of New and of each start, also if the engine is older.
+func TestNodeDeclaredTooLateIsRefused(t *testing.T) {
+	var late *durable.Graph[int]
+	w := durable.DefineGraph("graph", func(g *durable.Graph[int]) *durable.Node[int] {
+		late = g
+		return g.Step("a", constant(1))
+	})
+	e := engineWith(t, openFile(t), durable.Config{Workflows: []durable.Definition{w}})
+	late.Step("b", constant(1))
+	_, fromStart := w.Start(within(t), e, 1)
+	_, fromNew := durable.New(openFile(t), durable.Config{Workflows: []durable.Definition{w}})
+	for _, err := range []error{fromStart, fromNew} {
+		if !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), `node "b" is declared after`) {
 			t.Errorf("the error is %v", err)
 		}
 	}

@@ -3,6 +3,7 @@ package durable
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -25,7 +26,8 @@ type nodeOptions struct {
 	mapOptions     []MapOption
 	startOptions   []StartOption
 	receiveOptions []ReceiveOption
-	hasSignalName  bool
+	receives       receiveOptions // what receiveOptions set
+	verify, key    any            // what Verify and Key set; nil: not given
 	delay          time.Duration
 }
 
@@ -82,15 +84,18 @@ func newNodeOptions(opts []NodeOption, takes nodeOptionKinds) *nodeOptions {
 
 // checkCallOptions checks the options of the node's call, and takes the delay out of them.
 func (o *nodeOptions) checkCallOptions() {
-	var steps stepOptions
-	o.setFirstError(errors.Join(applyOptions(o.stepOptions, &steps), steps.err, steps.check()))
 	var maps mapOptions
 	o.setFirstError(errors.Join(applyOptions(o.mapOptions, &maps), maps.err))
+	var steps stepOptions
+	o.setFirstError(errors.Join(applyOptions(slices.Concat(maps.stepOptions, o.stepOptions), &steps), steps.err, steps.check()))
+	if steps.given&optionUndoes != 0 {
+		o.setFirstError(fmt.Errorf("%w: the node has the option Undoes: it is for Compensate only", ErrInvalidConfig))
+	}
+	o.verify, o.key = steps.verify, maps.key
 	var starts startOptions
 	o.setFirstError(errors.Join(applyOptions(o.startOptions, &starts), starts.err))
-	var receives receiveOptions
-	o.setFirstError(errors.Join(applyOptions(o.receiveOptions, &receives), receives.err))
-	o.hasSignalName = receives.given&optionOnSignal != 0
+	o.setFirstError(starts.checkNoStartKey("a child belongs to its parent alone: leave the option out"))
+	o.setFirstError(errors.Join(applyOptions(o.receiveOptions, &o.receives), o.receives.err))
 	refuse := func(given bool, takes nodeOptionKinds, what, instead string) {
 		if given && o.accepted&takes == 0 {
 			o.setFirstError(fmt.Errorf("%w: the node does not take a %s: %s", ErrInvalidConfig, what, instead))

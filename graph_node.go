@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -68,6 +69,7 @@ func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput)
 		o.setFirstError(noFunctionError("node", name))
 	}
 	call := graph.CallName(graph.KindStep)
+	checkVerifyOfNode[T](o, name)
 	return &Node[T]{g.definition.addNode(name, graph.KindStep, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return newDurableCall(c, call, store.KindStep, where, func(ctx context.Context) (v T, err error) {
 			defer in.recoverUndeclaredNeed(&err)
@@ -77,6 +79,14 @@ func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput)
 }
 
 // Each declares a node that executes fn for each item of the value of over, as [Ctx.Map] does. The value of the Each node is
+// checkVerifyOfNode checks the option Verify of a node whose steps return a T.
+func checkVerifyOfNode[T any](o *nodeOptions, name string) {
+	if o.verify != nil {
+		_, err := verifyFunc[T](name, o.verify)
+		o.setFirstError(err)
+	}
+}
+
 // the list of the results, in the order of the items. The Each node begins once the node over has completed, as with [Needs].
 // The options of the Each node are [MapOption] and [StepOption] values, and [Delay].
 func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(context.Context, In, *NodeInput) (T, error), opts ...NodeOption) *Node[[]T] {
@@ -86,6 +96,11 @@ func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(contex
 		o.setFirstError(noFunctionError("node", name))
 	}
 	maps := append(o.mapOptions, ItemOptions(o.stepOptions...))
+	checkVerifyOfNode[T](o, name)
+	if o.key != nil {
+		_, err := keyFunc[In](name, o.key)
+		o.setFirstError(err)
+	}
 	call := graph.CallName(graph.KindEach)
 	n := &Node[[]T]{g.definition.addNode(name, graph.KindEach, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return c.Map(call, over.Of(in), func(ctx context.Context, item In) (v T, err error) {
@@ -167,7 +182,9 @@ func (g *Graph[I]) Receive[T any](name string, opts ...NodeOption) *Node[T] {
 	o := newNodeOptions(opts, acceptsReceiveOptions)
 	call := graph.CallName(graph.KindReceive)
 	receives := o.receiveOptions
-	if !o.hasSignalName {
+	checkTimeoutOptions[T](&o.receives, math.MaxInt) // Config.MaxPayload is not known here
+	o.setFirstError(o.receives.err)
+	if o.receives.given&optionOnSignal == 0 {
 		receives = append([]ReceiveOption{OnSignal(name)}, receives...)
 	}
 	return &Node[T]{g.definition.addNode(name, graph.KindReceive, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {

@@ -157,9 +157,9 @@ func itemNames[In any](name string, items []In, given any) ([]string, error) {
 		}
 		return names, nil
 	}
-	key, ok := given.(func(In) string)
-	if !ok || key == nil {
-		return nil, fmt.Errorf("%w: Key of map %q is a %T, it must take the map's own items", ErrInvalidConfig, name, given)
+	key, err := keyFunc[In](name, given)
+	if err != nil {
+		return nil, err
 	}
 	first := make(map[string]int, len(items))
 	for i, item := range items {
@@ -174,6 +174,18 @@ func itemNames[In any](name string, items []In, given any) ([]string, error) {
 
 // MapOption configures one call of [Ctx.Map].
 type MapOption func(*mapOptions)
+
+// keyFunc returns the function that the option Key has set for a map.
+func keyFunc[In any](name string, given any) (func(In) string, error) {
+	key, ok := given.(func(In) string)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: Key of map %q is a %T, it must take the map's own items", ErrInvalidConfig, name, given)
+	case key == nil:
+		return nil, fmt.Errorf("%w: Key of map %q has no function", ErrInvalidConfig, name)
+	}
+	return key, nil
+}
 
 type mapOptions struct {
 	givenOptions

@@ -171,26 +171,7 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 	spec := engine.ReceiveSpec{
 		Name: name, Signal: o.signal, CallSite: where, TimeLimit: o.timeLimit, HasTimeLimit: o.hasTimeLimit, OnTimeout: o.onTimeout,
 	}
-	if o.newEscalation != nil {
-		var err error
-		if spec.Escalate, err = o.newEscalation(c.payloadLimit(name)); err != nil {
-			o.setFirstError(err)
-		}
-	}
-	if o.onTimeout != engine.TimeoutFails && !o.hasTimeLimit {
-		o.setFirstError(fmt.Errorf("%w: it says what to do when the time is over, and has no Within", ErrInvalidConfig))
-	}
-	if o.onTimeout == engine.TimeoutReturnsValue {
-		v, ok := o.timeoutValue.(T)
-		if !ok && (o.timeoutValue != nil || reflect.TypeFor[T]().Kind() != reflect.Interface) {
-			o.setFirstError(fmt.Errorf("%w: Else is a %T, it must be what is received: %v", ErrInvalidConfig, o.timeoutValue, reflect.TypeFor[T]()))
-		}
-		b, err := encodeAndCheckDecodes(v, c.payloadLimit(name))
-		if err != nil {
-			o.setFirstError(err)
-		}
-		spec.TimeoutValue = b
-	}
+	spec.Escalate, spec.TimeoutValue = checkTimeoutOptions[T](&o, c.payloadLimit(name))
 	if o.err != nil {
 		return zero, fmt.Errorf("receive %q: %w", name, o.err)
 	}
@@ -204,6 +185,29 @@ func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []Rec
 			fmt.Sprintf("replace the received value with Override of the call %q, or bring back the old type", c.scope.DisplayName(name)))
 	}
 	return v, nil
+}
+
+// checkTimeoutOptions checks the options that say what happens when the time of a receive of a T is over, and returns what they have set.
+// limit is the largest size of an encoded payload, in bytes.
+func checkTimeoutOptions[T any](o *receiveOptions, limit int) (escalate engine.EscalationFunc, value []byte) {
+	if o.newEscalation != nil {
+		var err error
+		escalate, err = o.newEscalation(limit)
+		o.setFirstError(err)
+	}
+	if o.onTimeout != engine.TimeoutFails && !o.hasTimeLimit {
+		o.setFirstError(fmt.Errorf("%w: it says what to do when the time is over, and has no Within", ErrInvalidConfig))
+	}
+	if o.onTimeout == engine.TimeoutReturnsValue {
+		v, ok := o.timeoutValue.(T)
+		if !ok && (o.timeoutValue != nil || reflect.TypeFor[T]().Kind() != reflect.Interface) {
+			o.setFirstError(fmt.Errorf("%w: Else is a %T, it must be what is received: %v", ErrInvalidConfig, o.timeoutValue, reflect.TypeFor[T]()))
+		}
+		var err error
+		value, err = encodeAndCheckDecodes(v, limit)
+		o.setFirstError(err)
+	}
+	return escalate, value
 }
 
 // ReceiveOption configures one [Ctx.Receive] or [Callback.Wait].

@@ -107,9 +107,9 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 	if o.verify == nil {
 		return nil
 	}
-	verify, ok := o.verify.(func(context.Context) (T, bool, error))
-	if !ok || verify == nil {
-		return fmt.Errorf("%w: Verify of step %q is a %T, its result must be the step's own %v", ErrInvalidConfig, k.spec.Name, o.verify, reflect.TypeFor[T]())
+	verify, err := verifyFunc[T](k.spec.Name, o.verify)
+	if err != nil {
+		return err
 	}
 	k.spec.VerifyInterruptedAttempt = func(ctx context.Context) (engine.AttemptOutput, bool, *record.Failure) {
 		v, happened, err := verify(ctx)
@@ -123,6 +123,15 @@ func (k *durableCall[T]) applyOptions(opts []StepOption) error {
 		return out, true, f
 	}
 	return nil
+}
+
+// verifyFunc returns the function that the option Verify has set for a step.
+func verifyFunc[T any](step string, given any) (func(context.Context) (T, bool, error), error) {
+	verify, ok := given.(func(context.Context) (T, bool, error))
+	if !ok || verify == nil {
+		return nil, fmt.Errorf("%w: Verify of step %q is a %T, its result must be the step's own %v", ErrInvalidConfig, step, given, reflect.TypeFor[T]())
+	}
+	return verify, nil
 }
 
 // encodeResult encodes what a user's function returned, for the checkpoint.

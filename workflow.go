@@ -107,6 +107,9 @@ func (w *Workflow[I, O]) checkUsable() error {
 	if w == nil || w.fn == nil && w.err == nil {
 		return fmt.Errorf("%w: a %T that is nil or empty: make it with Define", ErrInvalidConfig, w)
 	}
+	if late := w.graph.lateDeclarationError(); late != nil {
+		return fmt.Errorf("graph %q: %w", w.name, late)
+	}
 	return w.err
 }
 

@@ -156,3 +156,32 @@ func TestForkOfAGraphRepeatsWhatFollowedACancelledNode(t *testing.T) {
 		}
 	})
 }
+
+// A Skip of a failed step makes the nodes run again that acted on the failure, and keeps the others.
+func TestSkipOfAFailedNodeExecutesWhatFollowedTheFailure(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var calls callCounts
+		counted := func(node string) { calls.add(node) }
+		e, _, err := graphOf(t, s, func(g *durable.Graph[int]) *durable.Node[int] {
+			other := g.Step("other", func(context.Context, *durable.NodeInput) (int, error) { counted("other"); return 1, nil })
+			a := g.Step("a", broken, durable.Retry(durable.NoRetry))
+			b := g.Step("b", func(_ context.Context, in *durable.NodeInput) (bool, error) {
+				counted("b")
+				_, err := a.Get(in)
+				return err == nil, nil
+			}, durable.Needs(a), durable.OnUnmetNeed(durable.RunAnyway))
+			c := g.Step("c", constant(4), durable.When(b, func(ok bool) bool { return ok }))
+			return g.Step("out", func(_ context.Context, in *durable.NodeInput) (int, error) { return c.Of(in) + other.Of(in), nil }, durable.Needs(c, other))
+		})
+		if err == nil {
+			t.Fatal("the run completed")
+		}
+		if _, err := e.Skip(within(t), "run", "a/step", 5); err != nil {
+			t.Fatal(err)
+		}
+		awaitStatus(t, e, "run", durable.StatusCompleted)
+		if got := calls.take(); got["b"] != 2 || got["other"] != 1 {
+			t.Errorf("the nodes were executed %v times", got)
+		}
+	})
+}

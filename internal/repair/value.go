@@ -33,7 +33,7 @@ func PlanOverride(s *RunToRepair, q *Request, step string, value []byte) (*Resul
 }
 
 // PlanSkip decides how a call that has not succeeded gets a value. The calls that began after it are kept: as in Retry,
-// what the function did after a failure stays.
+// what the function did after a failure stays, and nodes of a graph that acted on the failure are executed again.
 func PlanSkip(s *RunToRepair, q *Request, step string, value []byte) (*Result, error) {
 	p, row, err := newStepPlan(s, q, step)
 	if err != nil {
@@ -59,6 +59,9 @@ func PlanSkip(s *RunToRepair, q *Request, step string, value []byte) (*Result, e
 	}
 	if err := p.setValue(row, value); err != nil {
 		return nil, err
+	}
+	if row.Status == store.StepFailed {
+		p.dropAffectedNodes(row)
 	}
 	return p.finishPlan(), nil
 }

@@ -42,6 +42,9 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 		return nil, err
 	}
 	defer counted()
+	if err := scope.CheckMapItems(names); err != nil {
+		return nil, err
+	}
 	scope.DeferRefusedItems()
 	m := mapCall[In, Out]{
 		c: c.withScope(scope), callSite: where, items: items, names: names, fn: fn, options: o,
@@ -172,9 +175,6 @@ func itemNames[In any](name string, items []In, given any) ([]string, error) {
 	return names, nil
 }
 
-// MapOption configures one call of [Ctx.Map].
-type MapOption func(*mapOptions)
-
 // keyFunc returns the function that the option Key has set for a map.
 func keyFunc[In any](name string, given any) (func(In) string, error) {
 	key, ok := given.(func(In) string)
@@ -186,6 +186,9 @@ func keyFunc[In any](name string, given any) (func(In) string, error) {
 	}
 	return key, nil
 }
+
+// MapOption configures one call of [Ctx.Map].
+type MapOption func(*mapOptions)
 
 type mapOptions struct {
 	givenOptions
@@ -221,7 +224,8 @@ func Collect() MapOption {
 }
 
 // Key makes Map name the step of each item by what key returns for the item, instead of by the item's index. Map returns
-// [ErrDuplicateStep] for two items with the same key.
+// [ErrDuplicateStep] for two items with the same key. The key names the recorded result of the item: if newer code adds, removes
+// or changes the Key of a Map that has recorded items, the run is held before an item is executed again; see [OnDrift].
 func Key[In any](key func(In) string) MapOption {
 	return func(o *mapOptions) {
 		o.addOptionOnce(optionKey, "Key")

@@ -18,8 +18,8 @@ import (
 // records whether it was made by the goroutine of its scope: the one that executes the workflow function, or the
 // branch of Ctx.Go. The calls of this goroutine follow one another, and each waits until it is recorded. So when it makes
 // a call that is not recorded, it has made all calls that it has recorded before, unless the code was changed. Calls of other
-// goroutines prove nothing. A call that returns an error without a record, because it is not valid, proves nothing either, so calls
-// are judged after they are checked.
+// goroutines prove nothing, apart from the items of a Map, whose names are all known before the first item is executed. A call that returns
+// an error without a record, because it is not valid, proves nothing either, so calls are judged after they are checked.
 //
 // A repair drops calls in the middle of a history, or changes their values. The code may then continue differently, so the recorded
 // calls that follow the first such call, in whatever scope, lose their marks (store.RunRepair.FirstChangedSeq).
@@ -91,7 +91,54 @@ func (r *run) isCallSiteInWorkflowFunction(callSite uintptr) bool {
 
 // nextSeq returns the sequence number of a call that begins now.
 func (s *Scope) nextSeq(callSite uintptr) int32 {
-	return store.EncodeSeq(s.r.lastPosition.Add(1), s.isOnOwnGoroutine(callSite))
+	return store.EncodeSeq(s.r.lastPosition.Add(1), s.mapName != "" && !s.compensating || s.isOnOwnGoroutine(callSite))
+}
+
+// CheckMapItems returns ErrDiverged if an item with one of the names would be executed although the scope, which is that of a Map, has
+// recorded items that have none of the names. Newer code then gives the items other names, and would execute all of them again.
+// CheckMapItems then also holds the run if the engine's DriftPolicy says so. Call CheckMapItems before the first item.
+func (s *Scope) CheckMapItems(names []string) error {
+	r := s.r
+	r.mu.Lock()
+	unrecorded, err := s.checkMapItemsLocked(names)
+	r.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	return s.reportDivergence(unrecorded, err)
+}
+
+// checkMapItemsLocked does the same without holding the run. It also returns the item that would be executed. r.mu is held.
+func (s *Scope) checkMapItemsLocked(names []string) (unrecorded string, err error) {
+	r := s.r
+	recorded := r.missingCallCounts[s.namePrefix] // of the items, of which none has been made
+	if def := r.workflowDefinition(); recorded == 0 || def == nil || def.OnDrift == DriftContinues || s.endReasonLocked() != nil {
+		return "", nil
+	}
+	named := make(map[string]bool, len(names))
+	for _, name := range names {
+		full := s.fullName(name)
+		row := r.history[full]
+		if unrecorded == "" && (row == nil || !row.Status.IsTerminal()) {
+			unrecorded = full
+		}
+		if named[full] = true; row != nil && row.WasMadeByScopeGoroutine() && r.mustBeCalledInReplay(row) {
+			recorded--
+		}
+	}
+	if unrecorded == "" || recorded <= 0 {
+		return "", nil
+	}
+	var unnamed []string
+	for full, row := range r.history {
+		if !named[full] && scopePrefix(full) == s.namePrefix && row.WasMadeByScopeGoroutine() && r.mustBeCalledInReplay(row) {
+			unnamed = append(unnamed, naming.Display(full))
+		}
+	}
+	slices.Sort(unnamed)
+	unnamed = unnamed[:min(len(unnamed), maxLoggedUncalled)]
+	return unrecorded, fmt.Errorf("%w: the item %q in run %q of workflow %q has no outcome in the history, which holds %q, and the code has no items of these names: give the items the names that they had, by the same Key",
+		ErrDiverged, naming.Display(unrecorded), r.row.NameOrUUID(), r.row.Workflow, unnamed)
 }
 
 // provesCodeChange reports whether a call of the kind proves that the code was changed, if it is executed while recorded calls are

@@ -224,7 +224,7 @@ func (s *Step) Position() int32 { return s.Seq >> 1 }
 func (s *Step) WasMadeByScopeGoroutine() bool { return s.Seq&SeqOwnGoroutineBit != 0 }
 
 // SeqOwnGoroutineBit is the lowest bit of Step.Seq. SeqOwnGoroutineBit is set if the call was made by the goroutine of the workflow
-// function, or of the call's branch; such a goroutine makes its calls one after the other. If a repair drops or changes a call, it clears
+// function, or of the call's branch; such a goroutine makes its calls one after the other. It is also set for the items of a Map. If a repair drops or changes a call, it clears
 // SeqOwnGoroutineBit in the calls after that call, because the code need not make these calls any more.
 const SeqOwnGoroutineBit = 1
 

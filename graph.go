@@ -177,7 +177,7 @@ func (d *graphDefinition) addNode(name, kind string, over AnyNode, o *nodeOption
 		d.late.Store(&err)
 		return &graphNode{name: name, callSite: where}
 	}
-	n := &graphNode{graph: d, name: name, index: len(d.nodes), callSite: where, execute: execute, conditions: o.conditions, delay: o.delay}
+	n := &graphNode{graph: d, name: name, index: len(d.nodes), callSite: where, execute: execute, conditions: o.conditions, callsUserFunction: len(o.conditions) > 0, delay: o.delay}
 	declared := graph.Node{Name: name, Kind: kind, Workflow: o.workflow, Unmet: graph.UnmetPolicy(o.unmetPolicy), Delayed: o.delay > 0}
 	needs := o.needs
 	if over != nil {

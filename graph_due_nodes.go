@@ -92,9 +92,7 @@ func (x *graphRun) executeInBranch(n dueNode) {
 	*c = *x.c
 	c.scope = f.branch.Scope()
 	c.Context = c.scope.Context()
-	c.scope.CallCatchingPanicAndGoexit(func() { f.storeResult(x.executeNode(c, n)) }, func(failure *record.Failure) {
-		f.storeResult(nil, newBranchPanicError(x.c.scope.DisplayName(n.name), failure))
-	})
+	f.storeResult(x.executeNodeAndRecordFailure(c, n))
 }
 
 // openBranches opens the branches of the nodes, apart from those that are open. The others must be opened before a choice that can end them

@@ -42,14 +42,15 @@ func (n *Node[T]) declaredNode() *graphNode {
 
 // graphNode is a declared node without its type.
 type graphNode struct {
-	graph      *graphDefinition
-	name       string
-	index      int // in the order of declaration
-	callSite   uintptr
-	execute    func(c *Ctx, in *NodeInput) (any, error)
-	conditions []nodeCondition
-	delay      time.Duration            // zero: none, or it is among the start options of a child
-	isEmpty    func(in *NodeInput) bool // of a node for each item of a list: the list has no items; else nil
+	graph             *graphDefinition
+	name              string
+	index             int // in the order of declaration
+	callSite          uintptr
+	execute           func(c *Ctx, in *NodeInput) (any, error)
+	conditions        []nodeCondition
+	callsUserFunction bool                     // its conditions, or the function of its child's input or of its keys, which belong to the workflow function
+	delay             time.Duration            // zero: none, or it is among the start options of a child
+	isEmpty           func(in *NodeInput) bool // of a node for each item of a list: the list has no items; else nil
 
 	refersTo, referredBy []int // the indexes of the nodes that it refers to, and of those that refer to it; set by graphDefinition.finish
 }
@@ -68,8 +69,8 @@ func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput)
 	if fn == nil {
 		o.setFirstError(noFunctionError("node", name))
 	}
-	call := graph.CallName(graph.KindStep)
 	checkVerifyOfNode[T](o, name)
+	call := graph.CallName(graph.KindStep)
 	return &Node[T]{g.definition.addNode(name, graph.KindStep, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return newDurableCall(c, call, store.KindStep, where, func(ctx context.Context) (v T, err error) {
 			defer in.recoverUndeclaredNeed(&err)
@@ -78,7 +79,6 @@ func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput)
 	})}
 }
 
-// Each declares a node that executes fn for each item of the value of over, as [Ctx.Map] does. The value of the Each node is
 // checkVerifyOfNode checks the option Verify of a node whose steps return a T.
 func checkVerifyOfNode[T any](o *nodeOptions, name string) {
 	if o.verify != nil {
@@ -87,6 +87,7 @@ func checkVerifyOfNode[T any](o *nodeOptions, name string) {
 	}
 }
 
+// Each declares a node that executes fn for each item of the value of over, as [Ctx.Map] does. The value of the Each node is
 // the list of the results, in the order of the items. The Each node begins once the node over has completed, as with [Needs].
 // The options of the Each node are [MapOption] and [StepOption] values, and [Delay].
 func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(context.Context, In, *NodeInput) (T, error), opts ...NodeOption) *Node[[]T] {
@@ -95,12 +96,12 @@ func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(contex
 	if fn == nil {
 		o.setFirstError(noFunctionError("node", name))
 	}
-	maps := append(o.mapOptions, ItemOptions(o.stepOptions...))
 	checkVerifyOfNode[T](o, name)
 	if o.key != nil {
 		_, err := keyFunc[In](name, o.key)
 		o.setFirstError(err)
 	}
+	maps := append(o.mapOptions, ItemOptions(o.stepOptions...))
 	call := graph.CallName(graph.KindEach)
 	n := &Node[[]T]{g.definition.addNode(name, graph.KindEach, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return c.Map(call, over.Of(in), func(ctx context.Context, item In) (v T, err error) {
@@ -109,6 +110,7 @@ func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(contex
 		}, maps...)
 	})}
 	n.n.isEmpty = func(in *NodeInput) bool { return len(over.Of(in)) == 0 }
+	n.n.callsUserFunction = n.n.callsUserFunction || o.key != nil
 	return n
 }
 
@@ -124,10 +126,10 @@ func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input fun
 		o.setFirstError(fmt.Errorf("%w: the node has no function that returns the input of the child", ErrInvalidConfig))
 	}
 	call := graph.CallName(graph.KindChild)
-	return &Node[CO]{g.definition.addNode(name, graph.KindChild, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
-		value, err := computeChildInput(c, in, input)
+	n := &Node[CO]{g.definition.addNode(name, graph.KindChild, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
+		value, err := callInputFunc(in, input)
 		if err != nil {
-			return nil, err
+			return nil, &unrecordedNodeError{err}
 		}
 		child, err := startChild(c, call, w, value, where, o.startOptions)
 		if err != nil {
@@ -135,17 +137,8 @@ func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input fun
 		}
 		return child.Wait()
 	})}
-}
-
-// computeChildInput returns what the function returns. It records a failure of the function, so that the node has failed for good.
-func computeChildInput[CI any](c *Ctx, in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
-	if !c.scope.HasCallBegun(graph.CallInput) {
-		if v, err = callInputFunc(in, input); err == nil || isUndeclaredNeed(err) {
-			return v, err
-		}
-	}
-	_, err = recordGraphCall(c, graph.CallInput, in.node.callSite, func() ([]byte, error) { return nil, err })
-	return v, err
+	n.n.callsUserFunction = true
+	return n
 }
 
 // callInputFunc calls the function. It returns a panic of Of or Get as an error.

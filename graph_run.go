@@ -189,8 +189,11 @@ func (x *graphRun) executeUnlessSkipped(c *Ctx, in *NodeInput) (v any, err error
 	defer in.recoverUndeclaredNeed(&err) // conditions and the inputs of children read values in the workflow function
 	n, kind := in.node, in.node.spec().Kind
 	call := graph.CallName(kind)
+	if x.hasRecords && c.scope.HasCallBegun(graph.CallFailure) {
+		return nil, recordNodeFailure(c, n, nil)
+	}
 	decides := len(n.conditions) > 0 || n.isEmpty != nil || x.hasRecords && c.scope.HasCallBegun(graph.CallSkip)
-	if decides && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallInput, graph.CallHeld, call}, c.scope.HasCallBegun) && !c.scope.HasBegunCallInNestedScope(call) {
+	if decides && !slices.ContainsFunc([]string{graph.CallDelay, graph.CallHeld, call}, c.scope.HasCallBegun) && !c.scope.HasBegunCallInNestedScope(call) {
 		if err := x.recordConditionResult(c, in); err != nil {
 			return nil, err
 		}

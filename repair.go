@@ -164,7 +164,9 @@ func From(step string) ControlOption {
 // the steps with [Undoes]. If a compensation without Undoes has succeeded, the repair is refused with [ErrFromRequired]: name the
 // first step to execute again with [From]. [Engine.Fork] with [NewID] keeps undone steps, and is not refused. Use FromEnd with
 // [Engine.Retry] for runs whose function failed by itself, for example by a panic, and whose code was corrected since. A choice
-// that a failed branch decided is made again if the run failed with the error of the branch; see [AllOrCancel].
+// that a failed branch decided is made again if the run failed with the error of the branch; see [AllOrCancel]. In a graph, a
+// node that failed outside its call, for example by a panic of its condition, is executed again, together with the nodes that
+// ran or were skipped because of that.
 func FromEnd() ControlOption {
 	return func(o *controlOptions) {
 		o.addOptionOnce(optionFrom, "FromEnd")

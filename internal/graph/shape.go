@@ -37,10 +37,10 @@ const (
 
 // The names of the calls that a node makes, in the scope that has the node's name. They are recorded.
 const (
-	CallDelay = "delay" // a sleep
-	CallSkip  = "skip"  // the condition was not met
-	CallHeld  = "held"  // a node whose list has no items is executed: nothing else of it is recorded
-	CallInput = "input" // the function that returns the input of a child failed
+	CallDelay   = "delay"   // a sleep
+	CallSkip    = "skip"    // the condition was not met
+	CallHeld    = "held"    // a node whose list has no items is executed: nothing else of it is recorded
+	CallFailure = "failure" // the node failed, and no call that executes it has recorded why
 )
 
 // CallName returns the name of the call that executes a node of the kind.

@@ -83,10 +83,6 @@ func (v *viewBuilder) fromRows(n *Node, view *NodeView) {
 			view.State = Ready
 		}
 	}
-	if r := v.rowsByName[scope+CallInput]; r != nil {
-		view.recordCall(r)
-		view.State, view.Call, view.EndedAt = callState(r), r.Name, r.EndedAt
-	}
 	if r := v.rowsByName[scope+CallSkip]; r != nil {
 		view.State, view.EndedAt, view.Condition = Skipped, r.EndedAt, true
 		if json.Unmarshal(r.Output, &view.Because) != nil {
@@ -101,14 +97,16 @@ func (v *viewBuilder) fromRows(n *Node, view *NodeView) {
 	call := scope + CallName(n.Kind)
 	if n.Over != "" {
 		v.fromItems(n, call, view)
-		return
-	}
-	if r := v.rowsByName[call]; r != nil {
+	} else if r := v.rowsByName[call]; r != nil {
 		view.recordCall(r)
 		view.State, view.Call = callState(r), call
 		if view.State.IsFinal() {
 			view.EndedAt = r.EndedAt
 		}
+	}
+	if r := v.rowsByName[scope+CallFailure]; r != nil && callState(r) == Failed { // recorded after all other calls of the node
+		view.recordCall(r)
+		view.State, view.Call, view.EndedAt = Failed, r.Name, r.EndedAt
 	}
 }
 

@@ -94,6 +94,7 @@ func newForkPlan(s *RunToRepair, q *Request, values map[string][]byte) (*plan, e
 		return nil, fmt.Errorf("%w: %w", ErrFromRequired, errForkFrom)
 	default:
 		p.dropChoicesOfFailure()
+		p.dropNodeFailures()
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		row, err := p.findCall(name)

@@ -107,6 +107,18 @@ func (p *plan) dropAffectedNodes(failed *store.Step) {
 	}
 }
 
+// dropNodeFailures drops the failures of nodes outside their calls, and the calls of the nodes for which something else follows without them. A
+// repair that keeps all calls is for code that failed by itself, and it is this code that failed.
+func (p *plan) dropNodeFailures() {
+	for i := range p.History {
+		if row := &p.History[i]; row.Kind == store.KindGraph && row.Status == store.StepFailed {
+			p.dropAffectedNodes(row)
+			p.dropChoicesDecidedBy(row)
+			p.dropCheckpoint(row)
+		}
+	}
+}
+
 // dropNodesAfter drops the calls of the nodes for which something else follows if the node, which has no value, completes. Choices that other
 // nodes have won are kept, because the nodes that they ended stay ended.
 func (p *plan) dropNodesAfter(shape *graph.Shape, node string) {

@@ -111,6 +111,7 @@ func PlanRetry(s *RunToRepair, q *Request) (*Result, error) {
 		}
 		p.dropKnownUndone()
 		p.dropChoicesOfFailure()
+		p.dropNodeFailures()
 	default:
 		if err := p.dropStepsOfFailure(); err != nil {
 			return nil, err

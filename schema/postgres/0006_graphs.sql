@@ -64,7 +64,7 @@ CROSS JOIN LATERAL (
     SELECT max(s.status) FILTER (WHERE s.name = n.scope || n.call) AS call,
            max(s.status) FILTER (WHERE s.name = n.scope || 'delay') AS delay,
            count(*) FILTER (WHERE s.name = n.scope || 'skip') AS skips,
-           count(*) FILTER (WHERE s.kind = 'choice' AND starts_with(s.name, n.scope || 'fails with ') OR s.name = n.scope || 'input' AND s.status = 'failed') AS fails,
+           count(*) FILTER (WHERE s.kind = 'choice' AND starts_with(s.name, n.scope || 'fails with ') OR s.name = n.scope || 'failure' AND s.status = 'failed') AS fails,
            count(*) FILTER (WHERE starts_with(s.name, n.scope || n.call || '/') AND s.status = 'completed') AS completed,
            count(*) FILTER (WHERE starts_with(s.name, n.scope || n.call || '/') AND s.status = 'failed') AS failed,
            count(*) FILTER (WHERE starts_with(s.name, n.scope || n.call || '/') AND s.status IN ('started', 'backoff')) AS running,

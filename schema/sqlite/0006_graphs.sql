@@ -58,7 +58,7 @@ FROM (
            max(s.state) FILTER (WHERE s.name = s.call) AS result,
            max(s.state) FILTER (WHERE s.name = s.scope || 'delay') AS delay,
            count(*) FILTER (WHERE s.name = s.scope || 'skip') AS skips,
-           count(*) FILTER (WHERE s.kind = 4 AND substr(s.name, length(s.scope) + 1, 11) = 'fails with ' OR s.name = s.scope || 'input' AND s.state = 'failed') AS fails,
+           count(*) FILTER (WHERE s.kind = 4 AND substr(s.name, length(s.scope) + 1, 11) = 'fails with ' OR s.name = s.scope || 'failure' AND s.state = 'failed') AS fails,
            count(*) FILTER (WHERE s.is_item AND s.state = 'completed') AS completed,
            count(*) FILTER (WHERE s.is_item AND s.state = 'failed') AS failed,
            count(*) FILTER (WHERE s.is_item AND s.state IN ('started', 'backoff')) AS running,

@@ -99,7 +99,10 @@ func (f *Future[T]) deliverChoiceOutcome(outcome error) {
 // setFinal sets the final result of a branch that was closed and has returned: its own result if no call of it was refused, else
 // the verdict. f.mu is held.
 func (f *Future[T]) setFinal(value T, err error) {
-	if f.choiceOutcome == ErrCancelled && !f.branch.HasCallRefusedAfterEnd() { // all its calls are recorded, so every replay returns the same result
+	// A skip has no record, unless a condition led to it: only the record of the choice tells a replay that the choice came first.
+	skip, _ := err.(*nodeSkippedError)
+	isUnrecordedSkip := skip != nil && !skip.byCondition
+	if f.choiceOutcome == ErrCancelled && !isUnrecordedSkip && !f.branch.HasCallRefusedAfterEnd() { // all its calls are recorded, so every replay returns the same result
 		f.setAndNotify(value, err)
 		return
 	}

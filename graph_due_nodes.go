@@ -23,6 +23,9 @@ type dueNode struct {
 // executeReadyNodes starts the nodes with choices, and executes those that wait for nothing and all that become due until the calling
 // goroutine has nothing to execute.
 func (x *graphRun) executeReadyNodes() {
+	if x.hasRecords {
+		x.cancelRecordedLosers()
+	}
 	var ready []dueNode
 	for _, n := range x.graph.nodes {
 		switch {
@@ -134,11 +137,40 @@ func (x *graphRun) loserBranches(nodes []string) (losers []engine.LoserBranch) {
 		f := &x.nodeFutures[i]
 		losers = append(losers, engine.LoserBranch{Branch: f.branch, WithholdResult: f.withholdResult, DeliverResult: func(outcome error) {
 			f.deliverChoiceOutcome(outcome)
-			x.decideDependents(i)
+			x.mu.Lock()
+			if outcome == ErrCancelled {
+				x.cancelUnlessBegunLocked(x.graph.nodes[i])
+			}
+			x.decideDependentsLocked(i)
+			x.mu.Unlock()
 			x.startDueNodes()
 		}})
 	}
 	return losers
+}
+
+// cancelRecordedLosers cancels the nodes that recorded choices ended before they began.
+func (x *graphRun) cancelRecordedLosers() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, n := range x.graph.nodes {
+		if x.c.scope.WasBranchEndedByChoice(n.name) {
+			x.cancelUnlessBegunLocked(n)
+		}
+	}
+}
+
+// cancelUnlessBegunLocked makes ErrCancelled the result of a node that a choice has ended, unless the node has begun. Every call of such a
+// node would be refused, whatever happens to the nodes that it needs. So the nodes that begin after it need not wait for these. A node
+// with choices sees the end itself; see awaitNeeds. x.mu is held.
+func (x *graphRun) cancelUnlessBegunLocked(n *graphNode) {
+	p := &x.nodeProgress[n.index]
+	if p.isDecided || n.hasChoices() || len(n.refersTo) == 0 || x.c.scope.HasBegunCallInNestedScope(n.name) {
+		return
+	}
+	p.isDecided = true
+	x.nodeFutures[n.index].storeResult(nil, ErrCancelled)
+	x.decideDependentsLocked(n.index)
 }
 
 // decideDependents is called when the result of a node may have become final. It decides what happens to the nodes that refer to it.
@@ -193,7 +225,11 @@ func (x *graphRun) decideNodeLocked(n *graphNode, err error) {
 	}
 }
 
-// skipError returns the error of a node whose needs are not met.
+// skipError returns the error of a node whose needs are not met. If a choice has ended the node, that is the reason: the record says that it
+// came first.
 func (x *graphRun) skipError(n *graphNode) error {
+	if x.c.scope.WasBranchEndedByChoice(n.name) {
+		return ErrCancelled
+	}
 	return newNodeSkippedError(x.rootCauseNode(n).name, false)
 }

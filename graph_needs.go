@@ -131,8 +131,10 @@ func NeedsAny(others LoserPolicy, nodes ...AnyNode) NodeOption {
 // With [CancelLosers], the nodes that did not win are cancelled, together with their children and with the nodes that only
 // losers need. A node that did not win is not cancelled if it is the output node, or if another unfinished node needs it. A
 // node that refers to the loser only with [After], or only in choices that the loser has lost, does not count as needing the
-// loser. If a node loses several choices, it is therefore cancelled only by the last of these choices. With [KeepLosers] the
-// nodes that did not win continue, and the run waits for them.
+// loser. If a node loses several choices, it is therefore cancelled only by the last of these choices. A loser that has not
+// begun is over at once. A loser that has begun is over when its calls have returned, and keeps its own result if the choice
+// refused none of them: [Engine.Graph] shows the loser as cancelled until then, and as completed or failed afterwards. With
+// [KeepLosers] the nodes that did not win continue, and the run waits for them.
 //
 // A node may have several of the options NeedsAny and NeedsQuorum, in addition to [Needs]. If fewer than k of the given nodes
 // can still complete, because the other nodes failed or were skipped, the need is not met; see [OnUnmetNeed]. The argument k

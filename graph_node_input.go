@@ -28,7 +28,7 @@ const (
 	NodeCompleted NodeState = "completed" // the node has a value
 	NodeFailed    NodeState = "failed"    // the node has an error
 	NodeSkipped   NodeState = "skipped"   // a need or a condition of the node was not met; the node never begins
-	NodeCancelled NodeState = "cancelled" // a choice has cancelled the node, or the run ended before the node did
+	NodeCancelled NodeState = "cancelled" // a choice has cancelled the node, or the run ended before the node did; see [NeedsQuorum]
 )
 
 // NodeError describes why a node has no value.

@@ -25,7 +25,8 @@ import (
 //   - That a node fails the run is a choice record that the failed node decided. It ends all others.
 //
 // A node never stops waiting because its context ended. It needs no such thing: the nodes without needs return when their calls are
-// refused, and then all others do. So the results of a replay do not depend on when contexts end.
+// refused, and then all others do. So the results of a replay do not depend on when contexts end. Only a node that a recorded choice ended
+// before it began does not wait for its needs: it is cancelled in every replay, because the history has no call of it.
 
 // graphRun is one execution of a graph.
 type graphRun struct {
@@ -155,9 +156,13 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 			}
 		})
 	}
+	ended := c.Done() // by a choice, or because the run ends: then the nodes without needs return
 	for {
 		if x.refersToSuspendedNode(n) {
 			return ErrSuspended
+		}
+		if x.nodeFutures[n.index].branch.WasEndedByChoice() && !x.hasBegun(c, n) {
+			return ErrCancelled // whatever happens to its needs, all its calls would be refused
 		}
 		switch verdict, choice := declared.NextVerdict(x.nodeState, func(i int) bool { return in.choiceWinners[i] != nil }); verdict {
 		case graph.VerdictBegin:
@@ -171,9 +176,21 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 				return err
 			}
 		case graph.VerdictWait:
-			<-changed
+			select {
+			case <-changed:
+			case <-ended:
+				ended = nil
+			}
 		}
 	}
+}
+
+// hasBegun reports whether an earlier execution has recorded calls of a node apart from its choices. c is the context of the node's branch.
+func (x *graphRun) hasBegun(c *Ctx, n *graphNode) bool {
+	call := graph.CallName(n.spec().Kind)
+	return slices.ContainsFunc([]string{graph.CallDelay, graph.CallSkip, graph.CallHeld, graph.CallInput, call}, c.scope.HasCallBegun) ||
+		c.scope.HasBegunCallInNestedScope(call) ||
+		slices.ContainsFunc(x.graph.nodes, func(culprit *graphNode) bool { return c.scope.HasCallBegun(graph.FailChoiceName(culprit.name)) })
 }
 
 // refersToSuspendedNode reports whether a node that the node refers to has returned because the run leaves this process.

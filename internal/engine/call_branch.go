@@ -36,6 +36,7 @@ type Branch struct {
 
 	endByChoice            *branchEndByChoice // guarded by run.mu; nil: no choice has ended the branch
 	hasCallRefusedAfterEnd bool               // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
+	hasItemsLeftOut        bool               // guarded by run.mu: see NoteItemsLeftOut
 }
 
 // OpenBranch opens a branch of this scope. The names of all calls in the branch begin with the name of the branch, so no other call of
@@ -106,13 +107,33 @@ func (b *Branch) WasEndedByChoice() bool {
 	return b.endByChoice != nil && !b.endByChoice.hadReturned
 }
 
-// HasCallRefusedAfterEnd reports whether a call in the branch was refused because a choice had ended the branch or a branch around it. A
-// branch with a refused call did not come to its own end. In a branch without a refused call, all calls are recorded, so the branch returns
-// the same result in every replay.
+// WasBranchEndedByChoice does the same as [Branch.WasEndedByChoice] for the branch with the given name in this scope, which need not be
+// open.
+func (s *Scope) WasBranchEndedByChoice(name string) bool {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	end := s.r.branchEnds[s.fullName(name)+naming.Separator]
+	return end != nil && !end.hadReturned
+}
+
+// HasCallRefusedAfterEnd reports whether a call in the branch was refused because a choice had ended the branch or a branch around it, or
+// whether a graph's node has left out items. A branch with a refused call did not come to its own end. In a branch without a refused call,
+// all calls are recorded, so the branch returns the same result in every replay.
 func (b *Branch) HasCallRefusedAfterEnd() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
-	return b.hasCallRefusedAfterEnd
+	return b.hasCallRefusedAfterEnd || b.hasItemsLeftOut
+}
+
+// NoteItemsLeftOut notes that a Map in the scope has not executed some items, because others had failed. In a graph's node that a choice
+// ends, they count as refused: a replay leaves out the items that the choice has refused, and history does not tell them from the others.
+func (s *Scope) NoteItemsLeftOut() {
+	if s.branch == nil || !s.branch.isGraphNode {
+		return
+	}
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	s.branch.hasItemsLeftOut = true
 }
 
 // endContexts ends the contexts of the branch.

@@ -66,6 +66,7 @@ type mapCall[In, Out any] struct {
 	hasRow   []bool // which items have a row in the history; nil: none
 	nextItem atomic.Int64
 	stopped  atomic.Bool
+	leftOut  atomic.Bool // an item was not executed, because the Map had stopped
 }
 
 // executeItems executes the items in goroutines that the run owns.
@@ -84,6 +85,8 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 				}
 				if !m.stopped.Load() || m.hasRow != nil && m.hasRow[i] {
 					m.executeItem(i)
+				} else {
+					m.leftOut.Store(true)
 				}
 			}
 			working.Done()
@@ -98,6 +101,9 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 		}
 	}
 	working.Wait()
+	if m.leftOut.Load() {
+		m.c.scope.NoteItemsLeftOut()
+	}
 	for _, err := range m.errs {
 		if errors.Is(err, ErrSuspended) {
 			m.c.scope.NoteBranchSuspensionSeen()

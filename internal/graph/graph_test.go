@@ -136,7 +136,7 @@ func TestRevise(t *testing.T) {
 	}
 }
 
-// The view of a list counts its items, and a list without items is completed without a row.
+// The view of a list counts its items, and a list without items is completed once it is recorded that it is executed.
 func TestViewOfLists(t *testing.T) {
 	s := &Shape{Nodes: []Node{
 		{Name: "list", Kind: KindStep}, {Name: "each", Kind: KindEach, Over: "list", Needs: []string{"list"}}, {Name: "last", Kind: KindStep, Needs: []string{"each"}},
@@ -154,9 +154,15 @@ func TestViewOfLists(t *testing.T) {
 		{nil, true, "cancelled skipped skipped"},
 		{[]HistoryRow{row("list/step", "backoff", "")}, false, "running waiting waiting"},
 		{[]HistoryRow{row("list/step", "completed", `[1,[2,3]]`)}, false, "completed ready waiting"},
-		{[]HistoryRow{row("list/step", "completed", `[]`)}, false, "completed completed ready"},
-		{[]HistoryRow{row("list/step", "completed", `null`)}, false, "completed completed ready"},
-		{[]HistoryRow{row("list/step", "completed", `[]`), row("each/delay", "completed", "")}, true, "completed completed cancelled"},
+		{[]HistoryRow{row("list/step", "completed", `[]`)}, false, "completed ready waiting"},
+		{[]HistoryRow{row("list/step", "completed", `[]`)}, true, "completed cancelled skipped"},
+		{[]HistoryRow{row("list/step", "completed", `[]`), row("each/held", "completed", "")}, false, "completed completed ready"},
+		{[]HistoryRow{row("list/step", "completed", `null`), row("each/held", "completed", "")}, false, "completed completed ready"},
+		{[]HistoryRow{row("list/step", "completed", `[]`), row("each/held", "completed", ""), row("each/delay", "completed", "")}, true, "completed completed cancelled"},
+		{[]HistoryRow{row("list/step", "completed", `"YQ=="`), row("each/each/0", "completed", "")}, false, "completed completed ready"},
+		{[]HistoryRow{row("list/step", "completed", `"YWI="`), row("each/each/0", "completed", "")}, false, "completed running waiting"},
+		{[]HistoryRow{row("list/step", "completed", `[1]`), row("each/each/0", "completed", ""), row("each/each/1", "completed", "")}, false, "completed completed ready"},
+		{[]HistoryRow{row("list/step", "completed", `[1,2]`), row("each/each/0", "failed", ""), row("each/each/1", "cancelled", "")}, true, "completed cancelled skipped"},
 		{[]HistoryRow{row("list/step", "completed", `[]`), row("each/delay", "started", "")}, false, "completed delayed waiting"},
 		{[]HistoryRow{row("list/step", "completed", `[1]`), row("each/delay", "completed", "")}, false, "completed ready waiting"},
 		{[]HistoryRow{row("list/step", "completed", `[1,2]`), row("each/each/1", "completed", "")}, false, "completed running waiting"},

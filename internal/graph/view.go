@@ -48,12 +48,16 @@ func (s *Shape) NodeViews(rows []HistoryRow, ended func(node string) bool, over 
 	for i := range s.Nodes {
 		view := &v.views[i]
 		v.fromRows(&s.Nodes[i], view)
-		isFinal := view.State.IsFinal()
+		isFinal, isEnded := view.State.IsFinal(), ended(s.Nodes[i].Name)
 		if view.State == "" || view.State == Ready { // after its delay, a list without items has no row either
 			view.State = v.stateWithoutRows(&s.Nodes[i])
 		}
-		if !isFinal && view.State != Completed && ended(s.Nodes[i].Name) { // a list without items completes all the same
+		switch {
+		case !isEnded:
+		case !isFinal && view.State != Completed: // a list without items completes all the same
 			view.State = Cancelled
+		case view.State == Failed && view.Failed > 0 && view.Completed+view.Failed < view.Total: // the choice has refused the other items
+			view.State, view.EndedAt = Cancelled, time.Time{}
 		}
 		if over && !view.State.IsFinal() {
 			view.State = Cancelled
@@ -113,6 +117,7 @@ func (v *viewBuilder) fromRows(n *Node, view *NodeView) {
 // fromItems sets what the items' rows say.
 func (v *viewBuilder) fromItems(n *Node, call string, view *NodeView) {
 	var last time.Time
+	isOpenAtEnd := false // an item was open when the run ended
 	for _, r := range v.rowsByScope[call] {
 		view.recordCall(r)
 		switch callState(r) {
@@ -125,6 +130,8 @@ func (v *viewBuilder) fromItems(n *Node, call string, view *NodeView) {
 			}
 		case Running:
 			view.Running++
+		case Cancelled:
+			isOpenAtEnd = true
 		}
 		if r.EndedAt.After(last) {
 			last = r.EndedAt
@@ -134,10 +141,12 @@ func (v *viewBuilder) fromItems(n *Node, call string, view *NodeView) {
 	switch r := v.rowsByName[call]; {
 	case view.Running > 0:
 		view.State = Running
+	case isOpenAtEnd:
+		view.State, last = Cancelled, time.Time{}
 	case view.Failed > 0:
 		view.State = Failed
 	case r != nil || len(v.rowsByScope[call]) > 0:
-		if view.State = Running; view.Completed == view.Total {
+		if view.State = Running; view.Completed >= view.Total { // a repair may have made the list shorter
 			view.State = Completed
 		} else if r != nil && r.Status == "cancelled" {
 			view.State = Cancelled
@@ -163,7 +172,7 @@ func (v *viewBuilder) itemCount(node string) int {
 		return v.views[v.shape.Index(node)].Completed
 	}
 	if r := v.rowsByName[n.Name+naming.Separator+CallName(n.Kind)]; r != nil && callState(r) == Completed {
-		return lengthOfArray(r.Output)
+		return itemCountOf(r.Output)
 	}
 	return 0
 }
@@ -187,13 +196,13 @@ func (v *viewBuilder) stateWithoutRows(n *Node) State {
 	return Waiting
 }
 
-// hasPassed reports whether the conditions of a node, whose needs are met, held and its delay is over.
+// hasPassed reports whether it is recorded that a node, whose list has no items, is executed, and that its delay is over.
 func (v *viewBuilder) hasPassed(n *Node) bool {
 	isRecorded := func(call string) bool {
 		r := v.rowsByName[n.Name+naming.Separator+call]
 		return r != nil && callState(r) == Completed
 	}
-	return (len(n.If) == 0 || isRecorded(CallHeld)) && (!n.Delayed || isRecorded(CallDelay))
+	return isRecorded(CallHeld) && (!n.Delayed || isRecorded(CallDelay))
 }
 
 // unmetReasonName returns the node that led to it that a need of the node is not met, or an empty text.
@@ -226,10 +235,17 @@ func callState(r *HistoryRow) State {
 	return Running
 }
 
-// lengthOfArray returns the number of elements of a JSON array; zero if it is none.
-func lengthOfArray(b []byte) int {
+// itemCountOf returns the number of items of an encoded list. A list of bytes is a JSON string with their base64 encoding, every other list a JSON
+// array. The result is zero for what is no list.
+func itemCountOf(b []byte) int {
 	d := jsontext.NewDecoder(bytes.NewReader(b))
-	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
+	t, err := d.ReadToken()
+	switch {
+	case err != nil:
+		return 0
+	case t.Kind() == '"':
+		return len(strings.TrimRight(t.String(), "=")) * 3 / 4
+	case t.Kind() != '[':
 		return 0
 	}
 	n := 0

@@ -52,14 +52,14 @@ func (p *plan) dropNodeAndDownstream() bool {
 	if shape == nil {
 		return false
 	}
-	from := p.request.From
-	if shape.Index(from) < 0 {
-		from = naming.Display(from) // the name of a node may contain a slash
+	at := shape.Index(p.request.From)
+	if at < 0 { // the request was parsed as the name of a call, which changes the slashes in the name of a node
+		at = slices.IndexFunc(shape.Nodes, func(n graph.Node) bool { return naming.ParseDisplay(n.Name) == p.request.From })
 	}
-	if shape.Index(from) < 0 {
+	if at < 0 {
 		return false
 	}
-	for _, node := range shape.Downstream(from) {
+	for _, node := range shape.Downstream(shape.Nodes[at].Name) {
 		p.dropNode(node)
 	}
 	return true

@@ -183,3 +183,18 @@ func TestAForkFromANodeWhoseNameHasASlash(t *testing.T) {
 		want(t, "dropped from "+from, done(t)(PlanFork(&h.RunToRepair, q, nil)).Detail.Dropped, "a%2Fb/step", "c/step")
 	}
 }
+
+// From takes the name of each node as it was declared, also if it contains a slash and a percent sign, or is that of the record of a shape.
+func TestAForkFromANodeWithAnUnusualName(t *testing.T) {
+	for _, name := range []string{"a/50% off", "50% off", "a/%2Fb", "shape/1"} {
+		display := naming.Display(name)
+		h := failedRun(t, "", "step shape/1 completed", "step node/step completed", "step other/step completed").live()
+		shape := graph.Shape{Output: "other", Nodes: []graph.Node{{Name: name, Kind: graph.KindStep}, {Name: "other", Kind: graph.KindStep}}}
+		h.History[0].Kind = store.KindGraph
+		h.History[0].Output, _ = shape.Encode()
+		h.History[1].Name = name + naming.Separator + "step"
+		q := laterRequest()
+		q.From = naming.ParseDisplay(name)
+		want(t, "dropped from "+name, done(t)(PlanFork(&h.RunToRepair, q, nil)).Detail.Dropped, display+"/step")
+	}
+}

@@ -36,6 +36,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/graph"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -173,7 +174,8 @@ func (p *plan) findCall(name string) (*store.Step, error) {
 // dropFromRequestedCall drops the call that the request names, and all that began later; in a graph, what depends on the call. There the request can also
 // name a node.
 func (p *plan) dropFromRequestedCall() error {
-	if p.historyByName[p.request.From] == nil && p.dropNodeAndDownstream() {
+	isNoCall := p.historyByName[p.request.From] == nil || graph.ShapeRevision(p.request.From) > 0 // a node may be named like the record of a shape
+	if isNoCall && p.dropNodeAndDownstream() {
 		return nil
 	}
 	from, err := p.findCall(p.request.From)

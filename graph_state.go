@@ -73,8 +73,8 @@ const (
 // Graph returns the graph of the run with the given ID, with the state of each node. Graph derives the states from the recorded
 // shape and the history, and changes nothing. For a run that has not begun yet, Graph returns the shape that the workflow has
 // in this process, with a ShapeRevision of 0. Graph returns [ErrNotFound] if there is no such run. Graph returns [ErrNoGraph]
-// if the workflow of the run is not a graph, or if the run has not begun yet and its workflow is not in [Config].Workflows.
-// [Workflow.Shape] returns the shape without a run.
+// if the workflow of the run is not a graph, or if the run has not begun yet and its workflow is not in [Config].Workflows or
+// was declared by [DefineGraphFrom]. [Workflow.Shape] returns the shape without a run.
 func (e *Engine) Graph(ctx context.Context, id string) (*GraphInfo, error) {
 	run, steps, view, err := e.readHistory(ctx, id, 0)
 	if err != nil {

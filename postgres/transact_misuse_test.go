@@ -69,6 +69,11 @@ func TestTxMisuse(t *testing.T) {
 		"its own commit": {func(ctx context.Context, tx pgx.Tx) (any, error) {
 			return nil, errors.Join(pay(ctx, tx), tx.Commit(ctx))
 		}, durable.ErrInvalidConfig, 1},
+		"rows left open": {func(ctx context.Context, tx pgx.Tx) (any, error) {
+			err := pay(ctx, tx)
+			_, failed := tx.Query(ctx, "SELECT generate_series(1, 100000)")
+			return nil, errors.Join(err, failed)
+		}, durable.ErrInvalidConfig, 0},
 		"timeout": {func(ctx context.Context, tx pgx.Tx) (any, error) {
 			err := pay(ctx, tx)
 			<-ctx.Done()

@@ -19,7 +19,8 @@ import (
 
 // Tx executes a step whose writes commit together with the step's checkpoint, exactly once. One transaction in the engine's database
 // contains the statements that fn executes on tx, and the checkpoint of the step. Tx uses a connection of the pool that was given to New,
-// or of the pool that Open created. The function fn must not commit or roll back the transaction.
+// or of the pool that Open created. The function fn must not commit or roll back the transaction, and must close the rows of its queries
+// before it returns; otherwise the step fails with durable.ErrInvalidConfig.
 //
 // If the database rolled the transaction back (serialization failure, deadlock, lost connection), or did not reply to COMMIT, Tx retries
 // the transaction, together with fn, until the step's context ends. If a timeout, a cancelled statement or a lock ended the transaction, Tx
@@ -284,6 +285,9 @@ func txMisuseError(err error) error {
 // errEndedItself is returned when the function committed or rolled back, by a method or by a statement.
 var errEndedItself = fmt.Errorf("%w: the function of a Tx step ended its transaction itself: leave Commit and Rollback to the step", durable.ErrInvalidConfig)
 
+// errLeftRowsOpen is returned when the function returned before it had read or closed the rows of a query, or the results of a batch.
+var errLeftRowsOpen = fmt.Errorf("%w: the function of a Tx step left the rows of a query open, so the step's checkpoint cannot be written: call Close of the rows, or of the batch results, before the function returns", durable.ErrInvalidConfig)
+
 // sqlStateAbortedTx is the SQLSTATE of a statement that follows a failed statement in the same transaction.
 const sqlStateAbortedTx = "25P02"
 
@@ -334,6 +338,9 @@ func (s *database) executeTxStepOnce(ctx context.Context, w *store.StepWrite, wo
 	if work != nil {
 		if err := work(ctx, tx); err != nil {
 			return err
+		}
+		if tx.Conn().PgConn().IsBusy() { // each retry would find the same, and no error of the server would say so
+			return errLeftRowsOpen
 		}
 		if tx.Conn().PgConn().TxStatus() == 'I' {
 			return errEndedItself

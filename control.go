@@ -303,7 +303,7 @@ func (e *Engine) controlRun(ctx context.Context, verb store.ControlVerb, id stri
 	if err != nil {
 		return ControlResult{}, err
 	}
-	row, err := e.inner.GetWithoutPayloads(ctx, id)
+	row, err := e.inner.RunToChange(ctx, id)
 	if err != nil {
 		return ControlResult{}, err
 	}
@@ -357,7 +357,11 @@ func (e *Engine) controlAll(ctx context.Context, verb store.ControlVerb, f Filte
 	}
 	var before uuid.UUID
 	for {
-		rows, err := e.inner.Store().ListRuns(ctx, filter, before, controlPageSize)
+		var rows []*store.Run
+		err := e.inner.ReadBeforeWrite(ctx, func() (err error) {
+			rows, err = e.inner.Store().ListRuns(ctx, filter, before, controlPageSize)
+			return err
+		})
 		if err != nil {
 			return effect, fmt.Errorf("%s runs by a filter: %w", publicVerbs[verb], err)
 		}

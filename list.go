@@ -204,15 +204,15 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string,
 	}
 	act := o.actorAndReason()
 	if act.HasActorOrReason() {
-		if act.At, err = e.inner.Now(ctx); err != nil {
+		if act.At, err = e.inner.NowBeforeWrite(ctx); err != nil {
 			return fmt.Errorf("tag run %q: %w", id, err)
 		}
 	}
-	row, err := e.inner.GetWithoutPayloads(ctx, id)
+	row, err := e.inner.RunToChange(ctx, id)
 	if err != nil {
 		return err
 	}
-	there, err := e.inner.Store().SetTags(ctx, row.UUID, list, store.Epoch{}, act)
+	there, err := e.inner.SetTags(ctx, row.UUID, list, act)
 	switch {
 	case err != nil:
 		return fmt.Errorf("tag run %q: %w", id, err)

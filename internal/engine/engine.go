@@ -210,7 +210,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]StartRes
 	if err := e.CheckOutsideTx(ctx, "a start"); err != nil {
 		return nil, err
 	}
-	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
+	if err := e.readClockBeforeWrite(ctx, userCaller); err != nil {
 		return nil, err
 	}
 	return e.checkNamesAndStart(ctx, userCaller, requests)
@@ -219,7 +219,11 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]StartRes
 // checkNamesAndStart starts the runs, except for requests whose name is the UUID of another run. Those get
 // an error in their result.
 func (e *Engine) checkNamesAndStart(ctx context.Context, by writeOptions, requests []StartRequest) ([]StartResult, error) {
-	wrong, err := e.CheckNamesAgainstUUIDs(ctx, requests)
+	var wrong map[int]error
+	err := e.readBeforeWrite(ctx, by, func() (err error) {
+		wrong, err = e.CheckNamesAgainstUUIDs(ctx, requests)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +255,7 @@ func (e *Engine) startValidRequests(ctx context.Context, by writeOptions, reques
 
 // createRuns writes the runs of the requests, and executes at once those for which the worker of this process has slots.
 func (e *Engine) createRuns(ctx context.Context, by writeOptions, requests []StartRequest) ([]StartResult, error) {
-	if err := e.MarkStartsNeedingQueuePlace(ctx, requests); err != nil {
+	if err := e.readBeforeWrite(ctx, by, func() error { return e.MarkStartsNeedingQueuePlace(ctx, requests) }); err != nil {
 		return nil, err
 	}
 	w, free := e.reserveSlots(requests)

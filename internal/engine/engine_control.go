@@ -58,7 +58,7 @@ func (e *Engine) Control(ctx context.Context, o *store.ControlRequest) error {
 	if err := e.CheckOutsideTx(ctx, "a pause, resume or cancel"); err != nil {
 		return err
 	}
-	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
+	if err := e.readClockBeforeWrite(ctx, userCaller); err != nil {
 		return err
 	}
 	return e.controlRuns(ctx, userCaller, o)

@@ -89,7 +89,7 @@ type treeDeleter struct {
 
 // tryDelete deletes the trees of the results with the given positions, and returns the positions of those to be tried again.
 func (d *treeDeleter) tryDelete(ctx context.Context, results []DeleteTreeResult, todo []int) (again []int, err error) {
-	now, err := d.e.Now(ctx)
+	now, err := d.e.NowBeforeWrite(ctx)
 	if err != nil {
 		return nil, err
 	}

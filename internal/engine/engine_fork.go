@@ -28,7 +28,7 @@ func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*Planne
 	if err := e.checkNoWorkersBelowSchema(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
 		return nil, err
 	}
-	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
+	if err := e.readClockBeforeWrite(ctx, userCaller); err != nil {
 		return nil, err
 	}
 	row, history, err := e.ReadWithHistory(ctx, ref, store.AllPayloads)

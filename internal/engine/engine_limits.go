@@ -12,9 +12,9 @@ import (
 
 // SetLimit sets the bounds of a limit for an operator. The bounds of an operator apply instead of the bounds that code declares.
 func (e *Engine) SetLimit(ctx context.Context, c store.LimitChangeRequest) error {
-	err := e.checkNoOlderWorkers(ctx, "limits")
+	err := e.checkNoOlderWorkers(ctx, userCaller, "limits")
 	if err == nil {
-		c.Now, err = e.Now(ctx)
+		c.Now, err = e.NowBeforeWrite(ctx)
 	}
 	if err == nil {
 		err = e.commitInSeparateTx(ctx, userCaller, func() error { return e.store.ChangeLimit(ctx, c) })
@@ -50,9 +50,9 @@ func (e *Engine) ResetLimit(ctx context.Context, c store.DeleteOrResetRequest) e
 
 // deleteOrResetLimit sets the time of the call, and makes a change that reports whether there is such a limit.
 func (e *Engine) deleteOrResetLimit(ctx context.Context, c *store.DeleteOrResetRequest, verb store.OperatorVerb, change func() (bool, error)) error {
-	err := e.checkNoOlderWorkers(ctx, "limits")
+	err := e.checkNoOlderWorkers(ctx, userCaller, "limits")
 	if err == nil {
-		c.Now, err = e.Now(ctx)
+		c.Now, err = e.NowBeforeWrite(ctx)
 	}
 	found := false
 	if err == nil {

@@ -16,16 +16,20 @@ func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.MoveRun
 		return err
 	}
 	began := time.Now()
-	row, err := e.GetWithoutPayloads(ctx, ref)
+	row, err := e.runToChange(ctx, userCaller, ref)
 	if err != nil {
 		return err
 	}
-	if m.Now, err = e.Now(ctx); err != nil {
+	if m.Now, err = e.NowBeforeWrite(ctx); err != nil {
 		return err
 	}
 	m.Run = row.UUID
 	if m.Queue != "" && m.Queue != row.Queue {
-		if m.NeedsPlace, err = e.checkQueueAcceptsMove(ctx, m.Queue, began, !row.Parent.Valid); err != nil {
+		err := e.readBeforeWrite(ctx, userCaller, func() (err error) {
+			m.NeedsPlace, err = e.checkQueueAcceptsMove(ctx, m.Queue, began, !row.Parent.Valid)
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("%s run %q: %w", verb, ref, err)
 		}
 	}

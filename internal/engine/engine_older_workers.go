@@ -27,8 +27,11 @@ func (e *OlderWorkerError) Unwrap() error { return store.ErrSchema }
 // checkNoOlderWorkers returns an *OlderWorkerError while a worker lives that ignores limits, queues and schedules. A
 // worker that is stopped for longer than its lease counts as dead. If it continues, nothing can prevent that it
 // claims runs without regard to them.
-func (e *Engine) checkNoOlderWorkers(ctx context.Context, ignored string) error {
-	return e.checkNoWorkersBelowSchema(ctx, ignored, store.FirstSchemaWithQueues)
+func (e *Engine) checkNoOlderWorkers(ctx context.Context, by writeOptions, ignored string) error {
+	if err := e.CheckOutsideTx(ctx, "a change of "+ignored); err != nil {
+		return err
+	}
+	return e.checkForOlderWorker(ctx, by, ignored, store.FirstSchemaWithQueues)
 }
 
 // checkNoWorkersBelowSchema is checkNoOlderWorkers for what workers ignore whose code is from before the version of the schema.
@@ -41,7 +44,7 @@ func (e *Engine) checkNoWorkersBelowSchema(ctx context.Context, ignored string, 
 
 func (e *Engine) checkForOlderWorker(ctx context.Context, by writeOptions, ignored string, version int16) error {
 	var live []store.Worker
-	err := e.retryUntilPatienceEnds(ctx, by, func() (err error) {
+	err := e.readBeforeWrite(ctx, by, func() (err error) {
 		live, err = e.liveWorkers(ctx)
 		return err
 	})

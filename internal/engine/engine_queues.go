@@ -20,9 +20,9 @@ type DeclaredQueue struct {
 
 // SetQueue sets the settings of a queue for an operator. The settings of an operator apply instead of the settings that code declares.
 func (e *Engine) SetQueue(ctx context.Context, c store.QueueChangeRequest) error {
-	err := e.checkNoOlderWorkers(ctx, "queues")
+	err := e.checkNoOlderWorkers(ctx, userCaller, "queues")
 	if err == nil {
-		c.Now, err = e.Now(ctx)
+		c.Now, err = e.NowBeforeWrite(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
@@ -44,7 +44,7 @@ func (e *Engine) logOperatorChange(key, name string, c store.OperatorChange) {
 
 // PauseQueue pauses a queue, or resumes it if p.Resume is set. PauseQueue returns ErrNotFound if the queue does not exist.
 func (e *Engine) PauseQueue(ctx context.Context, p store.QueuePauseRequest) error {
-	now, err := e.Now(ctx)
+	now, err := e.NowBeforeWrite(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (e *Engine) PauseQueue(ctx context.Context, p store.QueuePauseRequest) erro
 
 // DeleteQueue marks a queue as deleted. DeleteQueue returns ErrNotFound if the queue does not exist.
 func (e *Engine) DeleteQueue(ctx context.Context, c store.DeleteOrResetRequest) (err error) {
-	if c.Now, err = e.Now(ctx); err != nil {
+	if c.Now, err = e.NowBeforeWrite(ctx); err != nil {
 		return err
 	}
 	return e.changeQueue(ctx, c.Name, c.OperatorChange(store.OperatorDelete), func() (bool, error) { return e.store.DeleteQueue(ctx, c) })
@@ -66,10 +66,10 @@ var ErrNotDeclared = errors.New("no code declares it")
 // ResetQueue removes the settings that an operator has given the queue, so that the settings that code declares apply again. ResetQueue
 // returns ErrNotFound if the queue does not exist, and ErrNotDeclared if no code declares the queue.
 func (e *Engine) ResetQueue(ctx context.Context, c store.DeleteOrResetRequest) (err error) {
-	if err := e.checkNoOlderWorkers(ctx, "queues"); err != nil {
+	if err := e.checkNoOlderWorkers(ctx, userCaller, "queues"); err != nil {
 		return fmt.Errorf("reset queue %q: %w", c.Name, err)
 	}
-	if c.Now, err = e.Now(ctx); err != nil {
+	if c.Now, err = e.NowBeforeWrite(ctx); err != nil {
 		return err
 	}
 	err = e.changeQueue(ctx, c.Name, c.OperatorChange(store.OperatorReset), func() (bool, error) { return e.store.ResetQueueSettings(ctx, c) })
@@ -139,7 +139,7 @@ func (w *worker) declareAllQueues(ctx context.Context) error {
 	if len(w.e.cfg.DeclaredQueues) == 0 {
 		return nil
 	}
-	if err := w.e.checkNoOlderWorkers(ctx, "queues"); err != nil {
+	if err := w.e.checkNoOlderWorkers(ctx, workerLoopCaller, "queues"); err != nil {
 		return err
 	}
 	for _, d := range w.e.cfg.DeclaredQueues {

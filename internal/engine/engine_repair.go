@@ -117,14 +117,18 @@ type repairPlanner struct {
 func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 	p.storeRequest.Runs, p.storeRequest.Guards, p.storeRequest.CancelRequest, p.storeRequest.ResumeRequest = nil, nil, nil, nil
 	p.runs, p.childrenToCancel, p.childrenToResume = nil, nil, nil
-	row, err := p.e.getRun(ctx, p.ref, store.WithOutputAndError)
+	var row *store.Run
+	err = p.e.readBeforeWrite(ctx, userCaller, func() (err error) {
+		row, err = p.e.getRun(ctx, p.ref, store.WithOutputAndError)
+		return err
+	})
 	if err != nil {
 		return false, err
 	}
 	if err := p.checkStateAllowsRepair(row); err != nil {
 		return false, err
 	}
-	if p.storeRequest.Now, err = p.e.Now(ctx); err != nil {
+	if p.storeRequest.Now, err = p.e.NowBeforeWrite(ctx); err != nil {
 		return false, err
 	}
 	q := repair.Request{From: naming.ParseDisplay(p.request.FromStep), FromEnd: p.request.KeepAllOtherCalls, Now: p.storeRequest.Now}

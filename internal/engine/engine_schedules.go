@@ -12,7 +12,7 @@ import (
 
 // SetSchedule records the settings that an operator gives a schedule.
 func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Settings, by, reason string) error {
-	if err := e.checkNoOlderWorkers(ctx, "schedules"); err != nil {
+	if err := e.checkNoOlderWorkers(ctx, userCaller, "schedules"); err != nil {
 		return err
 	}
 	if err := e.newScheduleSettingsCheck(ctx)(name, s); err != nil {
@@ -32,7 +32,7 @@ func (e *Engine) newScheduleSettingsCheck(ctx context.Context) func(name string,
 
 // ResetSchedule removes the settings that an operator has given a schedule.
 func (e *Engine) ResetSchedule(ctx context.Context, name, by, reason string) error {
-	if err := e.checkNoOlderWorkers(ctx, "schedules"); err != nil {
+	if err := e.checkNoOlderWorkers(ctx, userCaller, "schedules"); err != nil {
 		return err
 	}
 	return e.changeScheduleAsOperator(ctx, name, store.OperatorChange{Verb: store.OperatorReset, By: by, Reason: reason}, func(at store.ScheduleSnapshot) (*store.ScheduleWrite, error) {
@@ -81,7 +81,7 @@ type BackfillResult struct {
 // Backfill starts runs for past times of a schedule that were not fired, in several transactions.
 func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, act store.ActorAndReason) (done BackfillResult, err error) {
 	for !from.IsZero() {
-		if err := e.EnsureDatabaseClockRead(ctx); err != nil {
+		if err := e.readClockBeforeWrite(ctx, userCaller); err != nil {
 			return done, err
 		}
 		firing := schedule.Firing{Name: name, Now: e.clock.Now(), NewStart: e.newScheduleStart, Check: e.newScheduleSettingsCheck(ctx)}

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -21,7 +20,7 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.SignalWrite) e
 	if err := e.CheckOutsideTx(ctx, "a signal"); err != nil {
 		return err
 	}
-	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
+	if err := e.readClockBeforeWrite(ctx, userCaller); err != nil {
 		return err
 	}
 	return e.sendSignal(ctx, userCaller, ref, s, time.Time{})
@@ -30,18 +29,9 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.SignalWrite) e
 // sendSignal does the same as Signal for the given caller. The time of the signal is later than the time
 // after.
 func (e *Engine) sendSignal(ctx context.Context, by writeOptions, ref string, s *store.SignalWrite, after time.Time) error {
-	var row *store.Run
-	err := e.retryUntilPatienceEnds(ctx, by, func() (err error) {
-		if row, err = e.GetWithoutPayloads(ctx, ref); errors.Is(err, ErrNotFound) {
-			return nil
-		}
+	row, err := e.runToChange(ctx, by, ref)
+	if err != nil {
 		return err
-	})
-	switch {
-	case err != nil:
-		return &WriteError{Err: err}
-	case row == nil:
-		return notFoundError(ref)
 	}
 	s.Run = row.UUID
 	e.setSignalIDAndTimes(s, after)

@@ -50,10 +50,14 @@ type writeOptions struct {
 	stopRetrying   <-chan struct{}           // when it is closed, the write is no longer retried; nil: never closed
 	wrapAttempt    func(writeFunc) writeFunc // wraps each attempt of the write; nil: no wrapper
 	isCalledByUser bool                      // a user of the engine, not a run: a missing privilege is returned at once
+	awaitsDatabase bool                      // retry also while the database is not available, as the journal does
 }
 
 // userCaller is the caller for users of the engine.
-var userCaller = writeOptions{isCalledByUser: true}
+var userCaller = writeOptions{isCalledByUser: true, awaitsDatabase: true}
+
+// workerLoopCaller is the caller for a loop of a worker, which repeats the whole call while the database is not available.
+var workerLoopCaller = writeOptions{isCalledByUser: true}
 
 // newWriteOptions returns the caller for a run, or for a call in it, whose write is no longer needed when over is
 // closed.
@@ -76,6 +80,9 @@ func (c writeOptions) attemptWrite(commit func() error) error {
 // shouldRetry reports whether the write is retried after err. A missing privilege makes a run wait, because
 // the privilege may be granted later, and the run loses nothing but time.
 func (c writeOptions) shouldRetry(err error) bool {
+	if c.awaitsDatabase && errors.Is(err, store.ErrUnavailable) {
+		return true
+	}
 	return MaySucceedOnRetry(err) && !(c.isCalledByUser && errors.Is(err, store.ErrPermission))
 }
 
@@ -84,7 +91,7 @@ func (c writeOptions) shouldRetry(err error) bool {
 // transaction of its own, persist calls apart, if it is not nil, which can change the write. It does not
 // call apart if the write may have been committed.
 func (e *Engine) writeWithRetry(ctx context.Context, by writeOptions, beforeAlone func(), write writeFunc) error {
-	write = by.wrap(write)
+	write, by.awaitsDatabase = by.wrap(write), false // the journal has done that
 	outcome, err := write(e.journal)
 	if err == nil && *outcome == store.Locked {
 		err = errRowLocked
@@ -97,6 +104,7 @@ func (e *Engine) writeWithRetry(ctx context.Context, by writeOptions, beforeAlon
 
 // retryWriteInSeparateTx continues persist after its first attempt, which failed with last.
 func (e *Engine) retryWriteInSeparateTx(ctx context.Context, by writeOptions, beforeAlone func(), write writeFunc, last error) error {
+	by.awaitsDatabase = false
 	alone := e.journal.NewSeparateTxWriter()
 	defer alone.Close()
 	doubtful := mayHaveCommitted(last)
@@ -120,17 +128,26 @@ func (e *Engine) retryWriteInSeparateTx(ctx context.Context, by writeOptions, be
 	})
 }
 
-// commitInSeparateTx calls commit, which writes in a transaction of its own, and retries it for Config.Patience. It
-// returns ErrClosed, ErrEffectInterrupted, or a *WriteError.
+// commitInSeparateTx calls commit, which writes in a transaction of its own, and retries it for Config.Patience. Therefore the write must
+// take effect once if the reply to its commit is lost and commit is called again. It returns ErrClosed, ErrEffectInterrupted, or a
+// *WriteError.
 func (e *Engine) commitInSeparateTx(ctx context.Context, by writeOptions, commit func() error) error {
-	err := e.retryUntilPatienceEnds(ctx, by, func() error { return by.attemptWrite(commit) })
+	doubtful := false
+	err := e.retryUntilPatienceEnds(ctx, by, func() error {
+		err := by.attemptWrite(commit)
+		doubtful = doubtful || errors.Is(err, store.ErrUnavailable)
+		if err != nil && doubtful && by.shouldRetry(err) {
+			return &WriteError{MayHaveCommitted: true, Err: err}
+		}
+		return err
+	})
 	if err == nil || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrEffectInterrupted) {
 		return err
 	}
 	if _, is := errors.AsType[*WriteError](err); is {
 		return err
 	}
-	return &WriteError{MayHaveCommitted: !MaySucceedOnRetry(err) && !errors.Is(err, store.ErrBadData), Err: err}
+	return &WriteError{MayHaveCommitted: doubtful || !MaySucceedOnRetry(err) && !errors.Is(err, store.ErrBadData), Err: err}
 }
 
 // unwrapWriteError returns the error that a WriteError wraps, or err itself if it is no WriteError.

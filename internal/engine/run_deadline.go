@@ -140,22 +140,26 @@ func (e *Engine) SetRunTimeout(ctx context.Context, ref string, d time.Duration,
 	if err := e.CheckOutsideTx(ctx, "a change of a timeout"); err != nil {
 		return err
 	}
-	row, err := e.GetWithoutPayloads(ctx, ref)
+	row, err := e.runToChange(ctx, userCaller, ref)
 	if err != nil {
 		return err
 	}
-	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
+	if err := e.readClockBeforeWrite(ctx, userCaller); err != nil {
 		return err
 	}
 	now := e.clock.Now()
-	// The store changes no deadline that may have passed, because the owner of the run may have begun to
-	// end it.
 	act.At = now
-	change := &store.DeadlineChangeRequest{Run: row.UUID, Now: now.Add(e.clock.MaxError()), ActorAndReason: act}
+	change := &store.DeadlineChangeRequest{Run: row.UUID, ActorAndReason: act}
 	if d > 0 {
 		change.NewDeadline, change.Timeout = now.Add(d), d
 	}
-	if err := e.store.SetDeadline(ctx, change); err != nil {
+	err = e.commitInSeparateTx(ctx, userCaller, func() error {
+		// The store changes no deadline that may have passed, because the owner of the run may have begun to
+		// end it.
+		change.Now = e.clock.Now().Add(e.clock.MaxError())
+		return e.store.SetDeadline(ctx, change)
+	})
+	if err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", ref, err)
 	}
 	switch {

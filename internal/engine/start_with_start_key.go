@@ -56,7 +56,7 @@ func (e *Engine) StartWithStartKey(ctx context.Context, q *StartRequest) (StartR
 	if err := e.CheckOutsideTx(ctx, "a start"); err != nil {
 		return StartResult{}, err
 	}
-	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
+	if err := e.readClockBeforeWrite(ctx, userCaller); err != nil {
 		return StartResult{}, err
 	}
 	return e.checkNameAndStartWithStartKey(ctx, userCaller, q)

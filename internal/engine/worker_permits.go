@@ -19,7 +19,7 @@ func (w *worker) newPermitBatcher() *permits.Batcher {
 // warnOfOlderWorkers logs if a worker lives that knows no limits. The steps of this worker get their permits
 // nevertheless: the calls of the older worker are not bounded either way.
 func (w *worker) warnOfOlderWorkers(ctx context.Context) {
-	if older, is := errors.AsType[*OlderWorkerError](w.e.checkNoOlderWorkers(ctx, "limits")); is {
+	if older, is := errors.AsType[*OlderWorkerError](w.e.checkNoOlderWorkers(ctx, workerLoopCaller, "limits")); is {
 		w.log.Warn("limits do not bound the steps of a worker with an older version of durable", telemetry.KeyError, older)
 	}
 }

@@ -54,7 +54,7 @@ func (w *worker) setQuiet(r *store.RenewResult) {
 func (e *Engine) QuietWorker(ctx context.Context, id string, c store.SetWorkerQuietRequest) (err error) {
 	known := false
 	if c.Worker, known = store.ParseCanonicalUUID(id); known {
-		if c.Now, err = e.Now(ctx); err != nil {
+		if c.Now, err = e.NowBeforeWrite(ctx); err != nil {
 			return err
 		}
 		known = false

@@ -279,7 +279,7 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 			}
 		}
 		if live == nil && err == nil {
-			if err := w.e.checkNoOlderWorkers(ctx, "schedules"); err != nil {
+			if err := w.e.checkNoOlderWorkers(ctx, workerLoopCaller, "schedules"); err != nil {
 				return err
 			}
 			live, err = w.versionsOfOtherWorkers(ctx)
@@ -339,7 +339,7 @@ func (e *Engine) commitScheduleChange(ctx context.Context, change *store.Schedul
 	if err := e.CheckOutsideTx(ctx, "a change of a schedule"); err != nil {
 		return err
 	}
-	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
+	if err := e.readClockBeforeWrite(ctx, userCaller); err != nil {
 		return err
 	}
 	change.ActorAndReason.At = e.clock.Now()

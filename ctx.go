@@ -73,20 +73,22 @@ func (c *Ctx) RunID() string { return c.scope.RunUUID().String() }
 // workflow function must not depend on the result of Replaying.
 func (c *Ctx) Replaying() bool { return c.scope.IsReplaying() }
 
-// Logger returns the engine's logger, with attributes that identify the run. During a replay the logger drops all log lines,
-// because an earlier execution has already written them.
+// Logger returns the engine's logger, with attributes that identify the run. During a replay the logger drops each log line that
+// is followed by a recorded call of the same branch, because an earlier execution has already written the line. A line that
+// follows the last recorded call of its branch is written, because it may be new. Such a line is written again each time the run
+// is loaded into memory, until its branch records a further call.
 func (c *Ctx) Logger() *slog.Logger {
 	return slog.New(&replayFilterHandler{c.scope.Logger().Handler(), c.scope})
 }
 
-// replayFilterHandler is a handler that drops all records while the run is replaying.
+// replayFilterHandler is a handler that drops the records that an earlier execution of the run has written.
 type replayFilterHandler struct {
 	slog.Handler
 	scope *engine.Scope
 }
 
 func (h *replayFilterHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return !h.scope.IsReplaying() && h.Handler.Enabled(ctx, level)
+	return h.Handler.Enabled(ctx, level) && !h.scope.HasWrittenNextLine()
 }
 
 func (h *replayFilterHandler) WithAttrs(attrs []slog.Attr) slog.Handler {

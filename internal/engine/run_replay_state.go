@@ -29,6 +29,7 @@ type replayState struct {
 	missingCallCounts  missingCallCounts         // see run_drift_missing_calls.go; run.mu guards it
 	checksMissingCalls bool                      // missingCallCounts counts some; set before the function is called
 	patches            map[string]*patchDecision // by their names
+	replayedLines      *replayedLines            // nil: the function has not logged, or nothing was recorded before
 
 	lastPosition atomic.Int32 // the highest store.Step.Position of a call of the run
 	pastReplay   atomic.Bool  // the run has executed something new: it is no longer replaying
@@ -79,6 +80,7 @@ func (r *run) expectedNameCount() int {
 func (c *replayState) markNameUsed(name string, site uintptr) (first uintptr, twice bool) {
 	if first, twice = c.usedNames[name]; !twice {
 		c.usedNames[name] = site
+		c.replayedLines.noteCall(name)
 	}
 	return first, twice
 }

@@ -63,7 +63,8 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 
 // SignalTx sends a signal in the caller's own transaction, which must belong to the engine's database. The signal exists if and when the
 // caller's transaction commits, and the run is woken then. Until the caller's transaction commits, the run can neither end nor receive a
-// signal, so commit soon. SignalTx returns the errors of durable.Engine.Signal, and durable.ErrInvalidConfig if tx is nil or has ended.
+// signal, so commit soon. If another transaction has signalled the run, SignalTx waits until that transaction ends, as long as ctx and
+// the lock_timeout of the caller's session allow; after a lock_timeout, it returns durable.ErrLocked. SignalTx returns the errors of durable.Engine.Signal, and durable.ErrInvalidConfig if tx is nil or has ended.
 func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {
 		own, err := databaseForTx(s, tx)

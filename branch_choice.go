@@ -127,6 +127,9 @@ func newChoiceSpec[T any](c *Ctx, name string, where uintptr, wanted int, others
 		if f == nil {
 			return nil, fmt.Errorf("%w: choice %q got nil as branch %d of %d: give it what Go returned", ErrInvalidConfig, name, i, len(futures))
 		}
+		if f.isUnstarted() {
+			return nil, fmt.Errorf("%w: choice %q got an empty *Future as branch %d of %d: give it what Go returned", ErrInvalidConfig, name, i, len(futures))
+		}
 		if first := slices.Index(futures, f); first < i {
 			return nil, fmt.Errorf("%w: choice %q got one branch twice, as %d and %d of %d: give it each branch once", ErrInvalidConfig, name, first, i, len(futures))
 		}

@@ -43,6 +43,17 @@ func (e *Engine) checkUsableOutsideWorkflow(ctx context.Context, call, instead s
 	return engine.CheckOutsideWorkflow(ctx, call, instead)
 }
 
+// isZeroStore reports whether a store is the zero value of a type that embeds its methods: neither Open nor New returned it.
+func isZeroStore(s Store) bool {
+	v := reflect.Indirect(reflect.ValueOf(s))
+	for i := 0; v.Kind() == reflect.Struct && i < v.NumField(); i++ {
+		if f := v.Field(i); v.Type().Field(i).Anonymous && f.Kind() == reflect.Interface && f.IsNil() {
+			return true
+		}
+	}
+	return false
+}
+
 // isNil reports whether v is nil, or holds a nil pointer.
 func isNil(v any) bool {
 	if v == nil {

@@ -207,8 +207,8 @@ type Engine struct {
 // New returns an engine that works in the database s. New returns [ErrInvalidConfig] or [ErrInvalidName] if cfg is invalid. New
 // does not access the database.
 func New(s Store, cfg Config) (*Engine, error) {
-	if isNil(s) {
-		return nil, fmt.Errorf("%w: the store is nil: pass what sqlite.Open or postgres.Open returned, once its error was checked", ErrInvalidConfig)
+	if isNil(s) || isZeroStore(s) {
+		return nil, fmt.Errorf("%w: the store is nil or empty: pass what sqlite.Open or postgres.Open returned, once its error was checked", ErrInvalidConfig)
 	}
 	if err := registrationError(); err != nil {
 		return nil, err

@@ -29,6 +29,9 @@ type encodedPayload struct {
 // they are. If the engine cannot decode a payload, DecodeExport decodes the other payloads and returns an error that wraps
 // [ErrUnreadable].
 func (e *Engine) DecodeExport(x *Exported) error {
+	if x == nil {
+		return fmt.Errorf("decode an export: %w: the *Exported is nil: decode into one what Engine.Export returned", ErrInvalidConfig)
+	}
 	var failed error
 	err := x.eachPayload(func(slot payload.Slot, b *jsontext.Value) error {
 		var in encodedPayload

@@ -136,6 +136,9 @@ func (f *Future[T]) notifyWhenFinal(notify func()) {
 // isFinal reports whether the result is final. Then value and err may be read.
 func (f *Future[T]) isFinal() bool { return f.hasResult.Load() }
 
+// isUnstarted reports whether Go did not return this Future, so that it never has a result.
+func (f *Future[T]) isUnstarted() bool { return f == nil || f.branch == nil && !f.isFinal() }
+
 // await returns when the result is final.
 func (f *Future[T]) await() {
 	if f.isFinal() {
@@ -159,6 +162,10 @@ func (f *Future[T]) await() {
 // [CancelLosers]. If the run leaves this process, the durable calls of the branch return [ErrSuspended], so that the branch and
 // Wait can return.
 func (f *Future[T]) Wait() (T, error) {
+	if f.isUnstarted() {
+		var zero T
+		return zero, fmt.Errorf("%w: a *Future that is nil or empty: wait for what Go returned", ErrInvalidConfig)
+	}
 	f.await()
 	if f.branch != nil && errors.Is(f.err, ErrSuspended) {
 		f.branch.Scope().NoteBranchSuspensionSeen()

@@ -158,11 +158,11 @@ func (d *graphDefinition) addError(err error) {
 }
 
 // lateDeclarationError returns an error if a node was declared after the declaration had ended. d may be nil.
-func (d *graphDefinition) lateDeclarationError() error {
+func (d *graphDefinition) lateDeclarationError(workflow string) error {
 	if d == nil || d.late.Load() == nil {
 		return nil
 	}
-	return *d.late.Load()
+	return fmt.Errorf("graph %q: %w", workflow, *d.late.Load())
 }
 
 // addNodeError adds an error of one node.

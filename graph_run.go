@@ -188,7 +188,7 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 // hasBegun reports whether an earlier execution has recorded calls of a node apart from its choices. c is the context of the node's branch.
 func (x *graphRun) hasBegun(c *Ctx, n *graphNode) bool {
 	call := graph.CallName(n.spec().Kind)
-	return slices.ContainsFunc([]string{graph.CallDelay, graph.CallSkip, graph.CallHeld, graph.CallInput, call}, c.scope.HasCallBegun) ||
+	return slices.ContainsFunc([]string{graph.CallDelay, graph.CallSkip, graph.CallHeld, graph.CallFailure, call}, c.scope.HasCallBegun) ||
 		c.scope.HasBegunCallInNestedScope(call) ||
 		slices.ContainsFunc(x.graph.nodes, func(culprit *graphNode) bool { return c.scope.HasCallBegun(graph.FailChoiceName(culprit.name)) })
 }

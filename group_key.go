@@ -71,3 +71,12 @@ func StartBy(d time.Duration) StartOption {
 		}
 	}
 }
+
+// atLeastMicrosecond returns d, but a microsecond if d is positive and shorter. The database records times in microseconds, and zero
+// means that there is no time limit.
+func atLeastMicrosecond(d time.Duration) time.Duration {
+	if d > 0 {
+		return max(d, time.Microsecond)
+	}
+	return d
+}

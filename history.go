@@ -77,6 +77,9 @@ func newCheckpoint(s *store.Step, view *history.View) Checkpoint {
 		Name: naming.Display(s.Name), Seq: int(s.Position()), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
 		Output: payload.Shown(s.Output), StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
 	}
+	if !ended.IsZero() && ended.Before(c.StartedAt) { // a choice ended the call, and FreezeTimers, which does not know that, moved its start
+		c.StartedAt = ended
+	}
 	if len(s.Error) > 0 {
 		c.Err = newStepError(c.Name, record.DecodeFailure(s.Error))
 	}

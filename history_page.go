@@ -69,6 +69,9 @@ func (e *Engine) HistoryPage(ctx context.Context, id string, part HistoryPart, o
 	}
 	if part.Call != "" {
 		names, maxOutput = []string{naming.ParseDisplay(part.Call)}, math.MaxInt32
+		if !slices.ContainsFunc(steps, func(s store.Step) bool { return s.Name == names[0] }) { // perhaps a text that the database refuses
+			return nil, fmt.Errorf("read the history of run %q: %w", id, repair.NoStepError(names[0], steps))
+		}
 	}
 	if len(names) == 0 {
 		return page, nil

@@ -107,10 +107,10 @@ func (w *Workflow[I, O]) checkUsable() error {
 	if w == nil || w.fn == nil && w.err == nil {
 		return fmt.Errorf("%w: a %T that is nil or empty: make it with Define", ErrInvalidConfig, w)
 	}
-	if late := w.graph.lateDeclarationError(); late != nil {
-		return fmt.Errorf("graph %q: %w", w.name, late)
+	if w.err != nil {
+		return w.err
 	}
-	return w.err
+	return w.graph.lateDeclarationError(w.name)
 }
 
 // engineDefinition converts the workflow for the engine, which passes inputs and outputs as bytes. maxPayload bounds an output, in
@@ -195,15 +195,6 @@ func Timeout(d time.Duration) StartOption {
 			o.setFirstError(fmt.Errorf("%w: Timeout of %v: it must be positive", ErrInvalidConfig, d))
 		}
 	}
-}
-
-// atLeastMicrosecond returns d, but a microsecond if d is positive and shorter. The database records times in microseconds, and zero
-// means that there is no time limit.
-func atLeastMicrosecond(d time.Duration) time.Duration {
-	if d > 0 {
-		return max(d, time.Microsecond)
-	}
-	return d
 }
 
 // Delay sets how long after its start the run is due, by the database's clock. With a d of zero or less, the run is due at

@@ -45,7 +45,7 @@ var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 func Schema(name string) Option {
 	return func(o *openOptions) error {
 		if !schemaName.MatchString(name) {
-			return fmt.Errorf("postgres: schema name %q: up to 48 letters, digits and underscores are allowed, and no digit first: choose another", name)
+			return fmt.Errorf("postgres: %w: schema name %q: up to 48 letters, digits and underscores are allowed, and no digit first: choose another", durable.ErrInvalidConfig, name)
 		}
 		o.schema = name
 		return o.rejectRepeatedOption("Schema")

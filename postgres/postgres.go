@@ -70,7 +70,7 @@ func openDatabase(ctx context.Context, url string, opts ...Option) (*database, e
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		// The error is not wrapped, because its text may contain a password.
-		return nil, errors.New("postgres: the connection string cannot be parsed: write it as postgres://user@host:5432/database, and percent-encode special characters")
+		return nil, fmt.Errorf("postgres: %w: the connection string cannot be parsed: write it as postgres://user@host:5432/database, and percent-encode special characters", durable.ErrInvalidConfig)
 	}
 	cfg.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // pgx supports no other encoding
 	return openFromConfig(ctx, cfg, o)

@@ -30,7 +30,7 @@ type storeForEngine interface {
 //   - an error if the server is older than PostgreSQL 15, or the schema is newer than this code.
 //   - an [*UntrustedOwnerError] if a role that is not trusted owns the schema.
 //   - an [*AccessError] if the server refuses the password, the role or the database.
-//   - durable.ErrInvalidConfig if url is empty, or the encoding of the database is not UTF-8.
+//   - durable.ErrInvalidConfig if url is empty or cannot be parsed, an option is invalid, or the encoding of the database is not UTF-8.
 //   - durable.ErrUnavailable if no server can be reached at the host and the port.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	db, err := openDatabase(ctx, url, opts...)

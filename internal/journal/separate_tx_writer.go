@@ -47,10 +47,14 @@ func WithHowToFindOut(err error, how string) error {
 
 // Error returns the text of Err, and says whether the database may have committed the write.
 func (e *WriteError) Error() string {
-	if e.MayHaveCommitted {
-		return e.Err.Error() + " (it may have been committed: " + cmp.Or(e.howToFindOut, "repeat the same call to find out") + ")"
+	text := "durable: a write failed" // of a WriteError that was not made here
+	if e.Err != nil {
+		text = e.Err.Error()
 	}
-	return e.Err.Error() + " (nothing was written)"
+	if e.MayHaveCommitted {
+		return text + " (it may have been committed: " + cmp.Or(e.howToFindOut, "repeat the same call to find out") + ")"
+	}
+	return text + " (nothing was written)"
 }
 
 // Unwrap returns Err.

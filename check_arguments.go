@@ -43,11 +43,12 @@ func (e *Engine) checkUsableOutsideWorkflow(ctx context.Context, call, instead s
 	return engine.CheckOutsideWorkflow(ctx, call, instead)
 }
 
-// isZeroStore reports whether a store is the zero value of a type that embeds its methods: neither Open nor New returned it.
+// isZeroStore reports whether a store is the zero value of a type that embeds its methods in an unexported field, as those of packages
+// sqlite and postgres do: Open did not return it.
 func isZeroStore(s Store) bool {
 	v := reflect.Indirect(reflect.ValueOf(s))
 	for i := 0; v.Kind() == reflect.Struct && i < v.NumField(); i++ {
-		if f := v.Field(i); v.Type().Field(i).Anonymous && f.Kind() == reflect.Interface && f.IsNil() {
+		if f := v.Field(i); v.Type().Field(i).Anonymous && !v.Type().Field(i).IsExported() && f.Kind() == reflect.Interface && f.IsNil() {
 			return true
 		}
 	}

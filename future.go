@@ -166,6 +166,11 @@ func (f *Future[T]) Wait() (T, error) {
 		var zero T
 		return zero, fmt.Errorf("%w: a *Future that is nil or empty: wait for what Go returned", ErrInvalidConfig)
 	}
+	return f.wait()
+}
+
+// wait does the same for a Future that has a result, or gets one: also for that of a graph's node whose branch is opened later.
+func (f *Future[T]) wait() (T, error) {
 	f.await()
 	if f.branch != nil && errors.Is(f.err, ErrSuspended) {
 		f.branch.Scope().NoteBranchSuspensionSeen()

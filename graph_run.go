@@ -282,7 +282,7 @@ func (x *graphRun) recordWinnersAndEndLosers(c *Ctx, in *NodeInput, index int) e
 		return err
 	}
 	for _, i := range won {
-		switch _, err := members[i].Wait(); {
+		switch _, err := members[i].wait(); {
 		case err == nil || c.Err() != nil:
 		case wrapsErrorOfCallRepeatedByRepair(c, name, err):
 			return err
@@ -349,7 +349,7 @@ func (x *graphRun) nodeStateOrCancelled(node string) graph.State {
 
 // nodeResult returns the value of a node that is over, or a *NodeError.
 func (x *graphRun) nodeResult(n *graphNode) (any, error) {
-	v, err := x.nodeFutures[n.index].Wait()
+	v, err := x.nodeFutures[n.index].wait()
 	if err == nil {
 		return v, nil
 	}

@@ -110,10 +110,11 @@ func TestMoveToQueueAndSetPriorityAreRefused(t *testing.T) {
 	})
 }
 
-// losesReplies commits a requeue, and loses its result once.
+// losesReplies commits a requeue, and loses its result and those of all further calls until lossEnds is set.
 type losesReplies struct {
 	durable.Store
-	then func()
+	then     func() // after the first call
+	lossEnds bool
 }
 
 func (l *losesReplies) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
@@ -121,6 +122,8 @@ func (l *losesReplies) MoveRun(ctx context.Context, m *store.MoveRunRequest) err
 	if err == nil && l.then != nil {
 		l.then()
 		l.then = nil
+	}
+	if err == nil && !l.lossEnds {
 		return store.ErrUnavailable
 	}
 	return err
@@ -133,14 +136,16 @@ func TestMoveToQueueSurvivesALostResult(t *testing.T) {
 		w := durable.Define("w", double)
 		worker := engineOn(t, s, w)
 		run := orFail(w.Start(ctx, worker, 2, durable.ID("r")))(t)
-		client := engineOn(t, &losesReplies{s, func() {
+		replies := &losesReplies{Store: s, then: func() {
 			stop := running(t, worker)
 			orFail(run.Result(ctx))(t)
 			stop()
-		}})
+		}}
+		client := engineAsGiven(t, replies, durable.Config{Patience: time.Millisecond})
 		if err := client.MoveToQueue(ctx, "r", "other"); !errors.Is(err, durable.ErrUnavailable) {
 			t.Errorf("a move whose result was lost: %v", err)
 		}
+		replies.lossEnds = true
 		if err := client.MoveToQueue(ctx, "r", "other"); err != nil {
 			t.Errorf("the repeated call: %v", err)
 		}

@@ -233,11 +233,12 @@ func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func
 func (s *Scope) DeferRefusedItems() { s.itemRefused = new(bool) }
 
 // SettleRefusedItems is called when all items have returned. If an item of the Map has failed, refused items do not count as refused
-// calls of the branch: a replay stops the Map at the recorded failure, and does not know which other items had begun.
+// calls of the branch: a replay stops the Map at the recorded failure, and does not know which other items had begun. In a graph's node,
+// they count, as all items that the Map left out do; see NoteItemsLeftOut.
 func (s *Scope) SettleRefusedItems(hasFailedItem bool) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	if *s.itemRefused && !hasFailedItem {
+	if *s.itemRefused && (!hasFailedItem || s.branch.isGraphNode) {
 		s.branch.hasCallRefusedAfterEnd = true
 	}
 }

@@ -57,7 +57,7 @@ func TestRow16_DeadlockedTransactions(t *testing.T) {
 			}
 			if first { // both hold their own when they ask for the other's
 				met[in/2].Add(1)
-				within(patience, func() bool { return met[in/2].Load() == 2 })
+				within(patience, func() bool { return met[in/2].Load() >= 2 }) // more if a run has lost its lease, and is executed again
 			}
 			first = false
 			return in, lock(fmt.Sprint("r", in^1))

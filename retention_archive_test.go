@@ -32,10 +32,11 @@ func TestRetentionArchivesPayloadsOfSupersededGenerations(t *testing.T) {
 		var sweeper *durable.Engine
 		archived := make(chan durable.Exported, 10)
 		sweeper, log := sweeping(t, d.Store, durable.Retention{Runs: durable.KeepFor(day), Archive: func(_ context.Context, x *durable.Exported) error {
+			err := sweeper.DecodeExport(x)
 			if x.Generation > 0 {
 				archived <- *x
 			}
-			return sweeper.DecodeExport(x)
+			return err
 		}}, flow)
 		running(t, sweeper)
 		log.await(t, "retention deleted what is no longer kept")

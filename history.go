@@ -103,23 +103,26 @@ func (e *Engine) readHistoryOrOutline(ctx context.Context, id string, generation
 	if outline {
 		get, read, payloads = e.inner.GetWithoutPayloads, e.inner.GenerationHistoryOutline, store.NoPayloads
 	}
-	for superseded := true; superseded; { // meanwhile, so that the row and the checkpoints would be of two generations
+	err = e.inner.ReadWithinGeneration(ctx, id, func() (_ *store.Run, err error) {
 		if r, err = get(ctx, id); err != nil {
-			return nil, archive, nil, view, err
+			return nil, err
 		}
 		archive = r.UUID
 		if generation > 0 {
 			if r, archive, err = e.readRunAtGeneration(ctx, r, generation, payloads); err != nil {
-				return nil, archive, nil, view, err
+				return nil, err
 			}
 		}
-		steps, err = read(ctx, archive, r.UUID)
-		if superseded = false; err == nil && archive == r.UUID {
-			superseded, err = e.inner.IsSuperseded(ctx, r)
+		if steps, err = read(ctx, archive, r.UUID); err != nil {
+			return nil, fmt.Errorf("read the history of run %q: %w", id, err)
 		}
-		if err != nil {
-			return nil, archive, nil, view, fmt.Errorf("read the history of run %q: %w", id, err)
+		if archive != r.UUID {
+			return nil, nil
 		}
+		return r, nil
+	})
+	if err != nil {
+		return nil, archive, nil, view, err
 	}
 	if len(steps) == 0 { // perhaps only because it was deleted since
 		if err := e.checkNotDeleted(ctx, r, generation); err != nil {

@@ -101,9 +101,6 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 		}
 	}
 	working.Wait()
-	if m.leftOut.Load() {
-		m.c.scope.NoteItemsLeftOut()
-	}
 	for _, err := range m.errs {
 		if errors.Is(err, ErrSuspended) {
 			m.c.scope.NoteBranchSuspensionSeen()
@@ -111,11 +108,11 @@ func (m *mapCall[In, Out]) executeItems() ([]Out, error) {
 		}
 	}
 	if m.options.collectsErrors {
-		m.c.scope.SettleRefusedItems(false)
+		m.c.scope.SettleItems(false, false)
 		return m.results, joinErrors(m.errs)
 	}
 	failedItem := m.firstFailedItem()
-	m.c.scope.SettleRefusedItems(failedItem != nil)
+	m.c.scope.SettleItems(failedItem != nil, m.leftOut.Load())
 	if failedItem != nil {
 		return nil, failedItem
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// outage is a store that answers none of the next calls: it is not available for reads, and loses the replies to writes.
+// outage is a store that fails the next calls: it is not available for reads, and loses the replies to writes.
 type outage struct {
 	durable.Store
 	left atomic.Int32

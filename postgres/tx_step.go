@@ -238,14 +238,7 @@ func mayFailOnEveryRetry(err error) bool {
 
 // sleepJittered waits for a random time between 0.5 and 1.5 times wait. It returns false if ctx ends first.
 func sleepJittered(ctx context.Context, wait time.Duration) bool {
-	t := time.NewTimer(wait/2 + rand.N(wait))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleepCtx(ctx, wait/2+rand.N(wait))
 }
 
 // wasRolledBack reports whether work failed because the database rolled its transaction back, or the connection

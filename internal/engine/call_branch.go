@@ -36,7 +36,6 @@ type Branch struct {
 
 	endByChoice            *branchEndByChoice // guarded by run.mu; nil: no choice has ended the branch
 	hasCallRefusedAfterEnd bool               // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
-	hasItemsLeftOut        bool               // guarded by run.mu: see NoteItemsLeftOut
 }
 
 // OpenBranch opens a branch of this scope. The names of all calls in the branch begin with the name of the branch, so no other call of
@@ -117,23 +116,12 @@ func (s *Scope) WasBranchEndedByChoice(name string) bool {
 }
 
 // HasCallRefusedAfterEnd reports whether a call in the branch was refused because a choice had ended the branch or a branch around it, or
-// whether a graph's node has left out items. A branch with a refused call did not come to its own end. In a branch without a refused call,
+// counts as refused; see SettleItems. A branch with a refused call did not come to its own end. In a branch without a refused call,
 // all calls are recorded, so the branch returns the same result in every replay.
 func (b *Branch) HasCallRefusedAfterEnd() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
-	return b.hasCallRefusedAfterEnd || b.hasItemsLeftOut
-}
-
-// NoteItemsLeftOut notes that a Map in the scope has not executed some items, because others had failed. In a graph's node that a choice
-// ends, they count as refused: a replay leaves out the items that the choice has refused, and history does not tell them from the others.
-func (s *Scope) NoteItemsLeftOut() {
-	if s.branch == nil || !s.branch.isGraphNode {
-		return
-	}
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
-	s.branch.hasItemsLeftOut = true
+	return b.hasCallRefusedAfterEnd
 }
 
 // endContexts ends the contexts of the branch.
@@ -229,16 +217,20 @@ func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func
 }
 
 // DeferRefusedItems makes the scope, which is that of a Map's items, note the items that are refused because a choice has ended the branch. A
-// refused item does not count as a refused call of the branch before SettleRefusedItems is called.
+// refused item does not count as a refused call of the branch before SettleItems is called.
 func (s *Scope) DeferRefusedItems() { s.itemRefused = new(bool) }
 
-// SettleRefusedItems is called when all items have returned. If an item of the Map has failed, refused items do not count as refused
-// calls of the branch: a replay stops the Map at the recorded failure, and does not know which other items had begun. In a graph's node,
-// they count, as all items that the Map left out do; see NoteItemsLeftOut.
-func (s *Scope) SettleRefusedItems(hasFailedItem bool) {
+// SettleItems is called when all items of the Map have returned. hasFailed reports whether an item has failed, and leftOut whether the Map has
+// not executed some items because of that. Refused items do not count as refused calls of the branch if an item has failed: a replay stops
+// the Map at the recorded failure, and does not know which other items had begun. In a graph's node, they count, and so do the items that
+// were left out: a replay leaves out what a choice has refused, and history does not tell the two apart.
+func (s *Scope) SettleItems(hasFailed, leftOut bool) {
+	if s.branch == nil {
+		return
+	}
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	if *s.itemRefused && (!hasFailedItem || s.branch.isGraphNode) {
+	if s.branch.isGraphNode && (*s.itemRefused || leftOut) || *s.itemRefused && !hasFailed {
 		s.branch.hasCallRefusedAfterEnd = true
 	}
 }

@@ -23,7 +23,7 @@ type Scope struct {
 	compensating bool            // the scope of compensations, which are executed after the function has returned
 	branch       *Branch         // the branch of the scope; nil: the workflow function itself
 	isInsideStep bool            // calls in the scope are made with the context of a step's function
-	itemRefused  *bool           // guarded by run.mu: see SettleRefusedItems; nil: the scope is not that of a Map's items
+	itemRefused  *bool           // guarded by run.mu: see SettleItems; nil: the scope is not that of a Map's items
 }
 
 // WithNestingFromContext returns the scope for a call that is made with ctx. If ctx is the context of a step's function, the call counts as

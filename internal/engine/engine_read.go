@@ -46,30 +46,44 @@ func (e *Engine) getRun(ctx context.Context, ref string, with store.PayloadSelec
 
 // ReadWithHistory returns a run with the given payloads and with its history, both of the same generation.
 func (e *Engine) ReadWithHistory(ctx context.Context, ref string, with store.PayloadSelection) (*store.Run, []store.Step, error) {
+	var row *store.Run
+	var steps []store.Step
+	err := e.ReadWithinGeneration(ctx, ref, func() (_ *store.Run, err error) {
+		if row, err = e.getRun(ctx, ref, with); err != nil {
+			return nil, err
+		}
+		if steps, err = e.store.History(ctx, row.UUID); err != nil {
+			return nil, historyError(ref, err)
+		}
+		return row, nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return row, steps, nil
+}
+
+// ReadWithinGeneration calls read, which reads the run ref and then more of it, and returns its row. If the run was repaired or continued as
+// new meanwhile, what read has read can belong to two generations, so ReadWithinGeneration calls read again. A row of nil means that read has
+// read a superseded generation, which does not change.
+func (e *Engine) ReadWithinGeneration(ctx context.Context, ref string, read func() (*store.Run, error)) error {
 	for {
-		row, err := e.getRun(ctx, ref, with)
+		row, err := read()
+		if err != nil || row == nil {
+			return err
+		}
+		newest, err := e.store.SupersededGenerations(ctx, row.UUID, store.GenerationsQuery{Limit: 1})
 		if err != nil {
-			return nil, nil, err
+			return historyError(ref, err)
 		}
-		steps, err := e.store.History(ctx, row.UUID)
-		superseded := false
-		if err == nil {
-			superseded, err = e.IsSuperseded(ctx, row)
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("read the history of run %q: %w", ref, err)
-		}
-		if !superseded {
-			return row, steps, nil
+		if !isSuperseded(row, newest) {
+			return nil
 		}
 	}
 }
 
-// IsSuperseded reports whether the run was repaired or continued as new since the row was read. What is read after the row can then belong
-// to another generation.
-func (e *Engine) IsSuperseded(ctx context.Context, row *store.Run) (bool, error) {
-	newest, err := e.store.SupersededGenerations(ctx, row.UUID, store.GenerationsQuery{Limit: 1})
-	return isSuperseded(row, newest), err
+func historyError(ref string, err error) error {
+	return fmt.Errorf("read the history of run %q: %w", ref, err)
 }
 
 // isSuperseded reports whether the row belongs to the newest of the superseded generations, or to an older one. Each generation begins with a

@@ -166,14 +166,15 @@ func (s *scheduleChecker) earlierRunLasted(scheduled, moment time.Time) bool {
 // checkNoneMissing checks that each time from the first to the last was decided, except in a pause.
 func (s *scheduleChecker) checkNoneMissing() {
 	for i, at := range s.times {
-		if i == 0 || s.times[i-1].Before(s.scheduleLoad.began) || at.Before(s.oldest) {
-			continue // a backfill of times before the schedule existed
+		if i == 0 || at.Before(s.oldest) {
+			continue
 		}
 		for missing := s.times[i-1].Add(shiftEvery); missing.Before(at); missing = missing.Add(shiftEvery) {
 			paused := s.name == pausedSchedule && slices.ContainsFunc(s.scheduleLoad.pauses, func(p changePeriod) bool {
 				return !missing.Before(p.from.Add(-pauseSlack)) && !missing.After(p.to)
 			})
-			if !paused {
+			mayPrecede := missing.Before(s.scheduleLoad.setAt[s.name]) // the schedule, when a backfill decided a time before
+			if !paused && !mayPrecede {
 				s.addViolation("schedule %s: time %v was not decided", s.name, missing)
 			}
 		}

@@ -16,7 +16,7 @@ var evening = noon.Add(8 * time.Hour)
 func goodSchedules() *evidence {
 	e := &evidence{
 		runs: make(map[string]*knownRun), scheduleFires: make(map[string][]durable.ScheduleFire),
-		scheduleLoad: &scheduleLoad{began: evening, ended: make(map[string]bool)},
+		scheduleLoad: &scheduleLoad{began: evening, setAt: map[string]time.Time{skippingSchedule: evening, waitingSchedule: evening, cancelingSchedule: evening, pausedSchedule: evening}, ended: make(map[string]bool)},
 	}
 	add := func(name string, ms, from, to int, kind durable.FireKind, outcome durable.FireOutcome) *knownRun {
 		at := evening.Add(time.Duration(ms) * time.Millisecond)

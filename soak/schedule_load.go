@@ -25,6 +25,7 @@ type scheduleLoad struct {
 	shift      *durable.Workflow[string, string]
 	seed       uint64
 	began      time.Time
+	setAt      map[string]time.Time // by schedule: when it had been set; from then on it decides all its times
 
 	failures
 	triggers  []*triggerCall
@@ -53,7 +54,7 @@ type backfillCall struct {
 type changePeriod struct{ from, to time.Time }
 
 func newScheduleLoad(c *controller, seed uint64) *scheduleLoad {
-	return &scheduleLoad{controller: c, shift: shift(c.ledger), seed: seed, ended: make(map[string]bool)}
+	return &scheduleLoad{controller: c, shift: shift(c.ledger), seed: seed, setAt: make(map[string]time.Time), ended: make(map[string]bool)}
 }
 
 // begin sets the schedules, and changes, triggers and backfills them until ctx ends. The function that it returns waits for the last call.
@@ -64,6 +65,7 @@ func (l *scheduleLoad) begin(ctx context.Context) (done func(), err error) {
 		if err != nil {
 			return nil, err
 		}
+		l.setAt[name] = time.Now()
 	}
 	life := context.WithoutCancel(ctx)
 	var atWork sync.WaitGroup

@@ -118,12 +118,12 @@ func (s *database) addStatements(batch *pgx.Batch, w *sortedBatch) {
 	for _, item := range w.receives {
 		batch.Queue(s.statements.signalReceive, append(singleStepArgs(&item.Step), item.Signal, cmp.Or(item.Receiver, item.Step.Name))...)
 	}
-	plain, byPerson := w.splitSignalsByEvent()
-	if len(plain) > 0 {
-		batch.Queue(s.statements.signalInsert, signalArgs(plain)...)
-	}
-	for i := range byPerson {
-		batch.Queue(s.statements.signalInsertWithEvent, append(signalArgs(byPerson[i:i+1]), actorReasonArgs(&byPerson[i].ActorAndReason)...)...)
+	for signals := range w.signalStatements() {
+		if sender := &signals[0].ActorAndReason; sender.HasActorOrReason() {
+			batch.Queue(s.statements.signalInsertWithEvent, append(signalArgs(signals), actorReasonArgs(sender)...)...)
+		} else {
+			batch.Queue(s.statements.signalInsert, signalArgs(signals)...)
+		}
 	}
 	switch {
 	case len(w.ownershipEnds) == 1 && w.allFinish && s.hasSingleItemStatements():

@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"fmt"
-	"slices"
+	"iter"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,42 +25,29 @@ func signalArgs(items []*store.SignalWrite) []any {
 	)
 }
 
-// addSignals adds signals; those that an event records come last.
-func (w *sortedBatch) addSignals(signals []*store.SignalWrite) {
-	w.signals = append(w.signals, signals...)
-	for _, item := range signals {
-		if item.ActorAndReason.HasActorOrReason() {
-			w.eventSignalCount++
+// signalStatements returns the signals of each statement that stores signals, in the order of the batch, because of two signals with an
+// equal key the first is stored. A signal that an event records has a statement of its own.
+func (w *sortedBatch) signalStatements() iter.Seq[[]*store.SignalWrite] {
+	return func(yield func([]*store.SignalWrite) bool) {
+		for rest := w.signals; len(rest) > 0; {
+			n := 1
+			for n < len(rest) && !rest[0].ActorAndReason.HasActorOrReason() && !rest[n].ActorAndReason.HasActorOrReason() {
+				n++
+			}
+			if !yield(rest[:n]) {
+				return
+			}
+			rest = rest[n:]
 		}
 	}
-	if w.eventSignalCount > 0 {
-		slices.SortStableFunc(w.signals, func(l, r *store.SignalWrite) int {
-			switch {
-			case l.ActorAndReason.HasActorOrReason() == r.ActorAndReason.HasActorOrReason():
-				return 0
-			case l.ActorAndReason.HasActorOrReason():
-				return 1
-			}
-			return -1
-		})
-	}
-}
-
-// splitSignalsByEvent returns the signals without an event, which one statement writes, and those with an event.
-func (w *sortedBatch) splitSignalsByEvent() (plain, byPerson []*store.SignalWrite) {
-	n := len(w.signals) - w.eventSignalCount
-	return w.signals[:n], w.signals[n:]
 }
 
 // readInsertedSignalCount reads how many signals the statements have inserted.
 func (w *sortedBatch) readInsertedSignalCount(res statementResults, took *changedRowCounts) error {
-	plain, byPerson := w.splitSignalsByEvent()
-	if err := readRowCount(res, len(plain), &took.signals); err != nil {
-		return err
-	}
-	for range byPerson {
+	took.signals = 0
+	for signals := range w.signalStatements() {
 		var n int64
-		if err := readRowCount(res, 1, &n); err != nil {
+		if err := readRowCount(res, len(signals), &n); err != nil {
 			return err
 		}
 		took.signals += n

@@ -292,3 +292,28 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 		t.Errorf("afterwards: outcome %d, %+v", waits.Outcome, waits.RecordedStep)
 	}
 }
+
+// TestOfTwoSignalsWithOneKeyTheFirstOfTheBatchIsStored sends three signals with one key in one batch. An event records the first and
+// the third.
+func TestOfTwoSignalsWithOneKeyTheFirstOfTheBatchIsStored(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *database) {
+		at := now(t, s)
+		run := running(uuid.New(), at)
+		begin(t, s, &store.StartWrite{Run: run})
+		signals := []*store.SignalWrite{signal(run.UUID, "go", "1", at), signal(run.UUID, "go", "2", at), signal(run.UUID, "go", "3", at)}
+		for _, item := range signals {
+			item.Key = "once"
+		}
+		signals[0].ActorAndReason, signals[2].ActorAndReason = store.ActorAndReason{At: at, Actor: "ann"}, store.ActorAndReason{At: at, Actor: "bob"}
+		for _, when := range []string{"first", "replayed"} {
+			commit(t, s, &store.Batch{Signals: signals})
+			if signals[0].Outcome != store.Written || signals[1].Outcome != store.AlreadyRecorded || signals[2].Outcome != store.AlreadyRecorded {
+				t.Errorf("%s: outcomes %d, %d, %d", when, signals[0].Outcome, signals[1].Outcome, signals[2].Outcome)
+			}
+		}
+		var actors string
+		if err := s.userPool.QueryRow(t.Context(), "SELECT string_agg(actor, ' ') FROM durable.event WHERE run_id = $1", pgUUID(run.UUID)).Scan(&actors); err != nil || actors != "ann" {
+			t.Errorf("events of %q, %v", actors, err)
+		}
+	})
+}

@@ -17,7 +17,6 @@ type sortedBatch struct {
 	newSteps, existingSteps []*store.StepWrite
 	receives                []*store.ReceiveWrite // in the caller's order
 	signals                 []*store.SignalWrite
-	eventSignalCount        int // how many of the signals an event records; they are the last ones
 	ownershipEnds           []*store.OwnershipEnd
 	holds                   []*store.OwnershipEnd // the writes of the batch that hold a run
 	wakes                   []wakeReason
@@ -36,7 +35,7 @@ func (w *sortedBatch) addBatch(b *store.Batch) {
 	w.startsArePlainRoots = len(b.Starts) > 0
 	w.starts = append(w.starts, b.Starts...)
 	w.receives = append(w.receives, b.Receives...)
-	w.addSignals(b.Signals)
+	w.signals = append(w.signals, b.Signals...)
 	w.shortLockWait = b.ShortLockWait
 	for _, item := range b.OwnershipEnds {
 		if item.HoldsRun {
@@ -130,7 +129,7 @@ func (w *sortedBatch) clear() {
 	w.tags, w.startsWithPlace, w.receives, w.signals = w.tags[:0], w.startsWithPlace[:0], w.receives[:0], w.signals[:0]
 	clear(w.countedEnds)
 	w.countedEnds = w.countedEnds[:0]
-	w.wakes, w.runsToLock, w.despiteControl, w.newRowsMayExist, w.notifyWorkers, w.eventSignalCount = w.wakes[:0], w.runsToLock[:0], false, false, false, 0
+	w.wakes, w.runsToLock, w.despiteControl, w.newRowsMayExist, w.notifyWorkers = w.wakes[:0], w.runsToLock[:0], false, false, false
 }
 
 func compareSteps(l, r *store.StepWrite) int { return store.CompareSteps(&l.Step, &r.Step) }

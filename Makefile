@@ -16,7 +16,7 @@ RACE = -race $(foreach package,modernc.org/sqlite/lib modernc.org/libc/... moder
 STRESS = $(ALL) go test $(RACE) -failfast -timeout 3h -count $(COUNT)
 
 .DEFAULT_GOAL := help
-.PHONY: deps-ui test-faults test-codec test-without-local-facts test-newest test-ui ui-shots help demo demo-saga demo-queues demo-graph demo-deploy demo-ui sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
+.PHONY: deps-ui test-all test-codec test-without-local-facts test-newest test-ui ui-shots help demo demo-saga demo-queues demo-graph demo-deploy demo-ui sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,17 +90,20 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 	$(STRESS) -run '^Test(ConformancePair|ConcurrentCalls|OpenersRace|CancelIsNotOutrun)' ./sqlite
 	$(STRESS) -run '^TestRow(25_TwoProcesses|26|28_SignalAgainst|29_CancelAgainstCompletion|30_ResumeAgainst|48|49|52)' ./faults
 
-# Some tests measure how long a takeover takes: faults and postgres are tested one at a time. The faults are played in their small
-# form, which leaves out no row, only repetitions: on a slow machine all of them take longer than all other tests. test-faults plays all.
-test: compiler lint ## check the style, run every test under the race detector, and soak both stores for 45 seconds
-	$(ALL) go test $(RACE) -p 2 -timeout 20m $$(go list ./... | grep -vE '/durable/(faults|postgres)$$')
-	go test $(RACE) -timeout 25m ./faults
-	$(ALL) go test $(RACE) -timeout 20m ./postgres
+# Some tests measure how long a takeover takes: faults and postgres are tested one at a time. The tests are played in their small form,
+# which leaves out no promise and no row, only repetitions, and without the race detector where the time goes to processes that are killed.
+# test-all plays everything.
+test: compiler lint ## check the style, run every test, most under the race detector, and soak both stores for 45 seconds
+	go test $(RACE) -p 2 -timeout 20m $$(go list ./... | grep -vE '/durable/(faults|postgres)$$')
+	go test $(RACE) -timeout 20m ./postgres
+	go test -timeout 20m ./faults
 	@$(MAKE) --no-print-directory -j 2 test-codec test-without-local-facts
 	@$(MAKE) --no-print-directory test-newest
 	@$(MAKE) --no-print-directory soak SECONDS=45
 
-test-faults: compiler ## play the faults at every point and with every repetition, half an hour on two slow cores
+test-all: compiler ## run every test in full and under the race detector: each fault at every point, each mode, about 90 minutes on two slow cores
+	$(ALL) go test $(RACE) -p 2 -timeout 60m $$(go list ./... | grep -vE '/durable/(faults|postgres)$$')
+	$(ALL) go test $(RACE) -timeout 60m ./postgres
 	$(ALL) go test $(RACE) -timeout 90m ./faults
 
 test-codec: ## test workflows with payloads that are compressed and encrypted

@@ -125,11 +125,11 @@ func (e *Engine) EventCursor(ctx context.Context) (string, error) {
 // maxMarkedCalls is how many calls of each run RunFingerprints considers.
 const maxMarkedCalls = 10_000
 
-// RunFingerprints returns a mark for each of the runs with the given UUIDs. A mark is a text that changes when the run or one
-// of its calls changes. A program that shows runs compares marks to learn which runs to read again. One query returns the marks
-// of all given runs. If a run does not exist, RunFingerprints returns an empty mark for the run. RunFingerprints considers at
-// most 10,000 calls of a run: a change of a further call may not change the mark. RunFingerprints returns [ErrInvalidConfig]
-// for a text that is no UUID.
+// RunFingerprints returns a fingerprint of each of the runs with the given UUIDs. A fingerprint is a string that changes
+// whenever the run, or one of its calls, changes. A program that shows runs compares fingerprints to learn which runs to read
+// again. One query returns all fingerprints. The fingerprint of a run that does not exist is empty. RunFingerprints considers
+// at most 10,000 calls of a run: a change of a further call may not change the fingerprint. RunFingerprints returns
+// [ErrInvalidConfig] for a text that is no UUID.
 func (e *Engine) RunFingerprints(ctx context.Context, runIDs ...string) ([]string, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read marks of changes: %w", err)

@@ -14,8 +14,7 @@ import (
 // errors.Join.
 //
 // Between two generations a run with RetryRun waits, has no worker, and does not count as executing in its queue. A run with
-// RetryRun counts as in progress, for the bounds MaxInProgress and MaxInProgressPerKey, until it has ended after its last
-// generation. Callers that wait for the run, and the parent of the run, get only the result of the last generation.
+// RetryRun counts towards the bounds MaxInProgress and MaxInProgressPerKey until its last generation has ended. Callers that wait for the run, and the parent of the run, get only the result of the last generation.
 // Compensations are executed after the last failure, and not before a retry. A cancel, a pause and the [Timeout] affect a run
 // that waits for its retry in the same way as a run that sleeps. A signal, the end of a child and a resume do not bring the
 // retry forward. To end the wait for a retry, call [Engine.Fork] with [FromEnd], which executes the run at once, and the

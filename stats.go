@@ -32,7 +32,7 @@ type Stats struct {
 	LostExecutions     int64 // executions that did not write their end, because another process took the run over, or the database was not available
 	HeldExecutions     int64 // executions that were released because the database rejected their writes; see RunInfo.Reason
 
-	RetryingWrites int64 // calls whose writes have been retried for a second or more, because the database rejects them or another transaction blocks them
+	RetryingWrites int64 // calls whose writes are being retried now, and have been for a second or more, because the database rejects them or another transaction blocks them
 	SoloWrites     int64 // transactions with the writes of a single call whose writes were retried
 
 	ReceiveTimeouts ReceiveTimeouts // receives whose time was over

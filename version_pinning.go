@@ -35,7 +35,7 @@ type VersionWait struct {
 
 // readVersionWait returns the VersionWait of a run, or nil.
 func (e *Engine) readVersionWait(ctx context.Context, r *store.Run, now time.Time) (*VersionWait, error) {
-	w, err := e.inner.VersionWaitReason(ctx, r, now)
+	w, err := e.inner.VersionWait(ctx, r, now)
 	if w == nil || err != nil {
 		return nil, err
 	}

@@ -46,10 +46,11 @@ type clockDriver struct {
 
 	deliveries sync.WaitGroup
 
-	quietTimer unchangedTimer // all engines wait
-	stuckTimer unchangedTimer // nothing more can happen
-	holds      runHoldCounter
-	stall      clockStall
+	quietTimer   unchangedTimer // all engines wait
+	stuckTimer   unchangedTimer // nothing more can happen
+	stuckFinding stuckFinding
+	holds        runHoldCounter
+	stall        clockStall
 
 	stop chan struct{}
 	done chan struct{}
@@ -239,14 +240,14 @@ func parkRuns(nodes []*engineHooks) bool {
 // pollAllEngines makes every engine claim, admit runs to their queues, and check for awaited results, and waits until it is done. It returns
 // false after requestClaimsTimeout.
 func (p *clockDriver) pollAllEngines(nodes []*engineHooks) bool {
-	var positions []pollPosition
+	var positions []engineProgress
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil {
-			positions = append(positions, newPollPosition(n, e))
+			positions = append(positions, newEngineProgress(n, e))
 			e.WakeAllLoops()
 		}
 	}
-	for began := time.Now(); slices.ContainsFunc(positions, pollPosition.isPending); {
+	for began := time.Now(); slices.ContainsFunc(positions, engineProgress.isPending); {
 		if time.Since(began) > requestClaimsTimeout || !p.sleepRealTime(minPollInterval) {
 			return false
 		}
@@ -254,8 +255,8 @@ func (p *clockDriver) pollAllEngines(nodes []*engineHooks) bool {
 	return true
 }
 
-// pollPosition is the point that one engine has reached with its claims, its checks of the queues and its checks for results.
-type pollPosition struct {
+// engineProgress is the point that one engine has reached with its claims, its checks of the queues and its checks for results.
+type engineProgress struct {
 	hooks               *engineHooks
 	engine              *engine.Engine
 	claimNumber         uint64 // the latest claim that had begun
@@ -265,8 +266,8 @@ type pollPosition struct {
 	resultCheckNumber   uint64 // the number of checks
 }
 
-func newPollPosition(n *engineHooks, e *engine.Engine) pollPosition {
-	b := pollPosition{hooks: n, engine: e}
+func newEngineProgress(n *engineHooks, e *engine.Engine) engineProgress {
+	b := engineProgress{hooks: n, engine: e}
 	b.claimNumber, _, _ = n.claimProgress()
 	b.scheduleQueryNumber, _, _ = n.scheduleQueryProgress()
 	b.startKeyQueryNumber, _, _ = n.startKeyQueryProgress()
@@ -277,7 +278,7 @@ func newPollPosition(n *engineHooks, e *engine.Engine) pollPosition {
 
 // isPending reports whether the engine has yet to end a claim that began after the position, or to check for results. An engine
 // that is full or closed does not claim, and one for whose results nobody waits does not check.
-func (b pollPosition) isPending() bool {
+func (b engineProgress) isPending() bool {
 	_, ended, _ := b.hooks.claimProgress()
 	if ended <= b.claimNumber && b.engine.IsClaiming() {
 		return true

@@ -44,7 +44,11 @@ func (p *clockDriver) endStuckWaits(nodes []*engineHooks) bool {
 		}
 	}
 	if len(waiting) == 0 || hasActiveGoroutine(waiting) {
+		p.stuckFinding.isConfirmable = false
 		return false
+	}
+	if !p.stuckFinding.isConfirmed(version) {
+		return true
 	}
 	if len(nearDeadline) > 0 && !p.stall.isLogged {
 		p.stall.isLogged = true
@@ -54,6 +58,21 @@ func (p *clockDriver) endStuckWaits(nodes []*engineHooks) bool {
 		a.CancelAwait(fmt.Errorf("durabletest: the clock shows %s, and nothing more will happen by itself: %s", p.clock.Now().Format(time.RFC3339), p.describeWaits(nodes, a.Run)))
 	}
 	return true
+}
+
+// stuckFinding holds what the latest check found. One check is not enough: a goroutine of the test may have been in a call of the engine
+// that writes, whose stack looks like that of a call that waits, or it may have ended between the search for what is due and the look at
+// the stacks. If it has written, the state changes before the next check.
+type stuckFinding struct {
+	isConfirmable bool
+	version       uint64
+}
+
+// isConfirmed reports whether the check before found the same, and nothing was written since.
+func (f *stuckFinding) isConfirmed(version uint64) bool {
+	confirmed := f.isConfirmable && f.version == version
+	f.isConfirmable, f.version = true, version
+	return confirmed
 }
 
 // logStuckWait logs what the test waits for. waits is a result of describeWaits.

@@ -367,7 +367,7 @@ var mutants = []mutant{
 	}},
 	{"a parent does not look at its children a minute after an end", []place{
 		{
-			"sqlite/awaited_child_ends.go", sqliteTest("/^child_ends$/an_end_that_is_not_awaited"),
+			"sqlite/set_awaited_child_ends.go", sqliteTest("/^child_ends$/an_end_that_is_not_awaited"),
 			[]change{{"store.MaxParentWakeDelay)", "60*store.MaxParentWakeDelay)"}},
 		},
 		{

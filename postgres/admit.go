@@ -57,7 +57,7 @@ func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) err
 	})
 }
 
-// queueRowScanner scans the columns of a queue that admit_queue_lock.sql returns.
+// queueRowScanner scans the columns of a queue that admission_queue_lock.sql returns.
 type queueRowScanner struct {
 	state             *store.QueueState
 	settings, applied pgtype.Text
@@ -88,7 +88,7 @@ func (r *queueRowScanner) decodeState() error {
 // readQueueSummary reads the queue without a lock. A queue without a row counts as deleted.
 func (s *database) readQueueSummary(ctx context.Context, a *store.AdmissionRequest, strays []store.ClaimLane) (q *store.QueueState, found bool, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look at a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.admitHasWork, a.Queue, pgTime(a.Now), newLaneArray(strays), pgTime(a.Now.Add(-store.CheckUnclaimedRunAfter)))
+		batch.Queue(s.statements.admissionHasWork, a.Queue, pgTime(a.Now), newLaneArray(strays), pgTime(a.Now.Add(-store.CheckUnclaimedRunAfter)))
 	}, func(res statementResults) error {
 		q, found = newQueueState(a), false // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -111,13 +111,13 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 	busy = found
 	err = ask("lock a queue and its runs", func(batch *pgx.Batch) {
 		if found {
-			batch.Queue(s.statements.admitQueueLock, q.Name)
+			batch.Queue(s.statements.admissionQueueLock, q.Name)
 		} else {
 			strays = nil
 		}
-		batch.Queue(s.statements.admitRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsReadPerAdmission), !found,
+		batch.Queue(s.statements.admissionRunsLock, q.Name, pgTime(q.Now), newLaneArray(strays), int32(store.MaxRunsReadPerAdmission), !found,
 			pgTime(q.Now.Add(-store.CheckUnclaimedRunAfter)), takesBack, int64(store.UnreleasedLane))
-		batch.Queue(s.statements.admitUnclaimedRunsCount, q.Name, pgTime(q.Now), int32(store.MaxAdmittedNotClaimed))
+		batch.Queue(s.statements.admissionUnclaimedRunsCount, q.Name, pgTime(q.Now), int32(store.MaxAdmittedNotClaimed))
 	}, func(res statementResults) error {
 		if found {
 			err := eachRow(res, func(rows pgx.Rows) error {
@@ -165,14 +165,14 @@ func (s *database) readRunsInLineAndKeys(ask roundTripFunc, q *store.QueueState)
 	started := q.DueRunsExecutedBefore()
 	err := ask("read the line of a queue", func(batch *pgx.Batch) {
 		if len(started) > 0 {
-			batch.Queue(s.statements.admitRunsWithRecordedEnd, int2Array{len(started), func(i int) int16 { return store.ShardOf(started[i]) }},
+			batch.Queue(s.statements.admissionRunsWithRecordedEnd, int2Array{len(started), func(i int) int16 { return store.ShardOf(started[i]) }},
 				uuidArray{len(started), func(i int) *uuid.UUID { return &started[i] }}, store.EndRecordName)
 		}
 		if q.HasRate() {
-			batch.Queue(s.statements.admitUnclaimedRunsByGroupKey, q.Name, pgTime(q.Now.Add(-store.UnclaimedStopsRateAfter)), int32(store.MaxAdmittedNotClaimed))
+			batch.Queue(s.statements.admissionUnclaimedRunsByGroupKey, q.Name, pgTime(q.Now.Add(-store.UnclaimedStopsRateAfter)), int32(store.MaxAdmittedNotClaimed))
 		}
 		s.addRunsInLineRead(batch, line)
-		batch.Queue(s.statements.admitGroupKeysDueForCheck, q.Name, pgTime(q.Now), int32(store.MaxGroupKeysRead))
+		batch.Queue(s.statements.admissionGroupKeysDueForCheck, q.Name, pgTime(q.Now), int32(store.MaxGroupKeysRead))
 		s.addQueueKeyReads(batch, &keys)
 	}, func(res statementResults) error {
 		if len(started) > 0 {
@@ -252,7 +252,7 @@ func newWaitingRunsReader(q *store.QueueState, room, spare int) *waitingRunsRead
 
 // addRunsInLineRead adds the statement that reads and locks the runs for the reader.
 func (s *database) addRunsInLineRead(batch *pgx.Batch, l *waitingRunsReader) {
-	batch.Queue(s.statements.admitRunsInLineLock, l.q.Name, rangesBegun, rangesRoot, int32(l.limit))
+	batch.Queue(s.statements.admissionRunsInLineLock, l.q.Name, rangesBegun, rangesRoot, int32(l.limit))
 }
 
 func (l *waitingRunsReader) readRuns(res statementResults) error {
@@ -304,8 +304,8 @@ func (s *database) addQueueKeyReads(batch *pgx.Batch, k *queueKeyReader) {
 		return
 	}
 	arg := textArray{len(k.names), func(i int) *string { return &k.names[i] }}
-	batch.Queue(s.statements.admitGroupKeysRead, k.q.Name, arg)
-	batch.Queue(s.statements.admitRunsBehindGroupKeyLock, k.q.Name, arg, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
+	batch.Queue(s.statements.admissionGroupKeysRead, k.q.Name, arg)
+	batch.Queue(s.statements.admissionRunsBehindGroupKeyLock, k.q.Name, arg, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
 }
 
 // readKeys reads the results of the statements of addQueueKeyReads.

@@ -23,7 +23,7 @@ func (s *database) lanesWithUnadmittedRuns(ctx context.Context, queue string) ([
 	return s.knownLanes.lanesWithUnadmittedRuns(queue), nil
 }
 
-// readUnclaimedCountByKey reads the result of admit_unclaimed_runs_by_group_key.sql.
+// readUnclaimedCountByKey reads the result of admission_unclaimed_runs_by_group_key.sql.
 func readUnclaimedCountByKey(res statementResults, q *store.QueueState) error {
 	q.UnclaimedByKey = make(map[string]int)
 	return eachRow(res, func(rows pgx.Rows) error {

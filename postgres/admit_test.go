@@ -45,14 +45,14 @@ func admissionBuffers(t *testing.T, conn *pgx.Conn, queue, key string) map[strin
 	at := pgTime(time.Now())
 	keys := textArray{1, func(int) *string { return &key }}
 	none := newLaneArray(nil)
-	count("found", "admit_has_work.sql", queue, at, none, at)
-	count("runs", "admit_runs_lock.sql", queue, at, none, int32(store.MaxRunsReadPerAdmission), false, at, true, int64(store.UnreleasedLane))
-	count("unclaimed", "admit_unclaimed_runs_count.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
-	count("unclaimed by key", "admit_unclaimed_runs_by_group_key.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
-	count("line", "admit_runs_in_line_lock.sql", queue, rangesBegun, rangesRoot, int32(10))
-	count("look", "admit_group_keys_due_for_check.sql", queue, at, int32(store.MaxGroupKeysRead))
-	count("keys", "admit_group_keys_read.sql", queue, keys)
-	count("behind", "admit_runs_behind_group_key_lock.sql", queue, keys, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
+	count("found", "admission_has_work.sql", queue, at, none, at)
+	count("runs", "admission_runs_lock.sql", queue, at, none, int32(store.MaxRunsReadPerAdmission), false, at, true, int64(store.UnreleasedLane))
+	count("unclaimed", "admission_unclaimed_runs_count.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
+	count("unclaimed by key", "admission_unclaimed_runs_by_group_key.sql", queue, at, int32(store.MaxAdmittedNotClaimed))
+	count("line", "admission_runs_in_line_lock.sql", queue, rangesBegun, rangesRoot, int32(10))
+	count("look", "admission_group_keys_due_for_check.sql", queue, at, int32(store.MaxGroupKeysRead))
+	count("keys", "admission_group_keys_read.sql", queue, keys)
+	count("behind", "admission_runs_behind_group_key_lock.sql", queue, keys, rangesBegun, rangesRoot, int32(store.MaxRunsReadBehindKey))
 	return buffers
 }
 

@@ -29,28 +29,28 @@ func (s *database) writeAdmission(ask roundTripFunc, q *store.QueueState, plan *
 	ends := found && q.Deleted && !plan.HasMoreWork
 	return ask("write an admission", func(batch *pgx.Batch) {
 		if len(runs) > 0 {
-			batch.Queue(s.statements.admitRunUpdate, admittedRunArgs(runs)...)
+			batch.Queue(s.statements.admissionRunUpdate, admittedRunArgs(runs)...)
 		}
 		if len(placed) > 0 {
-			batch.Queue(s.statements.admitPlaceUpsert, admissionPlaceArgs(q.Name, placed)...)
+			batch.Queue(s.statements.admissionPlaceUpsert, admissionPlaceArgs(q.Name, placed)...)
 		}
 		if len(ended) > 0 {
-			batch.Queue(s.statements.admitEndedPlaceDelete, admissionRunIDArgs(ended)...)
+			batch.Queue(s.statements.admissionEndedPlaceDelete, admissionRunIDArgs(ended)...)
 		}
 		if len(keys) > 0 {
-			batch.Queue(s.statements.admitGroupKeyCountsUpsert, queueKeyArgs(q.Name, keys)...)
+			batch.Queue(s.statements.admissionGroupKeyCountsUpsert, queueKeyArgs(q.Name, keys)...)
 		}
 		if deletes {
-			batch.Queue(s.statements.admitGroupKeyDelete, q.Name, textArray{len(plan.KeysToDelete), func(i int) *string { return &plan.KeysToDelete[i] }})
+			batch.Queue(s.statements.admissionGroupKeyDelete, q.Name, textArray{len(plan.KeysToDelete), func(i int) *string { return &plan.KeysToDelete[i] }})
 		}
 		if found && plan.CheckAllKeys {
-			batch.Queue(s.statements.admitGroupKeysMarkAllForCheck, q.Name, pgTime(q.Now))
+			batch.Queue(s.statements.admissionGroupKeysMarkAllForCheck, q.Name, pgTime(q.Now))
 		}
 		if found {
-			batch.Queue(s.statements.admitQueueCountsUpdate, queueArgs(q)...)
+			batch.Queue(s.statements.admissionQueueCountsUpdate, queueArgs(q)...)
 		}
 		if ends {
-			batch.Queue(s.statements.admitQueueDeleteIfEmpty, q.Name, int64(store.UnreleasedLane))
+			batch.Queue(s.statements.admissionQueueDeleteIfEmpty, q.Name, int64(store.UnreleasedLane))
 		}
 		if plan.AdmittedCount > 0 || q.Deleted && len(runs) > 0 {
 			batch.Queue(s.statements.notify, notifyChannel(s.schema), admittedPayload)
@@ -144,7 +144,7 @@ func admissionRunIDArgs(runs []store.AdmissionRun) []any {
 	)
 }
 
-// admissionPlaceArgs returns the parameters of admit_place_upsert.sql.
+// admissionPlaceArgs returns the parameters of admission_place_upsert.sql.
 func admissionPlaceArgs(queue string, runs []store.AdmissionRun) []any {
 	n := len(runs)
 	return append(admissionRunIDArgs(runs),

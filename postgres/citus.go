@@ -121,15 +121,15 @@ func (c *citusLocation) notOnHomeNodeError() error {
 
 // readSchemaPlacement reads how the Citus behind a connection has distributed the schema.
 func (s *database) readSchemaPlacement(ctx context.Context, conn *pgx.Conn) (schemaPlacement, error) {
-	p, err := s.scanSchemaPlacement(conn.QueryRow(ctx, s.statements.citusHomeNode, pgx.QueryExecModeExec))
+	p, err := s.scanCitusHomeNode(conn.QueryRow(ctx, s.statements.citusHomeNode, pgx.QueryExecModeExec))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return schemaPlacement{}, nil
 	}
 	return p, err
 }
 
-// scanSchemaPlacement scans a row of citus_home_node.sql.
-func (s *database) scanSchemaPlacement(row pgx.Row) (p schemaPlacement, err error) {
+// scanCitusHomeNode scans a row of citus_home_node.sql.
+func (s *database) scanCitusHomeNode(row pgx.Row) (p schemaPlacement, err error) {
 	var method string
 	var port int32
 	if err := row.Scan(&method, &p.isHere, &p.node.host, &port); err != nil {
@@ -246,7 +246,7 @@ func (s *database) runBatchOnHomeNode(ctx context.Context, what string, fill fun
 			return err
 		}
 		return eachRow(res, func(rows pgx.Rows) (err error) {
-			p, err = s.scanSchemaPlacement(rows)
+			p, err = s.scanCitusHomeNode(rows)
 			return err
 		})
 	})

@@ -23,7 +23,7 @@ type knownLanes struct {
 	laneReadAt time.Time
 	lastSearch time.Time // when somebody looked for unknown lanes last
 
-	claimFilter  *store.ClaimFilter     // whose lanes are in own
+	claimFilter  *store.ClaimFilter     // whose lanes are in claimedLanes
 	queueRules   *store.QueueClaimRules // likewise
 	versions     *store.VersionClaimRules
 	claimedLanes []knownLane // by priority, the higher first, and in the order of the last claim

@@ -82,7 +82,7 @@ func (s *database) renewLeasesOnPool(ctx context.Context, pool *pgxpool.Pool, h 
 		}
 		if sharded {
 			err := eachRow(res, func(rows pgx.Rows) error {
-				home, homeErr = s.scanSchemaPlacement(rows)
+				home, homeErr = s.scanCitusHomeNode(rows)
 				return nil // the leases are extended; the next claim returns the error
 			})
 			if err != nil {

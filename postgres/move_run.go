@@ -103,8 +103,8 @@ func (s *database) writeQueueMove(ask roundTripFunc, m *store.MoveRunRequest, q 
 				pgTime(r.ArrivedAt), pgTime(r.StartBy))
 		}
 		if plan.Key != nil {
-			batch.Queue(s.statements.admitGroupKeyCountsUpsert, queueKeyArgs(q.Name, []store.QueueKeyState{*plan.Key})...)
-			batch.Queue(s.statements.admitQueueCountsUpdate, queueArgs(q)...)
+			batch.Queue(s.statements.admissionGroupKeyCountsUpsert, queueKeyArgs(q.Name, []store.QueueKeyState{*plan.Key})...)
+			batch.Queue(s.statements.admissionQueueCountsUpdate, queueArgs(q)...)
 		}
 		batch.Queue(s.statements.notify, notifyChannel(s.schema), "")
 	}, func(res statementResults) error {

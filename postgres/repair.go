@@ -147,7 +147,7 @@ func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *sto
 	return ask("repair a run", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.repairOldGenerationInsert, shard, id, run.SupersededNumber, archive, pgUUID(r.RequestID), pgTime(r.Now), r.Verb, textOrNull(&r.Actor), textOrNull(&r.Reason),
 			textOrNull(&run.FromStep), run.Detail)
-		batch.Queue(s.statements.repairStepsArchive, shard, id, archive)
+		batch.Queue(s.statements.repairStepsMoveToGeneration, shard, id, archive)
 		if len(run.KeptSteps) > 0 {
 			batch.Queue(s.statements.repairKeptStepsCopy, shard, id, archive, run.Epoch.EncodeInt64(), textArray{len(run.KeptSteps), func(i int) *string { return &run.KeptSteps[i] }}, run.FirstChangedSeq)
 		}

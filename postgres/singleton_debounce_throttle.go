@@ -21,7 +21,7 @@ const startKeyLockTimeout = "100ms"
 func (s *database) DueStartKeys(ctx context.Context, now time.Time, limit int) (due []store.StartKey, next time.Time, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look for due keys", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.startKeysDue, int32(limit))
-		batch.Queue(s.statements.startKeysWhoseRunEnded, int32(limit))
+		batch.Queue(s.statements.startKeysWithReleasableStart, int32(limit))
 	}, func(res statementResults) error {
 		due, next = nil, time.Time{}
 		err := eachRow(res, func(rows pgx.Rows) error {

@@ -61,7 +61,7 @@ func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) err
 // readQueue reads the row of the queue. A queue without a row counts as deleted.
 func readQueue(x executor, a *store.AdmissionRequest) (q *store.QueueState, found bool, err error) {
 	q = &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: truncateTime(a.Now)}
-	err = x.query(qAdmitQueueRead, func(v []driver.Value) error {
+	err = x.query(qAdmissionQueueRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		found = true
 		q.RecordedSettings, q.AppliedSettings = c.text(), c.text()
@@ -90,7 +90,7 @@ func readQueueSummary(x executor, a *store.AdmissionRequest, strays []store.Clai
 	if err != nil || !found {
 		return q, err
 	}
-	err = x.query(qAdmitHasWork, func(v []driver.Value) error {
+	err = x.query(qAdmissionHasWork, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		q.HasWork = c.int() != 0 || len(strays) > 0
 		q.HasUnclaimed = c.int() != 0
@@ -106,7 +106,7 @@ func readQueueSummary(x executor, a *store.AdmissionRequest, strays []store.Clai
 }
 
 func readNextCheckTime(x executor, q *store.QueueState) error {
-	return x.query(qAdmitNextCheckTime, func(v []driver.Value) error {
+	return x.query(qAdmissionNextCheckTime, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		q.NextDueAt = c.time()
 		return c.err
@@ -118,10 +118,10 @@ func readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueSta
 	now := bindTime(q.Now)
 	kinds := []func() ([]store.AdmissionRun, error){
 		func() ([]store.AdmissionRun, error) {
-			return readAdmissionRuns(x, q, qAdmitRunsLosingPlace, q.Name, int64(store.MaxRunsReadPerAdmission))
+			return readAdmissionRuns(x, q, qAdmissionRunsLosingPlace, q.Name, int64(store.MaxRunsReadPerAdmission))
 		},
 		func() ([]store.AdmissionRun, error) {
-			return readAdmissionRuns(x, q, qAdmitSelectDueRuns, q.Name, now, int64(store.MaxRunsReadPerAdmission))
+			return readAdmissionRuns(x, q, qAdmissionSelectDueRuns, q.Name, now, int64(store.MaxRunsReadPerAdmission))
 		},
 	}
 	takesBack, unclaimedSince := q.MayTakeRunsBack(), q.Now.Add(-store.CheckUnclaimedRunAfter)
@@ -129,16 +129,16 @@ func readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueSta
 		unclaimedSince = q.Now
 	}
 	kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-		return readAdmissionRuns(x, q, qAdmitSelectUnclaimedRuns, q.Name, now, bindTime(unclaimedSince), bindBool(takesBack), int64(store.MaxRunsReadPerAdmission))
+		return readAdmissionRuns(x, q, qAdmissionSelectUnclaimedRuns, q.Name, now, bindTime(unclaimedSince), bindBool(takesBack), int64(store.MaxRunsReadPerAdmission))
 	})
 	if q.Deleted {
 		kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-			return readAdmissionRuns(x, q, qAdmitRunsOfDeletedQueue, q.Name, int64(store.UnreleasedLane), int64(store.MaxRunsReadPerAdmission))
+			return readAdmissionRuns(x, q, qAdmissionRunsOfDeletedQueue, q.Name, int64(store.UnreleasedLane), int64(store.MaxRunsReadPerAdmission))
 		})
 	} else {
 		for _, l := range strays {
 			kinds = append(kinds, func() ([]store.AdmissionRun, error) {
-				return readAdmissionRuns(x, q, qAdmitSelectUnseenRuns, int64(l), int64(store.MaxRunsReadPerAdmission))
+				return readAdmissionRuns(x, q, qAdmissionSelectUnseenRuns, int64(l), int64(store.MaxRunsReadPerAdmission))
 			})
 		}
 	}
@@ -153,7 +153,7 @@ func readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueSta
 		q.AddRuns(runs)
 	}
 	for _, id := range q.DueRunsExecutedBefore() {
-		ends, err := queryInt(x, qAdmitRunHasRecordedEnd, bindShard(id), bindUUID(id), store.EndRecordName)
+		ends, err := queryInt(x, qAdmissionRunHasRecordedEnd, bindShard(id), bindUUID(id), store.EndRecordName)
 		if err != nil {
 			return err
 		}
@@ -162,12 +162,12 @@ func readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueSta
 		}
 	}
 	var err error
-	if q.AdmittedNotClaimed, err = queryInt(x, qAdmitUnclaimedRunsCount, q.Name, now, int64(store.MaxAdmittedNotClaimed)); err != nil {
+	if q.AdmittedNotClaimed, err = queryInt(x, qAdmissionUnclaimedRunsCount, q.Name, now, int64(store.MaxAdmittedNotClaimed)); err != nil {
 		return err
 	}
 	if q.HasRate() {
 		q.UnclaimedByKey = make(map[string]int)
-		err := x.query(qAdmitUnclaimedRunsByGroupKey, func(v []driver.Value) error {
+		err := x.query(qAdmissionUnclaimedRunsByGroupKey, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			q.UnclaimedByKey[c.text()]++
 			return c.err
@@ -183,7 +183,7 @@ func readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueSta
 	for _, part := range store.WaitingRunsRanges {
 		var runs []store.AdmissionRun
 		if limit > 0 {
-			runs, err = readAdmissionRuns(x, q, qAdmitRunsInLineLock, q.Name, bindBool(part.HasBegun), bindBool(part.Root), now, int64(limit))
+			runs, err = readAdmissionRuns(x, q, qAdmissionRunsInLineLock, q.Name, bindBool(part.HasBegun), bindBool(part.Root), now, int64(limit))
 			if err != nil {
 				return err
 			}
@@ -195,7 +195,7 @@ func readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueSta
 
 func readQueueKeys(x executor, q *store.QueueState) error {
 	var look []string
-	err := x.query(qAdmitGroupKeysDueForCheck, func(v []driver.Value) error {
+	err := x.query(qAdmissionGroupKeysDueForCheck, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		look = append(look, c.text())
 		return c.err
@@ -217,7 +217,7 @@ func readQueueKeys(x executor, q *store.QueueState) error {
 			if k.WaitingForKeyCount == 0 {
 				break
 			}
-			runs, err := readAdmissionRuns(x, q, qAdmitRunsBehindGroupKeyLock, q.Name, key, bindBool(part.HasBegun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxRunsReadBehindKey))
+			runs, err := readAdmissionRuns(x, q, qAdmissionRunsBehindGroupKeyLock, q.Name, key, bindBool(part.HasBegun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxRunsReadBehindKey))
 			if err != nil {
 				return err
 			}
@@ -258,7 +258,7 @@ func (c *columnReader) admissionRun() store.AdmissionRun {
 
 // readQueueKey reads the row of a key. It returns nil if there is none.
 func readQueueKey(x executor, queue, key string) (k *store.QueueKeyState, err error) {
-	err = x.query(qAdmitGroupKeyRead, func(v []driver.Value) error {
+	err = x.query(qAdmissionGroupKeyRead, func(v []driver.Value) error {
 		k = &store.QueueKeyState{}
 		c := columnReader{values: v}
 		k.Key, k.RateUsedUntil, k.CheckAt = c.text(), c.time(), c.time()
@@ -285,19 +285,19 @@ func writeAdmission(ctx context.Context, x executor, plan *store.AdmissionPlan) 
 			return ctx.Err()
 		}
 		r := &plan.RunsToWrite[i]
-		n, err := x.exec(qAdmitRunUpdate, int64(r.Admission), int64(r.Status), bindTime(r.WakeAt), bindShard(r.Run), bindUUID(r.Run))
+		n, err := x.exec(qAdmissionRunUpdate, int64(r.Admission), int64(r.Status), bindTime(r.WakeAt), bindShard(r.Run), bindUUID(r.Run))
 		if err := checkOneRow("admitting run", r.Run, n, err); err != nil {
 			return err
 		}
 		if r.ShouldDeletePlaceRow() {
-			if n, err = x.exec(qAdmitEndedPlaceDelete, bindShard(r.Run), bindUUID(r.Run)); r.HasPlace || err != nil {
+			if n, err = x.exec(qAdmissionEndedPlaceDelete, bindShard(r.Run), bindUUID(r.Run)); r.HasPlace || err != nil {
 				if err := checkOneRow("deleting the place of run", r.Run, n, err); err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		n, err = x.exec(qAdmitPlaceUpsert, bindShard(r.Run), bindUUID(r.Run), r.Queue, r.Key, int64(r.Weight), int64(r.Priority), int64(r.State),
+		n, err = x.exec(qAdmissionPlaceUpsert, bindShard(r.Run), bindUUID(r.Run), r.Queue, r.Key, int64(r.Weight), int64(r.Priority), int64(r.State),
 			bindBool(r.Root), bindBool(r.HasBegun), r.Turn, bindTime(r.ArrivedAt), bindTime(r.StartBy))
 		if err := checkOneRow("writing the place of run", r.Run, n, err); err != nil {
 			return err
@@ -314,12 +314,12 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 		}
 	}
 	for _, key := range plan.KeysToDelete {
-		if _, err := x.exec(qAdmitGroupKeyDelete, q.Name, key); err != nil { // it may never have had a row
+		if _, err := x.exec(qAdmissionGroupKeyDelete, q.Name, key); err != nil { // it may never have had a row
 			return err
 		}
 	}
 	if plan.CheckAllKeys {
-		if _, err := x.exec(qAdmitGroupKeysMarkAllForCheck, bindTime(q.Now), q.Name); err != nil {
+		if _, err := x.exec(qAdmissionGroupKeysMarkAllForCheck, bindTime(q.Now), q.Name); err != nil {
 			return err
 		}
 	}
@@ -329,23 +329,23 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 	if !q.Deleted || plan.HasMoreWork {
 		return nil
 	}
-	n, err := x.exec(qAdmitQueueDeleteIfEmpty, q.Name, int64(store.UnreleasedLane))
+	n, err := x.exec(qAdmissionQueueDeleteIfEmpty, q.Name, int64(store.UnreleasedLane))
 	if err == nil && n == 1 {
-		_, err = x.exec(qAdmitGroupKeysDeleteAll, q.Name)
+		_, err = x.exec(qAdmissionGroupKeysDeleteAll, q.Name)
 	}
 	return err
 }
 
 // writeQueueKey writes the counts of a key.
 func writeQueueKey(x executor, queue string, k *store.QueueKeyState) error {
-	n, err := x.exec(qAdmitGroupKeyCountsUpsert, queue, k.Key, bindTime(k.RateUsedUntil), bindTime(k.CheckAt), encodePerPriority(k.LatestTurns), encodePerPriority(k.InLineByPriority),
+	n, err := x.exec(qAdmissionGroupKeyCountsUpsert, queue, k.Key, bindTime(k.RateUsedUntil), bindTime(k.CheckAt), encodePerPriority(k.LatestTurns), encodePerPriority(k.InLineByPriority),
 		int64(k.Use.Executing), int64(k.Use.InProgress), int64(k.InLine[0]+k.InLine[1]+k.InLine[2]), int64(k.InLine[0]), int64(k.InLine[1]), int64(k.WaitingForKeyCount))
 	return checkOneQueueRow("writing a key", queue, n, err)
 }
 
 // writeQueueCounts writes the counts of a queue.
 func writeQueueCounts(x executor, q *store.QueueState) error {
-	n, err := x.exec(qAdmitQueueCountsUpdate, bindText(q.AppliedSettings), bindTime(q.Clock), bindTime(q.RateUsedUntil), bindTime(q.ClosedUntil), encodePerPriority(q.LatestTurns),
+	n, err := x.exec(qAdmissionQueueCountsUpdate, bindText(q.AppliedSettings), bindTime(q.Clock), bindTime(q.RateUsedUntil), bindTime(q.ClosedUntil), encodePerPriority(q.LatestTurns),
 		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.InProgress), q.Name)
 	return checkOneQueueRow("writing the row", q.Name, n, err)
 }

@@ -36,7 +36,7 @@ func writeOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 
 // markPaused marks a run that was paused without a control request, so that it can be resumed.
 func markPaused(x *writeTx, w *store.OwnershipEnd) error {
-	n, err := x.exec(qRunMarkPaused, bindTime(ownershipEndTime(w)), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.EncodeInt64())
+	n, err := x.exec(qRunMarkPausedItself, bindTime(ownershipEndTime(w)), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.EncodeInt64())
 	return checkOneRow("setting aside run", w.UUID, n, err)
 }
 

@@ -36,7 +36,7 @@ const (
 	qRunInsert
 	qRunInsertChild
 	qRunEndOwnership
-	qRunMarkPaused
+	qRunMarkPausedItself
 	qRunHoldAfterRejectedWrite
 	qRunHoldForDrift
 	qDivergenceUpsert
@@ -54,7 +54,7 @@ const (
 	qRunNameAndWorkflow
 	qSignalInsert
 	qSignalByID
-	qSignalByKey
+	qSignalSelectByKey
 	qSignalOldestWaiting
 	qSignalMarkReceived
 	qSignalsUnreceivedCount
@@ -122,30 +122,30 @@ const (
 	qQueueMoveRunUpdate
 	qQueueMovePlaceWrite
 	qEventInsertWithValues
-	qAdmitQueueRead
-	qAdmitHasWork
-	qAdmitNextCheckTime
-	qAdmitRunsLosingPlace
-	qAdmitSelectDueRuns
-	qAdmitSelectUnseenRuns
-	qAdmitRunsOfDeletedQueue
-	qAdmitRunsInLineLock
-	qAdmitRunsBehindGroupKeyLock
-	qAdmitRunHasRecordedEnd
-	qAdmitUnclaimedRunsCount
-	qAdmitUnclaimedRunsByGroupKey
-	qAdmitSelectUnclaimedRuns
-	qAdmitGroupKeyRead
-	qAdmitGroupKeysDueForCheck
-	qAdmitGroupKeysMarkAllForCheck
-	qAdmitRunUpdate
-	qAdmitPlaceUpsert
-	qAdmitGroupKeyCountsUpsert
-	qAdmitGroupKeyDelete
-	qAdmitEndedPlaceDelete
-	qAdmitQueueCountsUpdate
-	qAdmitQueueDeleteIfEmpty
-	qAdmitGroupKeysDeleteAll
+	qAdmissionQueueRead
+	qAdmissionHasWork
+	qAdmissionNextCheckTime
+	qAdmissionRunsLosingPlace
+	qAdmissionSelectDueRuns
+	qAdmissionSelectUnseenRuns
+	qAdmissionRunsOfDeletedQueue
+	qAdmissionRunsInLineLock
+	qAdmissionRunsBehindGroupKeyLock
+	qAdmissionRunHasRecordedEnd
+	qAdmissionUnclaimedRunsCount
+	qAdmissionUnclaimedRunsByGroupKey
+	qAdmissionSelectUnclaimedRuns
+	qAdmissionGroupKeyRead
+	qAdmissionGroupKeysDueForCheck
+	qAdmissionGroupKeysMarkAllForCheck
+	qAdmissionRunUpdate
+	qAdmissionPlaceUpsert
+	qAdmissionGroupKeyCountsUpsert
+	qAdmissionGroupKeyDelete
+	qAdmissionEndedPlaceDelete
+	qAdmissionQueueCountsUpdate
+	qAdmissionQueueDeleteIfEmpty
+	qAdmissionGroupKeysDeleteAll
 	qLimitSetBounds
 	qQueueSetSettings
 	qQueuePause
@@ -181,7 +181,7 @@ const (
 	qStartKeyUpsert
 	qStartKeyDelete
 	qStartKeysDue
-	qStartKeysWhoseRunEnded
+	qStartKeysWithReleasableStart
 	qStartKeyRunState
 	qStartKeyReleaseRun
 	qStartKeyReleasedPlaceUpdate
@@ -191,7 +191,7 @@ const (
 	qRepairPauseDelete
 	qRepairIsDone
 	qRepairOldGenerationInsert
-	qRepairStepsArchive
+	qRepairStepsMoveToGeneration
 	qRepairKeptStepCopy
 	qRepairNewStepInsert
 	qRepairChildMoveToGeneration

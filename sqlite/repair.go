@@ -102,7 +102,7 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 	err := write("generations", 1, qRepairOldGenerationInsert, shard, id, int64(run.SupersededNumber), archive, bindUUID(r.RequestID), bindTime(r.Now), r.Verb, bindText(r.Actor),
 		bindText(r.Reason), bindText(run.FromStep), bindBytes(run.Detail))
 	if err == nil {
-		err = write("checkpoints", expectedCheckpointCount(run), qRepairStepsArchive, archive, shard, id)
+		err = write("checkpoints", expectedCheckpointCount(run), qRepairStepsMoveToGeneration, archive, shard, id)
 	}
 	for i := 0; err == nil && i < len(run.KeptSteps); i++ {
 		err = write("kept checkpoints", 1, qRepairKeptStepCopy, id, epoch, shard, archive, run.KeptSteps[i], int64(run.FirstChangedSeq))

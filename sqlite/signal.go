@@ -41,7 +41,7 @@ func setSignalOutcome(x executor, w *store.SignalWrite) error {
 		return err
 	}
 	if w.Key != "" {
-		had, used, err := querySignal(x, w.Run, qSignalByKey, w.Key)
+		had, used, err := querySignal(x, w.Run, qSignalSelectByKey, w.Key)
 		if err != nil {
 			return err
 		}

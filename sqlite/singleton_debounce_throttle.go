@@ -30,7 +30,7 @@ func (s *database) DueStartKeys(ctx context.Context, now time.Time, limit int) (
 		if err != nil {
 			return err
 		}
-		return x.query(qStartKeysWhoseRunEnded, func(v []driver.Value) error {
+		return x.query(qStartKeysWithReleasableStart, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			due = append(due, c.startKey())
 			return c.err

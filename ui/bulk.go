@@ -183,7 +183,7 @@ func (s *dashboard) bulkPageData(b *bulkAct, reason string) *bulkData {
 
 // bulkCLICommand returns the command of the CLI that does the same.
 func (s *dashboard) bulkCLICommand(verb string, q url.Values) string {
-	return s.commandName + " " + verb + filterCLIFlags(q)
+	return s.commandName + " " + verb + cliFlagsOfFilter(q)
 }
 
 // bulkPreview shows which runs an act would reach, and changes nothing.

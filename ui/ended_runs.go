@@ -40,8 +40,8 @@ const (
 	minEstimateSpan = 100 * time.Millisecond
 )
 
-// classifyEnd says of an event whether a run ended, and whether it failed.
-func classifyEnd(e *durable.Event) (ended, failed bool) {
+// endOfEvent says of an event whether a run ended, and whether it failed.
+func endOfEvent(e *durable.Event) (ended, failed bool) {
 	switch e.Type {
 	case durable.EventFailed, durable.EventExpired:
 		return true, true
@@ -64,7 +64,7 @@ func (t *endedTally) countsForMinute(at time.Time) *minuteEndCounts {
 
 func (t *endedTally) countEvents(events []durable.Event) {
 	for i := range events {
-		ended, failed := classifyEnd(&events[i])
+		ended, failed := endOfEvent(&events[i])
 		if ended {
 			t.countsForMinute(events[i].At).ended++
 		}
@@ -80,7 +80,7 @@ func (t *endedTally) addEstimatedCounts(events []durable.Event, to time.Time) {
 	span := max(from.Sub(events[0].At), minEstimateSpan)
 	var ended, failed float64
 	for i := range events {
-		e, f := classifyEnd(&events[i])
+		e, f := endOfEvent(&events[i])
 		if e {
 			ended++
 		}

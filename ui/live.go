@@ -36,7 +36,7 @@ type streamHub struct {
 	stopFollowing context.CancelFunc    // ends the goroutine
 	servers       map[*http.Server]bool // whose shutdown ends the streams
 	closedServers map[*http.Server]bool
-	pageStates    map[livePage]*pageState // of the watchers
+	watchedPages  map[livePage]*watchedPage // of the watchers
 	turns         *reloadRounds
 }
 
@@ -51,8 +51,8 @@ type livePage struct {
 // reloadsPromptly reports whether the page is loaded within a second after a change.
 func (p livePage) reloadsPromptly() bool { return p.isOverview || p.run != "" }
 
-// pageState is what the hub knows of a page.
-type pageState struct {
+// watchedPage is what the hub knows of a page.
+type watchedPage struct {
 	watchers   int
 	hasChanged bool      // a change concerns the page
 	loadedAt   time.Time // when it was loaded last
@@ -71,7 +71,7 @@ type streamWatcher struct {
 func newStreamHub(e *durable.Engine, reading readSlots) *streamHub {
 	return &streamHub{
 		engine: e, readSlots: reading, watchers: make(map[*streamWatcher]bool), servers: make(map[*http.Server]bool), closedServers: make(map[*http.Server]bool),
-		pageStates: make(map[livePage]*pageState), turns: newReloadRounds(),
+		watchedPages: make(map[livePage]*watchedPage), turns: newReloadRounds(),
 	}
 }
 
@@ -87,10 +87,10 @@ func (h *streamHub) addWatcher(w *streamWatcher) bool {
 		s.RegisterOnShutdown(func() { h.endServerStreams(s) }) // Shutdown would wait for streams
 	}
 	h.watchers[w] = true
-	p := h.pageStates[w.livePage]
+	p := h.watchedPages[w.livePage]
 	if p == nil {
-		p = &pageState{loadedAt: time.Now()}
-		h.pageStates[w.livePage] = p
+		p = &watchedPage{loadedAt: time.Now()}
+		h.watchedPages[w.livePage] = p
 	}
 	p.watchers++
 	p.hasChanged = true // it may have changed after it was loaded and before it has a mark
@@ -105,10 +105,10 @@ func (h *streamHub) addWatcher(w *streamWatcher) bool {
 func (h *streamHub) removeWatcher(w *streamWatcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p := h.pageStates[w.livePage]; p.watchers > 1 {
+	if p := h.watchedPages[w.livePage]; p.watchers > 1 {
 		p.watchers--
 	} else {
-		delete(h.pageStates, w.livePage)
+		delete(h.watchedPages, w.livePage)
 	}
 	if delete(h.watchers, w); len(h.watchers) == 0 && h.stopFollowing != nil {
 		h.stopFollowing()
@@ -131,7 +131,7 @@ func (h *streamHub) endServerStreams(s *http.Server) {
 func (h *streamHub) watchedRuns() (ids []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for p := range h.pageStates {
+	for p := range h.watchedPages {
 		if p.run != "" && !slices.Contains(ids, p.run) {
 			ids = append(ids, p.run)
 		}
@@ -182,7 +182,7 @@ func (h *streamHub) readChanges(ctx context.Context) (events []durable.Event, ma
 func (h *streamHub) markAllChanged() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, p := range h.pageStates {
+	for _, p := range h.watchedPages {
 		p.hasChanged = true
 	}
 }
@@ -218,10 +218,10 @@ func (h *streamHub) choosePagesToReload(events []durable.Event, marks map[string
 	defer h.mu.Unlock()
 	type duePage struct {
 		livePage
-		*pageState
+		*watchedPage
 	}
 	var due []duePage
-	for id, p := range h.pageStates {
+	for id, p := range h.watchedPages {
 		every := runReloadInterval
 		if id.run == "" { // on a busy database every list has an event, so lists wait for their time
 			every = listReloadInterval

@@ -18,7 +18,7 @@ func TestTurnsAreBounded(t *testing.T) {
 	for i, run := range []string{"", "", "", "", "", "", "a", "b", "c", "d", "e", "f"} {
 		w := &streamWatcher{livePage: livePage{run: run, address: fmt.Sprint(i)}, turns: make(chan string, 1)}
 		h.watchers[w], runs[run] = true, w
-		h.pageStates[w.livePage] = &pageState{watchers: 1, loadedAt: now}
+		h.watchedPages[w.livePage] = &watchedPage{watchers: 1, loadedAt: now}
 	}
 	marks := map[string]string{"a": "0", "b": "0"}
 	told := func(reachable bool, events ...durable.Event) (told []*streamWatcher) {
@@ -61,7 +61,7 @@ func TestTurnsAreBounded(t *testing.T) {
 		t.Errorf("%d of %d streams had a turn", len(seen), len(h.watchers))
 	}
 	now = now.Add(time.Minute)
-	h.pageStates[runs["f"].livePage].loadedAt = now
+	h.watchedPages[runs["f"].livePage].loadedAt = now
 	told(true)
 	if told := told(true, durable.Event{RunID: "f"}); !slices.Contains(told, runs["f"]) {
 		t.Error("the run with an event has no turn")
@@ -90,7 +90,7 @@ func TestListsHaveTurnsEveryFiveSeconds(t *testing.T) {
 	for _, w := range pages {
 		w.turns = make(chan string, 1)
 		h.watchers[w] = true
-		h.pageStates[w.livePage] = &pageState{watchers: 1, loadedAt: now}
+		h.watchedPages[w.livePage] = &watchedPage{watchers: 1, loadedAt: now}
 	}
 	for range 20 {
 		now = now.Add(livePeriod)

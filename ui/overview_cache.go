@@ -90,7 +90,7 @@ func (v *requestView) refreshOverview(turn string) {
 func (h *streamHub) hasOverviewWatchers(visibility string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.pageStates[livePage{address: overviewAddress, visibility: visibility, isOverview: true}] != nil
+	return h.watchedPages[livePage{address: overviewAddress, visibility: visibility, isOverview: true}] != nil
 }
 
 const overviewAddress = "/" // the prefix is stripped

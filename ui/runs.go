@@ -62,7 +62,7 @@ func (s *dashboard) runsPage(w http.ResponseWriter, r *http.Request, v *requestV
 	}
 	d := &runsData{Query: selectFilterParams(q), Runs: found.Runs, SearchedTo: found.SearchedTo}
 	d.Filtered = len(d.Query) > 0
-	d.Command = s.commandName + " list" + filterCLIFlags(d.Query)
+	d.Command = s.commandName + " list" + cliFlagsOfFilter(d.Query)
 	for _, name := range filterParams {
 		for _, value := range d.Query[name] {
 			d.Fields = append(d.Fields, keyValue{name, value})
@@ -91,8 +91,8 @@ func (s *dashboard) runsPage(w http.ResponseWriter, r *http.Request, v *requestV
 	return v.writePage(w, "runs", http.StatusOK, pageFrame{Title: "Runs", Section: "/runs", Notice: noticeAfterAct(q), Live: page.Cursor == "", Data: d})
 }
 
-// filterCLIFlags returns the flags of a command for the runs of a filter, each after a space.
-func filterCLIFlags(q url.Values) (flags string) {
+// cliFlagsOfFilter returns the flags of a command for the runs of a filter, each after a space.
+func cliFlagsOfFilter(q url.Values) (flags string) {
 	for _, name := range filterParams {
 		for _, value := range q[name] {
 			if name == paramRoots || name == paramHeld {

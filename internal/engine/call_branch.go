@@ -34,8 +34,8 @@ type Branch struct {
 	hasBranches atomic.Bool    // branches were started in the branch
 	isGraphNode bool           // see OpenGraphNodeBranch
 
-	endByChoice            *branchEndByChoice // guarded by run.mu; nil: no choice has ended the branch
-	hasCallRefusedAfterEnd bool               // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
+	endByChoice            *branchEndedByChoice // guarded by run.mu; nil: no choice has ended the branch
+	hasCallRefusedAfterEnd bool                 // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
 }
 
 // OpenBranch opens a branch of this scope. The names of all calls in the branch begin with the name of the branch, so no other call of

@@ -117,7 +117,7 @@ func (c *Child) commitStart(q StartRequest) error {
 	defer free.Release()
 	starts, spans := r.e.PrepareStarts(r.stepsCtx, []StartRequest{q})
 	start := starts[0]
-	generation := r.keyRenewals.currentGeneration()
+	generation := r.keyRenewals.runGeneration()
 	c.id = store.ChildUUID(r.row.UUID, c.name, start.Run.CreatedAt, generation)
 	start.Run.UUID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
 	start.Run.Parent = uuid.NullUUID{UUID: r.row.UUID, Valid: true}
@@ -191,7 +191,7 @@ func (c *Child) commitStart(q StartRequest) error {
 		r.suspendAfterFailedWrite("start child", c.name, unknownChildError(start.ExistingRun, c.id))
 		return ErrSuspended
 	case !written:
-		r.suspendFenced(start.RunState)
+		r.suspendAfterFencedWrite(start.RunState)
 		return ErrSuspended
 	}
 	r.e.telemetry.CountStart(r.ctx, q.Workflow, q.Queue)

@@ -34,8 +34,8 @@ import (
 //  5. The children that losers started are cancelled. Every later execution makes sure of this before it
 //     calls the workflow function.
 
-// branchEndByChoice describes the end of a branch that a choice has ended.
-type branchEndByChoice struct {
+// branchEndedByChoice describes the end of a branch that a choice has ended.
+type branchEndedByChoice struct {
 	choice      string    // the name of the choice, including its scope
 	endedAt     time.Time // when the choice ended the branch: a sleep that was over by then has ended by itself
 	hadReturned bool      // the branch had returned before the choice
@@ -50,7 +50,7 @@ type branchEndByChoice struct {
 
 // endContextsIfReplayed ends the contexts of the branch if it has nothing left to replay and the function has reached
 // the choice. The caller holds run.mu.
-func (e *branchEndByChoice) endContextsIfReplayed() {
+func (e *branchEndedByChoice) endContextsIfReplayed() {
 	if e.choiceReached && e.rowsToReplay <= 0 && e.branch != nil {
 		e.branch.endContexts()
 	}
@@ -64,8 +64,8 @@ func (r *run) loadBranchEnds() {
 		if c == nil {
 			continue
 		}
-		r.branchEnds.noteEnds(c.Ended, branchEndByChoice{choice: row.Name, endedAt: row.EndedAt})
-		r.branchEnds.noteEnds(c.Returned, branchEndByChoice{choice: row.Name, endedAt: row.EndedAt, hadReturned: true})
+		r.branchEnds.noteEnds(c.Ended, branchEndedByChoice{choice: row.Name, endedAt: row.EndedAt})
+		r.branchEnds.noteEnds(c.Returned, branchEndedByChoice{choice: row.Name, endedAt: row.EndedAt, hadReturned: true})
 	}
 	if len(r.branchEnds) == 0 {
 		return
@@ -82,10 +82,10 @@ func (r *run) loadBranchEnds() {
 }
 
 // branchEndsByPrefix holds the branches that choices have ended, by the prefixes of their scopes. run.mu guards it.
-type branchEndsByPrefix map[string]*branchEndByChoice
+type branchEndsByPrefix map[string]*branchEndedByChoice
 
 // set notes the end of the branch with the prefix.
-func (e *branchEndsByPrefix) set(prefix string, end *branchEndByChoice) {
+func (e *branchEndsByPrefix) set(prefix string, end *branchEndedByChoice) {
 	if *e == nil {
 		*e = make(branchEndsByPrefix)
 	}
@@ -93,7 +93,7 @@ func (e *branchEndsByPrefix) set(prefix string, end *branchEndByChoice) {
 }
 
 // noteEnds notes that the branches with the names ended. If a branch has ended before, the earlier end counts.
-func (e *branchEndsByPrefix) noteEnds(names []string, end branchEndByChoice) {
+func (e *branchEndsByPrefix) noteEnds(names []string, end branchEndedByChoice) {
 	for _, name := range names {
 		prefix := naming.ParseDisplay(name) + naming.Separator
 		if first := (*e)[prefix]; first == nil || end.endedAt.Before(first.endedAt) {
@@ -104,7 +104,7 @@ func (e *branchEndsByPrefix) noteEnds(names []string, end branchEndByChoice) {
 }
 
 // endOfOutermostBranch returns the end of the outermost ended branch that contains the name, or nil if there is none.
-func (e branchEndsByPrefix) endOfOutermostBranch(name string) *branchEndByChoice {
+func (e branchEndsByPrefix) endOfOutermostBranch(name string) *branchEndedByChoice {
 	for prefix := range naming.Scopes(name) {
 		if end := e[prefix]; end != nil {
 			return end
@@ -256,7 +256,7 @@ func (t *stepTask) endLosers(losers, closed []LoserBranch, at time.Time, unlock 
 	for _, l := range losers {
 		if l.Branch.endByChoice == nil {
 			returned := !slices.ContainsFunc(closed, func(c LoserBranch) bool { return c.Branch == l.Branch })
-			l.Branch.endByChoice = &branchEndByChoice{choice: t.name, endedAt: at, hadReturned: returned, branch: l.Branch}
+			l.Branch.endByChoice = &branchEndedByChoice{choice: t.name, endedAt: at, hadReturned: returned, branch: l.Branch}
 			r.branchEnds.set(l.Branch.scope.namePrefix, l.Branch.endByChoice)
 		}
 	}

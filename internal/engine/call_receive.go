@@ -169,7 +169,7 @@ func (w *receiveCall) commitRow(row *store.Step, late bool) (*store.Step, error)
 	case err != nil:
 		return nil, fmt.Errorf("receive %q in run %q: %w", naming.Display(w.name), r.row.NameOrUUID(), err)
 	case rec.Outcome == store.Fenced:
-		r.suspendFenced(rec.RunState)
+		r.suspendAfterFencedWrite(rec.RunState)
 		return nil, ErrSuspended
 	}
 	r.clearSuspect()

@@ -333,7 +333,7 @@ func TestReceiveTakesNothing(t *testing.T) {
 			}
 			time.AfterFunc(time.Millisecond, func() { // the choice is recorded, and the contexts of the branch have not ended yet
 				r.mu.Lock()
-				b.endByChoice = &branchEndByChoice{choice: "first", endedAt: time.Now(), branch: b}
+				b.endByChoice = &branchEndedByChoice{choice: "first", endedAt: time.Now(), branch: b}
 				r.mu.Unlock()
 				s.send("go", "too late")
 				r.recheckWaits()

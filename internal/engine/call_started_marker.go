@@ -85,7 +85,7 @@ func (m *delayedStartedMarker) endMarker() error {
 	case store.Written:
 		m.task.hasRow = true
 	case store.Fenced:
-		m.task.r.suspendFenced(w.RunState)
+		m.task.r.suspendAfterFencedWrite(w.RunState)
 		return ErrSuspended
 	}
 	return nil

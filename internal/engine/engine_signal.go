@@ -39,7 +39,7 @@ func (e *Engine) sendSignal(ctx context.Context, by writeOptions, ref string, s 
 		return &s.Outcome, j.WriteSignal(ctx, s)
 	}
 	if s.ActorAndReason.HasActorOrReason() { // a batch holds one such signal for each run
-		err = e.retryWriteInSeparateTx(ctx, by, nil, by.wrap(write), nil)
+		err = e.retryWriteInSeparateTx(ctx, by, nil, by.wrapWrite(write), nil)
 	} else {
 		err = e.writeWithRetry(ctx, by, nil, write)
 	}

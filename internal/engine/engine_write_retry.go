@@ -63,8 +63,8 @@ var workerLoopCaller = writeOptions{isCalledByUser: true}
 // closed.
 func newWriteOptions(over <-chan struct{}) writeOptions { return writeOptions{stopRetrying: over} }
 
-// wrap returns the write, wrapped with around if there is such a function.
-func (c writeOptions) wrap(write writeFunc) writeFunc {
+// wrapWrite returns the write, wrapped with wrapAttempt if there is such a function.
+func (c writeOptions) wrapWrite(write writeFunc) writeFunc {
 	if c.wrapAttempt == nil {
 		return write
 	}
@@ -73,7 +73,7 @@ func (c writeOptions) wrap(write writeFunc) writeFunc {
 
 // attemptWrite makes one attempt of a write that needs no journal.CommittingWriter.
 func (c writeOptions) attemptWrite(commit func() error) error {
-	_, err := c.wrap(func(journal.CommittingWriter) (*store.WriteOutcome, error) { return nil, commit() })(nil)
+	_, err := c.wrapWrite(func(journal.CommittingWriter) (*store.WriteOutcome, error) { return nil, commit() })(nil)
 	return err
 }
 
@@ -91,7 +91,7 @@ func (c writeOptions) shouldRetry(err error) bool {
 // transaction of its own, persist calls apart, if it is not nil, which can change the write. It does not
 // call apart if the write may have been committed.
 func (e *Engine) writeWithRetry(ctx context.Context, by writeOptions, beforeAlone func(), write writeFunc) error {
-	write, by.awaitsDatabase = by.wrap(write), false // the journal has done that
+	write, by.awaitsDatabase = by.wrapWrite(write), false // the journal has done that
 	outcome, err := write(e.journal)
 	if err == nil && *outcome == store.Locked {
 		err = errRowLocked

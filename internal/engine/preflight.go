@@ -69,7 +69,7 @@ func (e *Engine) NewPreflight(ctx context.Context) (*Preflight, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.newPreflight(e.clock)
+	p, err := e.newPreflightReplayer(e.clock)
 	if err != nil {
 		return nil, err
 	}
@@ -79,10 +79,10 @@ func (e *Engine) NewPreflight(ctx context.Context) (*Preflight, error) {
 
 // NewPreflightAt returns a Preflight that replays as at the given time, and does not use the database.
 func (e *Engine) NewPreflightAt(at time.Time) (*Preflight, error) {
-	return e.newPreflight(clock.Fixed(at))
+	return e.newPreflightReplayer(clock.Fixed(at))
 }
 
-func (e *Engine) newPreflight(c clock.Clock) (*Preflight, error) {
+func (e *Engine) newPreflightReplayer(c clock.Clock) (*Preflight, error) {
 	tel, err := telemetry.New(slog.New(slog.DiscardHandler), tracenoop.NewTracerProvider(), metricnoop.NewMeterProvider(), 0)
 	if err != nil {
 		return nil, err

@@ -170,7 +170,7 @@ func (r *run) planNextGeneration(input []byte) (*store.RepairRequest, store.Run)
 	if r.w.slots.IsClosed() || r.w.slots.IsQuiet() {
 		row.Status, row.WakeAt, row.Owner = store.Pending, now, uuid.NullUUID{}
 	}
-	number := r.keyRenewals.currentGeneration()
+	number := r.keyRenewals.runGeneration()
 	renewal := record.Renewal{Generation: number + 1, All: number + 1, FirstInput: r.keyRenewals.FirstInput}
 	if renewal.FirstInput == nil {
 		sum := sha256.Sum256(r.row.Input)
@@ -203,7 +203,7 @@ func (r *run) rereadAndApplyChanges() (over bool) {
 		r.applyControl(rows[0].Control) // without bits, the run was paused and resumed meanwhile: it can continue
 		return r.isSuspended()
 	default:
-		r.suspendFenced(store.RunState{Found: true, Status: rows[0].Status, Epoch: rows[0].Epoch, Control: rows[0].Control})
+		r.suspendAfterFencedWrite(store.RunState{Found: true, Status: rows[0].Status, Epoch: rows[0].Epoch, Control: rows[0].Control})
 	}
 	return true
 }

@@ -13,7 +13,7 @@ import (
 // does not make recorded calls (run_drift_missing_calls.go). The run is
 // then held, unless its workflow has another policy: it is suspended, so that nothing more is executed or compensated,
 // and paused with the reason. An operator resumes it, or a worker of a version that has not diverged on it claims
-// it; see worker_retry_held_runs.go.
+// it; see worker_retry_diverged_runs.go.
 
 // DriftPolicy says what a worker does with a run whose recorded history does not match the code.
 type DriftPolicy int8

@@ -47,8 +47,8 @@ func (r *run) runInKeyOf(name string) string {
 	return run + r.keyRenewals.KeyGeneration(naming.Display(name))
 }
 
-// currentGeneration returns the number of the run's generation.
-func (n *idempotencyKeyRenewals) currentGeneration() int32 { return max(n.Generation, 1) }
+// runGeneration returns the number of the run's generation.
+func (n *idempotencyKeyRenewals) runGeneration() int32 { return max(n.Generation, 1) }
 
 // holdUnlessKeyRenewalsDecoded reports whether the renewed steps are known. Otherwise it holds the run.
 func (r *run) holdUnlessKeyRenewalsDecoded() bool {

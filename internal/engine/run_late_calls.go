@@ -58,7 +58,7 @@ func (t *stepTask) handleFencedStep(state store.RunState) error {
 	}
 	r.mu.Unlock()
 	if !stray {
-		r.suspendFenced(state)
+		r.suspendAfterFencedWrite(state)
 	}
 	return err
 }

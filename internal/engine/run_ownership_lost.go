@@ -17,8 +17,8 @@ func (r *run) suspendTerminated() {
 	r.endOwnedCtx(ErrTerminated)
 }
 
-// suspendFenced suspends a run whose write was fenced: the run was terminated, or another execution owns it.
-func (r *run) suspendFenced(state store.RunState) {
+// suspendAfterFencedWrite suspends a run whose write was fenced: the run was terminated, or another execution owns it.
+func (r *run) suspendAfterFencedWrite(state store.RunState) {
 	if state.Found && state.Status == store.Cancelled && state.Epoch == r.row.Epoch {
 		r.suspendTerminated()
 		return

@@ -28,7 +28,7 @@ func (w *worker) dueStartKeysLoop(ctx context.Context) {
 		due, next, err := w.e.store.DueStartKeys(ctx, w.e.clock.Now(), startKeysPerQuery)
 		done := 0
 		if err == nil {
-			done, err = w.processDueStartKeys(ctx, due)
+			done, err = w.releaseDueStarts(ctx, due)
 		}
 		if err != nil {
 			if ctx.Err() != nil {
@@ -52,9 +52,9 @@ func (w *worker) dueStartKeysLoop(ctx context.Context) {
 	}
 }
 
-// processDueStartKeys looks at each key, in random order, so that several workers seldom meet. It returns at how many
+// releaseDueStarts looks at each key, in random order, so that several workers seldom meet. It returns at how many
 // it has looked.
-func (w *worker) processDueStartKeys(ctx context.Context, due []store.StartKey) (done int, err error) {
+func (w *worker) releaseDueStarts(ctx context.Context, due []store.StartKey) (done int, err error) {
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	for _, key := range due {
 		if ctx.Err() != nil {

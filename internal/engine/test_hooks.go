@@ -90,7 +90,7 @@ func (s *Scope) notifyTestHooks(name string, kind store.StepKind, recorded *stor
 func (r *run) newHookedCall(name string, kind store.StepKind, recorded bool) HookedCall {
 	return HookedCall{
 		Run: r.row.UUID, Parent: r.row.Parent, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
-		Generation: r.keyRenewals.currentGeneration(), Name: name, Kind: kind, Recorded: recorded,
+		Generation: r.keyRenewals.runGeneration(), Name: name, Kind: kind, Recorded: recorded,
 	}
 }
 

@@ -37,8 +37,8 @@ func (e *Engine) Run(ctx context.Context) error {
 // executes no runs until Run is called again. The last caller of the function detach waits until the worker has drained. The channel failed
 // is closed if the worker could not begin, or had to stop; the function detach then returns the reason.
 //
-// In a step of this engine, KeepWorkerActive does nothing, because the worker that executes the step waits for its
-// end.
+// If ctx is the context of a step that this engine executes, KeepWorkerActive does nothing: the worker already stays active until the
+// step ends.
 func (e *Engine) KeepWorkerActive(ctx context.Context) (executed bool, failed <-chan struct{}, detach func() error) {
 	if t, ok := ctx.Value(attemptContextKey{}).(*stepTask); ok && t.r.e == e {
 		return true, nil, func() error { return nil }

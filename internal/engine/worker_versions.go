@@ -141,16 +141,16 @@ func (w *worker) versionClaimRules(ctx context.Context, now time.Time) (*store.V
 	return w.knownVersions.rules.Load(), nil
 }
 
-// VersionWaitReason explains why no worker claims a due run: workers of the run's version, or of a later version, are live or were
+// VersionWait explains why no worker claims a due run: workers of the run's version, or of a later version, are live or were
 // live a short time ago.
-type VersionWaitReason struct {
+type VersionWait struct {
 	RunVersion string
 	Until      time.Time // when other workers may claim the run, unless a worker of such a version reports again
 }
 
-// VersionWaitReason returns the reason why no live worker claims a due run if the run's version is the reason. Otherwise it
+// VersionWait returns the reason why no live worker claims a due run if the run's version is the reason. Otherwise it
 // returns nil.
-func (e *Engine) VersionWaitReason(ctx context.Context, r *store.Run, now time.Time) (*VersionWaitReason, error) {
+func (e *Engine) VersionWait(ctx context.Context, r *store.Run, now time.Time) (*VersionWait, error) {
 	if r.Status.IsTerminal() || r.Status == store.Running || r.WakeAt.IsZero() || r.WakeAt.After(now) || !store.IsOrderedVersion(r.Version) {
 		return nil, nil
 	}
@@ -162,7 +162,7 @@ func (e *Engine) VersionWaitReason(ctx context.Context, r *store.Run, now time.T
 	if err != nil {
 		return nil, err
 	}
-	var wait *VersionWaitReason
+	var wait *VersionWait
 	for i := range live {
 		if o := &live[i]; o.State != store.WorkerRunning || o.Quiet || !o.Serves(r.Queue, r.Workflow) {
 			continue
@@ -172,7 +172,7 @@ func (e *Engine) VersionWaitReason(ctx context.Context, r *store.Run, now time.T
 			return nil, nil
 		}
 		if wait == nil || until.Before(wait.Until) {
-			wait = &VersionWaitReason{RunVersion: r.Version, Until: until}
+			wait = &VersionWait{RunVersion: r.Version, Until: until}
 		}
 	}
 	return wait, nil

@@ -139,9 +139,9 @@ func (j *Journal) AppendStartedMarker(w *store.StepWrite) (*Entry, error) {
 	return e, err
 }
 
-// WithdrawOrAwaitStartedMarker withdraws a started marker if no flush contains the marker yet. If a flush contains the marker,
-// WithdrawOrAwaitStartedMarker waits for the end of that flush. WithdrawOrAwaitStartedMarker reports whether the marker was committed. If the marker was
-// committed, the item holds the marker's outcome.
+// WithdrawOrAwaitStartedMarker withdraws the marker that a step has started, or waits for it, and reports whether the marker was committed.
+// It withdraws a marker that no flush contains yet, and waits for the end of a flush that contains it. If the marker was committed, the
+// item holds the marker's outcome.
 func (j *Journal) WithdrawOrAwaitStartedMarker(e *Entry) (committed bool, err error) {
 	select {
 	case err := <-e.result:

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ClaimLane identifies the runs that have the same queue, workflow, version, priority and admission state, and on which the same versions
-// have diverged. All versions that IsOrderedVersion excludes from the order of versions share one lane. The lane is the first column of the
+// ClaimLane identifies a group of runs that the same workers may claim: the runs with the same queue, workflow, version, priority and
+// admission state, and the same set of versions whose code did not fit the run's history. All versions that IsOrderedVersion excludes from the order of versions share one lane. The lane is the first column of the
 // index by which claims find due runs, so a claim reads only lanes from which the worker may take runs. A ClaimLane is never negative.
 //
 // A ClaimLane is a hash of the queue, the workflow and the other values, so that no table of lanes is needed. The hash in a ClaimLane is

@@ -227,8 +227,8 @@ func (r *RepairRequest) OutcomeFromStates(states map[uuid.UUID]RunState, done bo
 	return 0
 }
 
-// ErrRepairOutdated is used within a store when a run, a child or a checkpoint is not as the RepairRequest expects. After
-// ErrRepairOutdated, the store rolls the transaction back and sets the outcome Fenced.
+// ErrRepairOutdated is used within a store when a run, a child or a checkpoint is not as the RepairRequest expects. If a
+// transaction returns ErrRepairOutdated, the store rolls it back and sets the outcome of the RepairRequest to Fenced.
 var ErrRepairOutdated = errors.New("a run, a child or a checkpoint is not as the repair says")
 
 // CurrentGeneration returns the number of a run's present generation. The argument before has the superseded generations that the store has

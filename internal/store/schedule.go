@@ -221,7 +221,7 @@ func (c *ScheduleChangeRequest) Events(w *ScheduleWrite) (events []Event) {
 	return events
 }
 
-// Starts returns the starts of all fires that start a run.
+// Starts returns the StartWrite of each fire that has a run to start.
 func (w *ScheduleWrite) Starts() (starts []*StartWrite) {
 	for i := range w.Fires {
 		if s := w.Fires[i].RunToStart; s != nil {

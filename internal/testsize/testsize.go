@@ -1,7 +1,7 @@
 // Package testsize says how much the tests of this module do. By default each test executes a
 // small form of itself, so that go test ./... ends within 90 seconds on two cores. The environment
-// variable DURABLE_TEST=all, which make test sets for all packages but faults, asks for everything: every mode, every seed, the long
-// matrices. No row and no promise is left out of the small form.
+// variable DURABLE_TEST=all, which make test-all sets, asks for everything: every mode, every seed, the long matrices. No row and no
+// promise is left out of the small form.
 //
 // The library never imports this package.
 package testsize

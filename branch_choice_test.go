@@ -169,13 +169,14 @@ func kids(t testing.TB, e *durable.Engine, id string) map[string]string {
 func TestChildrenOfAnEndedBranch(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		leaf := durable.Define("leaf", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
-		grand := make(chan struct{}, 10)
+		grand := make(chan struct{}) // closed, because another execution of the run waits for it too
+		grandBegun := sync.OnceFunc(func() { close(grand) })
 		middle := durable.Define("middle", func(c *durable.Ctx, _ int) (int, error) {
 			h, err := c.StartChild("grandchild", leaf, 0)
 			if err != nil {
 				return 0, err
 			}
-			grand <- struct{}{}
+			grandBegun()
 			return h.Wait()
 		})
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/graph"
 )
@@ -15,6 +16,9 @@ type NodeInput struct {
 	node          *graphNode
 	choiceWinners [][]int // the winners of each choice of the node, as indexes of its members; nil: not chosen
 }
+
+// ScheduledAt returns the scheduled time of the run, as the function [ScheduledAt] does in a workflow function.
+func (in *NodeInput) ScheduledAt() time.Time { return ScheduledAt(in.run.c) }
 
 // NodeState is the state of a node of a graph.
 type NodeState string

@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,47 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	os.Exit(leaktest.Main(pgtest.InMemory(func() int { return pgtest.Main(m) })))
+	os.Exit(leaktest.Main(pgtest.InMemory(func() int { return pgtest.Main(testsWithSharedConnections{m}) })))
+}
+
+// sharedConnections is a store whose connections the tests share in the small form (see testsize). A connection takes the server longer than
+// most tests need.
+var sharedConnections struct {
+	sync.Mutex
+	store *postgres.Store
+}
+
+// openPostgres opens a store on an empty schema. In the full form of the tests it has connections of its own.
+func openPostgres(t testing.TB) (*postgres.Store, error) {
+	t.Helper()
+	url, schema := pgtest.ServerURL(t), pgtest.LendSchema(t, "migration", "secret")
+	if testsize.IsFull() {
+		return postgres.Open(within(t), url, postgres.Schema(schema))
+	}
+	sharedConnections.Lock()
+	defer sharedConnections.Unlock()
+	if sharedConnections.store == nil {
+		s, err := postgres.Open(within(t), url, postgres.Schema(pgtest.Schema(t)))
+		if err != nil {
+			return nil, err
+		}
+		sharedConnections.store = s
+	}
+	return sharedConnections.store.OpenSchema(within(t), schema)
+}
+
+// testsWithSharedConnections runs the tests, and closes the shared connections before the server stops.
+type testsWithSharedConnections struct{ *testing.M }
+
+func (m testsWithSharedConnections) Run() int {
+	code := m.M.Run()
+	if s := sharedConnections.store; s != nil {
+		if err := s.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return max(code, 1)
+		}
+	}
+	return code
 }
 
 // openStore returns a store on a temporary file, which is closed when the test ends. The test runs in parallel with others, or is
@@ -170,7 +211,7 @@ func onStores(t *testing.T, test func(t *testing.T, s durable.Store)) {
 	t.Run("postgres", func(t *testing.T) {
 		aside.Store(t, nil)
 		t.Parallel()
-		s, err := postgres.Open(within(t), pgtest.ServerURL(t), postgres.Schema(pgtest.LendSchema(t, "migration", "secret")))
+		s, err := openPostgres(t)
 		if err != nil {
 			t.Fatal(err)
 		}

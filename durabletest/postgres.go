@@ -1,6 +1,7 @@
 package durabletest
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 
@@ -26,17 +27,24 @@ func Main(m *testing.M) int {
 // PostgreSQL server that is installed (version 15 or later) without fsync. The package's TestMain must call [Main].
 func PostgresURL(t testing.TB) string {
 	t.Helper()
-	if !mainCalled.Load() {
-		t.Fatal("durabletest: TestMain does not call durabletest.Main, so nothing would stop the PostgreSQL server: add func TestMain(m *testing.M) { os.Exit(durabletest.Main(m)) } to this package")
-	}
+	requireMain(t)
 	return pgtest.URL(t)
 }
 
+func requireMain(t testing.TB) {
+	t.Helper()
+	if !mainCalled.Load() {
+		t.Fatal("durabletest: TestMain does not call durabletest.Main, so nothing would stop the PostgreSQL server: add func TestMain(m *testing.M) { os.Exit(durabletest.Main(m)) } to this package")
+	}
+}
+
 // PostgresStore opens a store on a new database of [PostgresURL], and closes the store at the end of the test. Pass the store
-// to [OnStore], or the function PostgresStore to [OnNewStores].
+// to [OnStore], or the function PostgresStore to [OnNewStores]. The database is a copy of one with durable's tables, because copying is
+// faster than creating the tables.
 func PostgresStore(t testing.TB) durable.Store {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), PostgresURL(t))
+	requireMain(t)
+	s, err := postgres.Open(t.Context(), pgtest.CopyURL(t, "durabletest", createTables))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,4 +54,13 @@ func PostgresStore(t testing.TB) durable.Store {
 		}
 	})
 	return s
+}
+
+// createTables creates durable's tables in an empty database.
+func createTables(ctx context.Context, url string) error {
+	s, err := postgres.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	return s.Close()
 }

@@ -1,7 +1,9 @@
 package durabletest_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +103,30 @@ func TestOnlyRunsOfSchedulesHaveAScheduledTime(t *testing.T) {
 			if got := at(id); !got.Equal(want) {
 				t.Errorf("the run %s has the scheduled time %v", id, got)
 			}
+		}
+	})
+}
+
+// TestNodesReadTheScheduledTime: the nodes of a graph that a schedule starts know its time, also in a replay.
+func TestNodesReadTheScheduledTime(t *testing.T) {
+	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+		w := durable.DefineGraph("w", func(g *durable.Graph[int]) *durable.Node[time.Time] {
+			first := g.Step("first", func(_ context.Context, in *durable.NodeInput) (time.Time, error) { return in.ScheduledAt(), nil }, durable.Delay(time.Minute))
+			return g.Step("second", func(_ context.Context, in *durable.NodeInput) (time.Time, error) {
+				if at := first.Of(in); !at.Equal(in.ScheduledAt()) {
+					return at, fmt.Errorf("the first node read %v, and the second reads %v", at, in.ScheduledAt())
+				}
+				return in.ScheduledAt(), nil
+			}, durable.Needs(first), durable.Delay(time.Minute))
+		})
+		e := durabletest.NewWithOptions(t, defs(w), on(opts, "2026-01-01T00:10:00Z")...)
+		ctx := quickly(t)
+		must(t, e.SetSchedule(ctx, w.Schedule(1, durable.Schedule{Name: "s", Cron: "@hourly"})))
+		e.Advance(time.Hour)
+		run, err := w.Handle(ctx, e.Engine, "s@2026-01-01T01:00:00Z")
+		must(t, err)
+		if got, err := run.Result(ctx); err != nil || !got.Equal(time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC)) {
+			t.Errorf("the last node has read %v, %v", got, err)
 		}
 	})
 }

@@ -99,7 +99,7 @@ func (s *Scope) awaitRunEnd(run uuid.UUID) (*store.Run, error) {
 	idle := &s.r.idleTracker
 	idle.endBusy()
 	waiting := idle.beginWait(time.Time{})
-	row, err := s.r.e.awaitRun(s.ctx, run, false)
+	row, err := s.r.e.awaitRun(s.ctx, run, false, nil)
 	if err != nil {
 		s.noteGoroutineNotifiedIfSuspended()
 	}

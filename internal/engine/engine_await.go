@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,17 +24,16 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 			return e.awaitWithinRun(ctx, id, r, step)
 		}
 	}
-	e.awaitCallerCount.Add(1)
-	defer e.awaitCallerCount.Add(-1)
 	if e.testHooks != nil {
 		return e.awaitAsListedCaller(ctx, id)
 	}
-	return e.awaitRun(ctx, id, true)
+	return e.awaitRun(ctx, id, true, &e.awaitCallerCount)
 }
 
-// awaitRun is Await for callers outside of runs, and for runs that wait for their children.
-func (e *Engine) awaitRun(ctx context.Context, id uuid.UUID, outside bool) (*store.Run, error) {
-	run, err := e.resultWaiters.Await(ctx, id, outside)
+// awaitRun is Await for callers outside of runs, and for runs that wait for their children. count, if it is not nil, is increased until the
+// result is there.
+func (e *Engine) awaitRun(ctx context.Context, id uuid.UUID, outside bool, count *atomic.Int32) (*store.Run, error) {
+	run, err := e.resultWaiters.Await(ctx, id, outside, count)
 	if run == nil && err == nil {
 		return nil, fmt.Errorf("%w: there is no run %s in this database", ErrNotFound, id)
 	}

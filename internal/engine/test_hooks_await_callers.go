@@ -32,7 +32,7 @@ type awaitCallers struct {
 func (e *Engine) awaitWithinRun(ctx context.Context, id uuid.UUID, r *run, step *stepTask) (*store.Run, error) {
 	r.idleTracker.addAwaitOfRun(step, 1)
 	defer r.idleTracker.addAwaitOfRun(step, -1)
-	return e.awaitRun(ctx, id, true)
+	return e.awaitRun(ctx, id, true, nil)
 }
 
 // awaitAsListedCaller is Await for other callers on an engine with test hooks: it lists the caller in ListAwaitCallers.
@@ -52,7 +52,7 @@ func (e *Engine) awaitAsListedCaller(ctx context.Context, id uuid.UUID) (*store.
 		defer e.awaitCallers.mu.Unlock()
 		delete(e.awaitCallers.all, a)
 	}()
-	return e.awaitRun(ctx, id, true)
+	return e.awaitRun(ctx, id, true, &e.awaitCallerCount)
 }
 
 // ListAwaitCallers returns the callers of Await that wait for the results of runs. ListAwaitCallers omits runs that wait for other runs.

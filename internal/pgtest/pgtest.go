@@ -27,8 +27,8 @@ var shared struct {
 	err    error
 }
 
-// Main runs the tests, stops the server that they used, and returns the exit code.
-func Main(m *testing.M) int {
+// Main runs the tests, stops the server that they used, and returns the exit code. m is the *testing.M, or what wraps its Run.
+func Main(m interface{ Run() int }) int {
 	shared.main = true
 	code := m.Run()
 	err := errors.Join(removeEmptyCluster(), dropTemplates())

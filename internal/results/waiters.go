@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,9 +45,10 @@ type awaitResult struct {
 // waiter is one caller that waits for the end of a run.
 type waiter struct {
 	resultChan    chan awaitResult
-	queryAtStart  uint64    // the number of the last query that began before the wait, which may have read an end before a repair
-	isOutsideRun  bool      // the caller is no run: it receives errors that an operator must fix
-	rejectedSince time.Time // since when the database has rejected every query for this run; zero: it does not reject them
+	queryAtStart  uint64        // the number of the last query that began before the wait, which may have read an end before a repair
+	isOutsideRun  bool          // the caller is no run: it receives errors that an operator must fix
+	rejectedSince time.Time     // since when the database has rejected every query for this run; zero: it does not reject them
+	count         *atomic.Int32 // of the waiters without a result; nil: the waiter is not counted, or has its result
 }
 
 // Waiters holds the waiters by the run that they wait for. A run that ends in this process is delivered at
@@ -75,9 +77,10 @@ func New(s Reader, host Host, log *slog.Logger) *Waiters {
 
 // Await waits until the run has ended, and returns it, or nil if the run does not exist. While the database
 // is unavailable it keeps waiting. outside says that the caller is no run: it gets store.ErrPermission at
-// once, and store.ErrRejected and store.ErrSchema after the host's patience.
-func (w *Waiters) Await(ctx context.Context, id uuid.UUID, isOutsideRun bool) (*store.Run, error) {
-	who := &waiter{resultChan: make(chan awaitResult, 1), isOutsideRun: isOutsideRun}
+// once, and store.ErrRejected and store.ErrSchema after the host's patience. count, if it is not nil, is increased until the result
+// is there; the caller may go on later.
+func (w *Waiters) Await(ctx context.Context, id uuid.UUID, isOutsideRun bool, count *atomic.Int32) (*store.Run, error) {
+	who := &waiter{resultChan: make(chan awaitResult, 1), isOutsideRun: isOutsideRun, count: count}
 	w.addWaiter(id, who)
 	defer w.removeWaiter(id, who)
 	select {
@@ -90,6 +93,9 @@ func (w *Waiters) Await(ctx context.Context, id uuid.UUID, isOutsideRun bool) (*
 
 func (w *Waiters) addWaiter(id uuid.UUID, who *waiter) {
 	here := w.host.IsExecuting(id)
+	if who.count != nil {
+		who.count.Add(1)
+	}
 	w.mu.Lock()
 	who.queryAtStart = w.lastQuery
 	w.waitersByRun[id] = append(w.waitersByRun[id], who)
@@ -133,6 +139,7 @@ func (w *Waiters) NoteRunLeft(id uuid.UUID) {
 func (w *Waiters) removeWaiter(id uuid.UUID, who *waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	who.uncount()
 	left := w.waitersByRun[id]
 	for i, c := range left {
 		if c == who {
@@ -174,7 +181,16 @@ func (w *Waiters) deliverQueried(id uuid.UUID, it awaitResult) {
 func (c *waiter) deliver(it awaitResult) {
 	select {
 	case c.resultChan <- it:
+		c.uncount()
 	default: // it has received an end already
+	}
+}
+
+// uncount takes the waiter out of its count, once. The mutex of the Waiters is held.
+func (c *waiter) uncount() {
+	if c.count != nil {
+		c.count.Add(-1)
+		c.count = nil
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,7 +101,7 @@ type outcome struct {
 func awaiting(ctx context.Context, all *Waiters, id uuid.UUID, outside bool) <-chan outcome {
 	got, began := make(chan outcome, 1), time.Now()
 	go func() {
-		run, err := all.Await(ctx, id, outside)
+		run, err := all.Await(ctx, id, outside, nil)
 		got <- outcome{run, err, time.Since(began)}
 	}()
 	synctest.Wait()
@@ -316,6 +317,31 @@ func TestClosedStore(t *testing.T) {
 			if it := <-awaiting(t.Context(), all, run.UUID, outside); !errors.Is(it.err, store.ErrClosed) {
 				t.Errorf("%+v", it)
 			}
+		}
+	})
+}
+
+// TestAWaiterIsCountedUntilItsResultIsThere: a waiter with a result is no longer counted, also if its goroutine has not continued, and one
+// without a result is counted until it leaves.
+func TestAWaiterIsCountedUntilItsResultIsThere(t *testing.T) {
+	in(t, func(t *testing.T, w *world, all *Waiters) {
+		var count atomic.Int32
+		ctx, leave := context.WithCancel(t.Context())
+		ended, goesOn := w.run(store.Running), w.run(store.Running)
+		go func() { _, _ = all.Await(t.Context(), ended.UUID, true, &count) }()
+		go func() { _, _ = all.Await(ctx, goesOn.UUID, true, &count) }()
+		synctest.Wait()
+		if n := count.Load(); n != 2 {
+			t.Errorf("%d of two waiters are counted", n)
+		}
+		all.Deliver(ended)
+		if n := count.Load(); n != 1 {
+			t.Errorf("%d waiters are counted after the end of one run of two", n)
+		}
+		leave()
+		synctest.Wait()
+		if n := count.Load(); n != 0 {
+			t.Errorf("%d waiters are counted after all have left", n)
 		}
 	})
 }

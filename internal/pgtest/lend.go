@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,12 +98,49 @@ func EmptySchema(ctx context.Context, conn *pgx.Conn, schema string, keep ...str
 	return err
 }
 
-// emptySchema is EmptySchema with a connection of its own.
+// emptySchema is EmptySchema with a connection that it keeps for the next call. A new connection takes the server longer than the rest.
 func emptySchema(ctx context.Context, server, schema string, keep []string) error {
-	conn, err := pgx.Connect(ctx, server)
+	conn, err := takeIdleConn(ctx, server)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is left to do
-	return EmptySchema(ctx, conn, schema, keep...)
+	if err := EmptySchema(ctx, conn, schema, keep...); err != nil {
+		return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	}
+	idleConns.mu.Lock()
+	defer idleConns.mu.Unlock()
+	idleConns.conns = append(idleConns.conns, conn)
+	return nil
+}
+
+// idleConns are connections to the shared server that are not in use. Main closes them.
+var idleConns struct {
+	mu    sync.Mutex
+	conns []*pgx.Conn
+}
+
+// takeIdleConn returns an idle connection, or a new one.
+func takeIdleConn(ctx context.Context, server string) (*pgx.Conn, error) {
+	idleConns.mu.Lock()
+	defer idleConns.mu.Unlock()
+	for len(idleConns.conns) > 0 {
+		last := len(idleConns.conns) - 1
+		conn := idleConns.conns[last]
+		idleConns.conns = idleConns.conns[:last]
+		if !conn.IsClosed() {
+			return conn, nil
+		}
+	}
+	return pgx.Connect(ctx, server)
+}
+
+// closeIdleConns closes the idle connections.
+func closeIdleConns() (err error) {
+	idleConns.mu.Lock()
+	defer idleConns.mu.Unlock()
+	for _, conn := range idleConns.conns {
+		err = errors.Join(err, conn.Close(context.Background()))
+	}
+	idleConns.conns = nil
+	return err
 }

@@ -31,7 +31,7 @@ var shared struct {
 func Main(m interface{ Run() int }) int {
 	shared.main = true
 	code := m.Run()
-	err := errors.Join(removeEmptyCluster(), dropTemplates())
+	err := errors.Join(closeIdleConns(), removeEmptyCluster(), dropTemplates())
 	if shared.server != nil {
 		err = errors.Join(err, shared.server.Close())
 	}

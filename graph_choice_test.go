@@ -110,18 +110,20 @@ func TestGraphEndsWhatNobodyNeedsAnyMore(t *testing.T) {
 			stop := running(t, e)
 			run := read(w.Start(within(t), e, 1, durable.ID(what)))(t)
 			awaitCheckpoint(t, e, what, "first/choice 1", "completed")
-			wantState := func(want durable.NodeState) {
-				t.Helper()
+			state := func() (of durable.NodeState) {
 				for _, n := range read(e.Graph(within(t), what))(t).Nodes {
-					if n.Name == "never" && n.State != want {
-						t.Errorf("%s: node %q is %s, want %s", what, n.Name, n.State, want)
+					if n.Name == "never" {
+						of = n.State
 					}
 				}
+				return of
 			}
-			wantState(durable.NodeRunning)
+			waitFor(t, func() bool { return state() == durable.NodeRunning })
 			orFail(0, e.Signal(within(t), what, "go", 1))(t)
 			awaitCheckpoint(t, e, what, "second/choice 1", "completed")
-			wantState(durable.NodeCancelled)
+			if got := state(); got != durable.NodeCancelled {
+				t.Errorf("%s: the node is %s, want %s", what, got, durable.NodeCancelled)
+			}
 			orFail(0, e.Signal(within(t), what, "gate", 1))(t)
 			if out, err := run.Result(within(t)); out != 3 || err != nil {
 				t.Errorf("%s: %d, %v", what, out, err)

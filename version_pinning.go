@@ -8,14 +8,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Pinned is an option of [Define]. Only workers of the version that started a pinned run (see Config.Version) execute the run,
-// until the last of these workers was seen longer ago than the grace period. After the grace period, workers of other versions
-// also execute the pinned run. Use Pinned for workflows whose runs are short, so that each run ends with the code with which it
-// began. With Pinned, keep workers of the old version running until its runs have ended. The grace period is at least 30 s; a
-// smaller value of grace, such as zero, counts as 30 s.
+// Pinned is an option of [Define]. Only workers of one version (see Config.Version) execute a pinned run, until the last of
+// these workers was seen longer ago than the grace period. After the grace period, workers of any version claim the run, and
+// the run is then pinned to the version of the worker that has claimed it. Use Pinned for workflows whose runs are short, so
+// that each run ends with the code with which it began. With Pinned, keep workers of the old version running until its runs
+// have ended. The grace period is at least 30 s; a smaller value of grace, such as zero, counts as 30 s.
 //
-// A pinned run that a program without an ordered version (see Config.Version) has started belongs to the version that claims
-// the run first. Each worker applies the option Pinned of its own code, and not of the code that started the run.
+// A run is pinned to the version of the program that started it if workers of that version execute the workflow. A pinned run
+// that was started by any other program, such as a client with a version of its own, belongs to the version that claims the run
+// first. [RunInfo].Version is the version to which a run is pinned. Each worker applies the option Pinned of its own code, and
+// not of the code that started the run. A worker without an ordered version does not change the version of a run.
 func Pinned(grace time.Duration) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.addOptionOnce(optionPinned, "Pinned")

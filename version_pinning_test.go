@@ -115,10 +115,11 @@ func TestPinnedRunsStayWithTheirVersion(t *testing.T) {
 		}
 		client := engineWith(t, s, durable.Config{Version: "v0"})
 		run := orFail(versioned("").Start(ctx, client, 0))(t)
-		if got, err := run.Result(ctx); got != "v1" && got != "v2" || err != nil {
+		got, err := run.Result(ctx)
+		if got != "v1" && got != "v2" || err != nil {
 			t.Fatalf("after the grace period, executed by %q: %v", got, err)
 		}
-		if info := orFail(client.Get(ctx, run.ID()))(t); info.Version != "v0" {
+		if info := orFail(client.Get(ctx, run.ID()))(t); info.Version != got {
 			t.Errorf("Get has the version %q", info.Version)
 		}
 	})

@@ -100,8 +100,8 @@ type Config struct {
 // WorkflowDefinition is a workflow whose inputs and outputs are bytes.
 type WorkflowDefinition struct {
 	Name string
-	// Pinned says that only workers of the version that started a run execute the run, as long as such a worker lives, and for
-	// PinnedGrace after that.
+	// Pinned says that only workers of the version of a run execute the run, as long as such a worker lives, and for PinnedGrace after
+	// that. The version of a run is that of the worker that claimed it last, or else of the process that started it.
 	Pinned            bool
 	PinnedGrace       time.Duration
 	OnDrift           DriftPolicy

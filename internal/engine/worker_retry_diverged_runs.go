@@ -79,7 +79,11 @@ func (w *worker) retryHeldRun(ctx context.Context, id uuid.UUID) error {
 		return err
 	}
 	if _, pinned := w.e.pinnedWorkflows[held[0].Workflow]; pinned && !q.Versions.AllowsClaim(held[0].Queue, held[0].Workflow, held[0].Version, "") {
-		return nil // its own version lives, and nobody else executes it
+		// Its own version lives, and nobody else executes it. But a run of which nothing is recorded belongs to no version yet: its own version
+		// was the first to claim it, and did not know its input.
+		if steps, err := w.e.store.HistoryOutline(claiming, id); err != nil || len(steps) > 0 {
+			return err
+		}
 	}
 	divergences, err := w.e.store.Divergences(claiming, id)
 	if err != nil {

@@ -226,24 +226,15 @@ func (g *VersionClaimRules) LastVersionArrivalTime() time.Time {
 	return g.latestArrival
 }
 
-// VersionAfterClaim returns the version that a run of the given workflow and version gets when the worker claims the run: usually the
-// worker's version. A run of a pinned workflow keeps its version. A run whose version has a place in the order of versions keeps it if the
-// worker's version has no place there.
-func (g *VersionClaimRules) VersionAfterClaim(workflow, version string) string {
-	switch {
-	case g == nil:
-		return version
-	case IsOrderedVersion(version) && (!IsOrderedVersion(g.ownVersion) || g.isPinned(workflow)):
-		return version
-	case g.ownVersion == "":
+// VersionAfterClaim returns the version that a run of the given version gets when the worker claims the run: usually the worker's version,
+// so that the rules of the next claim are about the version that has executed the run. This also applies to a pinned run: a client that
+// executes no runs, or a version whose workers are gone, cannot keep it. A run whose version has a place in the order of versions keeps it if
+// the worker's version has no place there.
+func (g *VersionClaimRules) VersionAfterClaim(version string) string {
+	if g == nil || g.ownVersion == "" || IsOrderedVersion(version) && !IsOrderedVersion(g.ownVersion) {
 		return version
 	}
 	return g.ownVersion
-}
-
-func (g *VersionClaimRules) isPinned(workflow string) bool {
-	w := g.workflows[workflow]
-	return w != nil && w.pinned
 }
 
 // VersionsReleasedSince returns, for each workflow, the versions whose runs were reserved for other workers by the rules before, but are
@@ -266,7 +257,7 @@ func (g *VersionClaimRules) VersionsReleasedSince(before *VersionClaimRules) (re
 // LaneAfterClaim returns the lane and the version that the runs of a lane get when the worker claims them. If LaneAfterClaim returns an
 // empty version, each run keeps its own version.
 func (g *VersionClaimRules) LaneAfterClaim(lane ClaimLane, queue, workflow, version string, diverged DivergedVersions, priority int16) (next ClaimLane, nextVersion string) {
-	after := g.VersionAfterClaim(workflow, version)
+	after := g.VersionAfterClaim(version)
 	if after == version && (g == nil || after != g.ownVersion) {
 		return lane, ""
 	}
@@ -275,7 +266,7 @@ func (g *VersionClaimRules) LaneAfterClaim(lane ClaimLane, queue, workflow, vers
 
 // LaneOfHeldRun returns the lane, with AdmissionNotNeeded, and the version that a held run gets when the worker claims it.
 func (g *VersionClaimRules) LaneOfHeldRun(r *Run, diverged DivergedVersions) (ClaimLane, string) {
-	version := g.VersionAfterClaim(r.Workflow, r.Version)
+	version := g.VersionAfterClaim(r.Version)
 	return ClaimLaneOfDivergedRun(r.Queue, r.Workflow, version, diverged, r.Priority), version
 }
 

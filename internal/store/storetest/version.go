@@ -201,10 +201,20 @@ func versionPinned(b *fixture) {
 	b.wantClaimed("a hash of the executable", b.claimAs(store.UnorderedVersionPrefix+"cafe", b.afterStart(59*time.Minute), pinned))
 	b.wantClaimed("v1", b.claimAs("v1", b.afterStart(59*time.Minute), pinned), "v1")
 	b.release(first.UUID, b.row(first.UUID).Epoch, b.now)
-	b.wantClaimed("v3, after the grace period", b.claimAs("v3", b.afterStart(time.Hour), pinned), "v1", "v2")
-	if row := b.row(first.UUID); row.Version != "v1" {
+	b.wantClaimed("v3, after the grace period", b.claimAs("v3", b.afterStart(time.Hour), pinned), "v3", "v3")
+	if row := b.row(first.UUID); row.Version != "v3" {
 		b.Errorf("the run of v1 has %q", row.Version)
 	}
+	b.report("v3", b.afterStart(time.Hour))
+	b.release(first.UUID, b.row(first.UUID).Epoch, b.now)
+	b.wantClaimed("v2, after v3 has claimed the run", b.claimAs("v2", b.afterStart(time.Hour), pinned))
+
+	client := b.ofVersion("web")
+	b.wantClaimed("v2, a run of a client", b.claimAs("v2", b.afterStart(time.Hour), pinned), "v2")
+	b.report("v2", b.afterStart(time.Hour))
+	b.release(client.UUID, b.row(client.UUID).Epoch, b.now)
+	b.wantClaimed("v3, after v2 has claimed the run of the client", b.claimAs("v3", b.afterStart(time.Hour), pinned), "v3")
+	b.wantClaimed("v2, the run of the client", b.claimAs("v2", b.afterStart(time.Hour), pinned), "v2")
 }
 
 func versionOfHeldRun(b *fixture) {

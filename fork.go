@@ -18,13 +18,14 @@ import (
 // and idempotency keys also apply to Fork.
 //
 // With [NewID] the copy is a new run with the given ID. The forked run can be in any state and does not change, and Fork does
-// not wait for the forked run. The new run has the workflow, queue, priority, input and tags of the forked run, but not its
-// [GroupKey] or [Singleton] key. The new run has the [Timeout] of the forked run, counted from the fork. Fork with NewID copies
-// the recorded outcomes: steps that had failed or succeeded, received signals, results of children. It does not copy steps that
-// compensations of the forked run have undone, as far as [Undoes] names them. Calls without an outcome, such as receives that
-// wait, children that have not ended and steps in backoff, are made again in the new run. Signals that the forked run has not
-// received stay with the forked run. The new run has idempotency keys of its own, so its steps can repeat effects of the forked
-// run: check that repeated effects do no harm. Repairs of the forked run do not change the new run.
+// not wait for the forked run. The new run has the workflow, queue, priority, input, tags and version ([RunInfo].Version) of
+// the forked run, but not its [GroupKey] or [Singleton] key. The new run has the [Timeout] of the forked run, counted from the
+// fork. Fork with NewID copies the recorded outcomes: steps that had failed or succeeded, received signals, results of
+// children. It does not copy steps that compensations of the forked run have undone, as far as [Undoes] names them. Calls
+// without an outcome, such as receives that wait, children that have not ended and steps in backoff, are made again in the new
+// run. Signals that the forked run has not received stay with the forked run. The new run has idempotency keys of its own, so
+// its steps can repeat effects of the forked run: check that repeated effects do no harm. Repairs of the forked run do not
+// change the new run.
 //
 // Fork returns the errors of [Engine.Override]. With NewID, Fork also returns [ErrIDConflict] if a run with the ID exists, and
 // the errors of a start in the queue, such as [ErrQueueFull]. The options of Fork are [From], [FromEnd], [OverrideStep],

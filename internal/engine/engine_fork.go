@@ -65,8 +65,15 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, history []store.Step,
 	if q.DryRun {
 		return &PlannedRunRepair{Run: &store.Run{Name: q.ForkRunID}, NewGeneration: 1, Detail: detail}, nil
 	}
+	// The copy belongs to the version that executed the copied calls, and not to the version of this process. It is read after the history:
+	// another version may have taken over the run meanwhile.
+	source, err := e.getRun(ctx, row.UUID.String(), store.NoPayloads)
+	if err != nil {
+		return nil, err
+	}
 	starts, spans := e.PrepareStarts(ctx, start)
 	s, run := starts[0], &starts[0].Run
+	run.Version = source.Version
 	run.Epoch = store.Epoch{}.Next(store.NewNonce())
 	for i := range steps {
 		steps[i].Run, steps[i].Epoch = run.UUID, run.Epoch

@@ -77,7 +77,8 @@ func Renamed(before, now string) WorkflowOption {
 }
 
 // Retired declares that the code no longer makes the calls with the given names, in any scope of the workflow. A run is not
-// held because its history holds retired calls. Remove a Retired option when the history of no live run holds a retired name.
+// held because its history holds retired calls. Remove a Retired option when the history of no live run holds a retired name,
+// nor that of an ended run that you may retry, repair or fork.
 func Retired(names ...string) WorkflowOption {
 	return func(o *workflowOptions) {
 		if o.retiredNames == nil {
@@ -103,7 +104,8 @@ func Retired(names ...string) WorkflowOption {
 //
 // The first call of Patched with an ID in a scope decides between the old and the new path, and records the decision. Every
 // later call with the same ID in the same scope returns the recorded decision. Patched returns the errors of [Ctx.Step]. Once
-// there is no live run for which Patched returns false, remove the call of Patched and the old path.
+// there is no live run for which Patched returns false, nor an ended run that you may retry, repair or fork, remove the call of
+// Patched and the old path.
 func (c *Ctx) Patched(id string) (bool, error) {
 	return c.callScope().Patched(id, callSite(0))
 }

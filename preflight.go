@@ -33,7 +33,7 @@ type PreflightReport struct {
 	Diverged int            // the number of runs that would be held
 	Pinned   int            // the number of runs that workers of another version execute; see PreflightRun.PinnedTo. They count nowhere else
 	Unknown  int            // the number of runs of workflows that Config.Workflows does not list, and of runs whose function did not return
-	Needed   []NeededChange // the declared changes that live runs still need; a declaration that is not listed can be removed
+	Needed   []NeededChange // the declared changes that live runs still need; see NeededChange
 }
 
 // PreflightRun is what [Engine.Preflight] found for one run.
@@ -58,7 +58,9 @@ type PreflightRun struct {
 }
 
 // NeededChange counts the live runs that need one change that the code declares. Name is the old name of a [Renamed] call, the
-// name of a [Retired] call, or the ID for which [Ctx.Patched] returns false.
+// name of a [Retired] call, or the ID for which [Ctx.Patched] returns false. A declaration for which [Engine.Preflight] has no
+// NeededChange can be removed, unless you may retry, repair or fork ended runs that need the declaration: without it, these runs
+// are held.
 type NeededChange struct {
 	Workflow string
 	Name     string

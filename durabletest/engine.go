@@ -49,7 +49,9 @@ func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option
 }
 
 // StartAnother starts a second engine on the same database and with the same clock, such as a worker with other workflows or
-// with newer code. The second engine runs until the test ends, or until [Engine.Stop].
+// with newer code. The second engine runs until the test ends, or until [Engine.Stop]. Engines report their versions
+// (durable.Config.Version) in real time. If the test moves the clock further than the grace period of durable.Pinned, or than a
+// minute for other workflows, an engine can therefore execute runs of another version that still lives.
 func (e *Engine) StartAnother(workflows ...durable.Definition) *Engine {
 	e.t.Helper()
 	return startEngine(e.t, e.hooks.WrappedStore(), e.driver, e.hooks.recorder, nil, e.settings, workflows)

@@ -40,6 +40,26 @@ func ExampleWorkflow_Schedule() {
 	// nightly@2026-03-28T01:30:00Z started "pdf of 2026-03-28" <nil>
 }
 
+// A graph that a schedule starts each day.
+func ExampleNodeInput_ScheduledAt() {
+	t := exampletest.New()
+	defer t.End()
+	report := durable.DefineGraph("report", func(g *durable.Graph[string]) *durable.Node[string] {
+		return g.Step("write", func(_ context.Context, in *durable.NodeInput) (string, error) {
+			return g.Input(in) + " of " + in.ScheduledAt().Format(time.DateOnly), nil
+		})
+	})
+	engine := durabletest.NewWithOptions(t, []durable.Definition{report}, durabletest.StartClockAt(time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC)))
+	ctx := context.Background()
+	if err := engine.SetSchedule(ctx, report.Schedule("pdf", durable.Schedule{Name: "nightly", Cron: "@daily"})); err != nil {
+		log.Fatal(err)
+	}
+	engine.Advance(24 * time.Hour)
+	run, err := engine.Get(ctx, "nightly@2026-03-28T00:00:00Z")
+	fmt.Println(string(run.Output), err)
+	// Output: "pdf of 2026-03-28" <nil>
+}
+
 // An operator changes what the code declares, and takes it back.
 func ExampleEngine_SetSchedule() {
 	t := exampletest.New()

@@ -2,7 +2,8 @@
 // them is bound.
 //
 // An encoded payload begins with the byte Mark, with which no JSON text begins, and a byte that tells its form. What
-// follows is the codec's. A payload without the mark is stored as it is, so a codec can be added to a database in use.
+// follows is the codec's. A payload without the mark is stored as it is, so a codec can be added to a database in use. The bytes of
+// each codec of package codec begin with the mark too: see layers.go.
 //
 // A payload of a signal also names the signal, because the database copies it into the checkpoint that receives it.
 //
@@ -143,6 +144,9 @@ func Open(c Codec, slot Slot, stored []byte) ([]byte, error) {
 	var plain []byte
 	if err == nil {
 		plain, err = call(c.Decode, slot, body)
+	}
+	if err == nil && IsEncoded(plain) {
+		err = missingCodecError(plain)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decode the %v: %w", slot, err)

@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"crypto/sha256"
 	"encoding/json/jsontext"
 	"fmt"
 	"unicode/utf8"
@@ -37,6 +38,8 @@ func CheckPlain(slot Slot, b []byte) error {
 	switch slot.Kind {
 	case Reason, Divergence, FoldCall:
 		valid = utf8.Valid(b)
+	case FirstInput:
+		valid = len(b) == sha256.Size
 	default:
 		valid = jsontext.Value(b).IsValid(jsontext.AllowDuplicateNames(true))
 	}

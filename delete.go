@@ -98,6 +98,9 @@ func (e *Engine) newDeleteRequest(ctx context.Context, opts []ControlOption) (q 
 	if err := e.checkUsableOutsideWorkflow(ctx, "a deletion", "Config.Retention"); err != nil {
 		return q, err
 	}
+	if err := e.inner.CheckOutsideTx(ctx, "a deletion"); err != nil {
+		return q, err
+	}
 	var o controlOptions
 	err = applyOptions(opts, &o)
 	switch {

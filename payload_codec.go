@@ -11,6 +11,10 @@ import (
 // The method Encode may return different bytes for the same payload each time. If Encode returns an error, the write counts as
 // rejected: the caller gets [ErrRejected], or the run is held. The method Decode returns the payload that was passed to Encode,
 // or an error that wraps [ErrUnreadable].
+//
+// To add or remove a codec of your own while runs are live, begin the bytes that it returns with 0xC0, with which no JSON text
+// begins, and a second byte of 0x80 or more, and let Decode return bytes that do not begin so as they are. A payload that still
+// begins with 0xC0 after the decoding is unreadable: the error says that a codec is missing.
 type Codec = payload.Codec
 
 // PayloadSlot identifies the place of a payload in the database, such as the result of one step. A [Codec] can bind a payload
@@ -22,7 +26,8 @@ type PayloadSlot = payload.Slot
 // UnknownEncryptionKeyError wraps [ErrUnreadable].
 type UnknownEncryptionKeyError = payload.UnknownEncryptionKeyError
 
-// ErrUnreadable is returned for a payload that this process cannot decode. Either the [Config.Codec] lacks the key, or the
-// process has no codec, or the payload was changed or moved from another place in the database. A run that needs an unreadable
-// payload is held, and is tried again every half minute, until a process can decode the payload.
+// ErrUnreadable is returned for a payload that this process cannot decode. Either the [Config.Codec] lacks the key or a codec
+// with which the payload was encoded, or the process has no codec, or the payload was changed or moved from another place in
+// the database. A run that needs an unreadable payload is held, and is tried again every half minute, until a process can
+// decode the payload.
 var ErrUnreadable = payload.ErrUnreadable

@@ -9,9 +9,10 @@ import (
 
 type codecChain []payload.Codec
 
-// Chain returns a codec that encodes with the given codecs, one after the other, and decodes in the opposite order. A Chain of
-// no codecs does not change payloads, apart from the prefix that every encoded payload has. durable.New refuses a Chain with a
-// nil codec.
+// Chain returns a codec that encodes with the given codecs, one after the other, and decodes in the opposite order. A Chain also
+// decodes payloads that were encoded by only some of its codecs of this package, or in another order: see the package comment.
+// A Chain of no codecs does not change payloads, apart from the prefix that every encoded payload has. durable.New refuses a
+// Chain with a nil codec.
 func Chain(codecs ...payload.Codec) payload.Codec { return codecChain(slices.Clone(codecs)) }
 
 // Check implements payload.Checker: no codec of the chain is nil, and each is usable.
@@ -40,11 +41,22 @@ func (c codecChain) Encode(slot payload.Slot, b []byte) (_ []byte, err error) {
 }
 
 // Decode implements the codec.
-func (c codecChain) Decode(slot payload.Slot, b []byte) (_ []byte, err error) {
+func (c codecChain) Decode(slot payload.Slot, b []byte) ([]byte, error) { return decodeAll(c, slot, b) }
+
+func (c codecChain) decodeOwn(slot payload.Slot, b []byte) (_ []byte, found layers, err error) {
 	for _, each := range slices.Backward(c) {
-		if b, err = each.Decode(slot, b); err != nil {
-			return nil, err
+		own, ok := each.(layer)
+		if !ok {
+			b, err = each.Decode(slot, b)
+			found.decoded++
+		} else {
+			var inner layers
+			b, inner, err = own.decodeOwn(slot, b)
+			found.decoded, found.missing = found.decoded+inner.decoded, found.missing+inner.missing
+		}
+		if err != nil {
+			return nil, found, err
 		}
 	}
-	return b, nil
+	return b, found, nil
 }

@@ -218,10 +218,10 @@ func TestBomb(t *testing.T) {
 	for range 5 {
 		bomb = append(bomb, frame...)
 	}
-	if _, err := newCompress(most).Decode(here, append([]byte{headerCompressed}, bomb[:4*len(frame)]...)); err != nil {
+	if _, err := newCompress(most).Decode(here, append(markOf(payload.ByCompress), bomb[:4*len(frame)]...)); err != nil {
 		t.Errorf("a payload of the largest size: %v", err)
 	}
-	if _, err := newCompress(most).Decode(here, append([]byte{headerCompressed}, bomb...)); !errors.Is(err, payload.ErrDamaged) || !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+	if _, err := newCompress(most).Decode(here, append(markOf(payload.ByCompress), bomb...)); !errors.Is(err, payload.ErrDamaged) || !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
 		t.Errorf("a bomb of %d bytes: %v", len(bomb), err)
 	}
 }

@@ -16,12 +16,6 @@ const MaxDecompressed = 512 << 20
 // minCompressed is the size in bytes below which compression is not tried: zstd adds about 15 bytes.
 const minCompressed = 64
 
-// The first byte of what Compress returns.
-const (
-	headerPlain      = 0
-	headerCompressed = 1
-)
-
 type zstdCodec struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
@@ -31,7 +25,7 @@ type zstdCodec struct {
 // not make the payload smaller. The codec of Compress starts no goroutines and need not be closed.
 func Compress() payload.Codec { return newCompress(MaxDecompressed) }
 
-func newCompress(most uint64) payload.Codec {
+func newCompress(most uint64) *zstdCodec {
 	// Both are used for whole payloads only (EncodeAll, DecodeAll), which starts no goroutines. The options are valid, so
 	// there are no errors.
 	encoder, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
@@ -42,26 +36,35 @@ func newCompress(most uint64) payload.Codec {
 // Encode implements the codec.
 func (c *zstdCodec) Encode(_ payload.Slot, plain []byte) ([]byte, error) {
 	if len(plain) >= minCompressed {
-		b := make([]byte, 1, 1+len(plain))
-		b[0] = headerCompressed
-		if b = c.encoder.EncodeAll(plain, b); len(b) < 1+len(plain) {
+		b := append(make([]byte, 0, markSize+len(plain)), payload.Mark, payload.ByCompress)
+		if b = c.encoder.EncodeAll(plain, b); len(b) < markSize+len(plain) {
 			return b, nil
 		}
 	}
-	return slices.Concat([]byte{headerPlain}, plain), nil
+	return slices.Concat(markOf(payload.ByCompressPlain), plain), nil
 }
 
 // Decode implements the codec.
-func (c *zstdCodec) Decode(_ payload.Slot, encoded []byte) ([]byte, error) {
-	switch {
-	case len(encoded) > 0 && encoded[0] == headerPlain:
-		return encoded[1:], nil
-	case len(encoded) > 0 && encoded[0] == headerCompressed:
-		plain, err := c.decoder.DecodeAll(encoded[1:], nil)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", payload.ErrDamaged, err)
-		}
-		return plain, nil
+func (c *zstdCodec) Decode(slot payload.Slot, encoded []byte) ([]byte, error) {
+	return decodeAll(c, slot, encoded)
+}
+
+func (c *zstdCodec) decodeOwn(_ payload.Slot, b []byte) (_ []byte, found layers, err error) {
+	if !isCompressed(b) {
+		return b, layers{missing: 1}, nil
 	}
-	return nil, fmt.Errorf("%w: it was not encoded by Compress: use the codecs with which it was encoded, in the same order", payload.ErrDamaged)
+	b, err = c.decompress(b)
+	return b, layers{decoded: 1}, err
+}
+
+// decompress decodes bytes for which isCompressed is true.
+func (c *zstdCodec) decompress(encoded []byte) ([]byte, error) {
+	if encoded[1] == payload.ByCompressPlain {
+		return encoded[markSize:], nil
+	}
+	plain, err := c.decoder.DecodeAll(encoded[markSize:], nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", payload.ErrDamaged, err)
+	}
+	return plain, nil
 }

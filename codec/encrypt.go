@@ -63,10 +63,10 @@ func Encrypt(keys ...Key) (payload.Codec, error) {
 	return c, nil
 }
 
-// Encode implements the codec. The result is the length of the key's ID, the ID, the nonce and the ciphertext.
+// Encode implements the codec. The result is the mark, the length of the key's ID, the ID, the nonce and the ciphertext.
 func (c *encryptionCodec) Encode(slot payload.Slot, plain []byte) ([]byte, error) {
-	b := make([]byte, 0, 1+len(c.encryptionKeyID)+nonceSize+len(plain)+tagSize)
-	b = append(b, byte(len(c.encryptionKeyID)))
+	b := make([]byte, 0, markSize+1+len(c.encryptionKeyID)+nonceSize+len(plain)+tagSize)
+	b = append(b, payload.Mark, payload.ByEncrypt, byte(len(c.encryptionKeyID)))
 	b = append(b, c.encryptionKeyID...)
 	nonce := b[len(b) : len(b)+nonceSize]
 	key := c.keys[c.encryptionKeyID]
@@ -76,8 +76,21 @@ func (c *encryptionCodec) Encode(slot payload.Slot, plain []byte) ([]byte, error
 
 // Decode implements the codec.
 func (c *encryptionCodec) Decode(slot payload.Slot, encoded []byte) ([]byte, error) {
+	return decodeAll(c, slot, encoded)
+}
+
+func (c *encryptionCodec) decodeOwn(slot payload.Slot, b []byte) (_ []byte, found layers, err error) {
+	if !isMarkedBy(payload.ByEncrypt, b) {
+		return b, layers{missing: 1}, nil
+	}
+	b, err = c.decrypt(slot, b[markSize:])
+	return b, layers{decoded: 1}, err
+}
+
+// decrypt decodes what follows the mark.
+func (c *encryptionCodec) decrypt(slot payload.Slot, encoded []byte) ([]byte, error) {
 	if len(encoded) == 0 || len(encoded) < 1+int(encoded[0])+nonceSize+tagSize {
-		return nil, fmt.Errorf("%w: it is cut, or was not encoded by Encrypt", payload.ErrDamaged)
+		return nil, fmt.Errorf("%w: it is cut", payload.ErrDamaged)
 	}
 	id, rest := string(encoded[1:1+encoded[0]]), encoded[1+int(encoded[0]):]
 	key := c.keys[id]

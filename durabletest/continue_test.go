@@ -108,3 +108,25 @@ func TestCrashWithADetachedChildThatGoesOn(t *testing.T) {
 	})
 	durabletest.CrashEverywhere(t, w, 1, durabletest.Workflows(child))
 }
+
+// A detached child that nobody awaits may have another ID in each execution, also if its parent continues as new.
+func TestCrashWithADetachedChildOfAnEarlierGeneration(t *testing.T) {
+	t.Parallel()
+	grandchild := durable.Define("grandchild", func(c *durable.Ctx, n int) (int, error) { return step(c, "deep", n) })
+	child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) {
+		if _, err := c.StartChild("kid", grandchild, n, durable.Detached()); err != nil {
+			return 0, err
+		}
+		return step(c, "one", n)
+	})
+	w := durable.Define("w", func(c *durable.Ctx, n int) (int, error) {
+		if n < 3 {
+			if _, err := c.StartChild("child", child, n, durable.Detached()); err != nil {
+				return 0, err
+			}
+			return 0, c.ContinueAsNew(n + 1)
+		}
+		return step(c, "own", n)
+	})
+	durabletest.CrashEverywhere(t, w, 1, durabletest.Workflows(child, grandchild))
+}

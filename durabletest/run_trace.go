@@ -74,6 +74,10 @@ func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testR
 		names = append(names, row.UUID.String(), "<"+r.displayPath+">")
 		got.runs = append(got.runs, r)
 	}
+	names, err = addChildrenOfGenerations(ctx, s, rows, byID, names)
+	if err != nil {
+		return nil, err
+	}
 	same := strings.NewReplacer(names...)
 	neutral := func(b []byte) []byte {
 		if b == nil {
@@ -145,6 +149,39 @@ func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testR
 		got.rerunSteps = append(got.rerunSteps, naming.Display(c.Name))
 	}
 	return got, nil
+}
+
+// addChildrenOfGenerations appends the IDs and names of the descendants that superseded generations have started. These runs are not
+// compared, but their IDs may be in the history of those generations, as that of a detached child whose end nobody awaited.
+func addChildrenOfGenerations(ctx context.Context, s store.Store, rows []*store.Run, byID map[store.UUID]*runTrace, names []string) ([]string, error) {
+	if len(rows) == 0 {
+		return names, nil
+	}
+	all, err := s.RunTree(ctx, rows[0].UUID, true)
+	if err != nil {
+		return nil, err
+	}
+	shown := make(map[store.UUID]string) // how runs and superseded generations are shown
+	for id, r := range byID {
+		shown[id] = r.displayPath
+	}
+	for _, row := range all { // parents first
+		if byID[row.UUID] != nil {
+			continue
+		}
+		if _, known := shown[row.Parent.UUID]; !known {
+			found, err := s.FindGenerations(ctx, []store.UUID{row.Parent.UUID})
+			if err != nil {
+				return nil, err
+			}
+			for _, g := range found {
+				shown[g.ArchiveID] = fmt.Sprintf("%s (generation %d)", shown[g.Run], g.Number)
+			}
+		}
+		shown[row.UUID] = shown[row.Parent.UUID] + " > " + naming.DisplayRun(row)
+		names = append(names, row.UUID.String(), "<"+shown[row.UUID]+">")
+	}
+	return names, nil
 }
 
 func (r *runTrace) addStep(name string) {

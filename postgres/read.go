@@ -152,6 +152,16 @@ func (s *database) CheckpointsByName(ctx context.Context, run uuid.UUID, names [
 	return steps, err
 }
 
+// FirstInputHash implements store.RepairStore.
+func (s *database) FirstInputHash(ctx context.Context, run uuid.UUID) (hash []byte, err error) {
+	err = s.runBatch(ctx, s.enginePool, "read the first input of a run", func(batch *pgx.Batch) {
+		batch.Queue(s.statements.runFirstInput, store.ShardOf(run), pgUUID(run))
+	}, func(res statementResults) error {
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&hash) })
+	})
+	return hash, err
+}
+
 // HistoryFrom implements store.Store.
 func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.UnreadHistory, error) {
 	era := s.rewindDetector.rewindCount.Load()

@@ -31,7 +31,7 @@ type statements struct {
 	workerUpsert, workerSetQuiet, leaseExtend, leasesLost                                                                                                                                                        string
 	leasesOfDeadWorkerExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                                                                       string
 	runByID, runStatuses, history, historyWithoutPayloads, checkpointsByName, runFingerprints, now, ownedRunChanges                                                                                              string
-	stepsOpen, recordedChoices, runLastLeaseLoss, mapProgress, runTags, tagSet                                                                                                                                   string
+	stepsOpen, recordedChoices, runLastLeaseLoss, mapProgress, runTags, runFirstInput, tagSet                                                                                                                    string
 	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid                                                                   string
 	listenSessionSettings, listen, presenceLock, presenceUnlock, unlisten, heldLocks, presenceLockRecord, presenceDeadWorkers                                                                                    string
 	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                                                                             string
@@ -120,6 +120,7 @@ func loadStatements(schema string) statements {
 		runLastLeaseLoss:                  text("run_last_lease_loss.sql"),
 		mapProgress:                       text("map_progress.sql"),
 		runTags:                           text("run_tags.sql"),
+		runFirstInput:                     text("run_first_input.sql"),
 		tagSet:                            text("tag_set.sql"),
 		runsList:                          text("runs_list.sql"),
 		runsListByTag:                     text("runs_list_by_tag.sql"),

@@ -68,6 +68,7 @@ const (
 	qTagSet
 	qTagDelete
 	qRunTags
+	qRunFirstInput
 	qLaneNextWakeTime
 	qLaneLongestDueRun
 	qLaneNextWithRuns

@@ -156,6 +156,18 @@ func (s *database) CheckpointsByName(ctx context.Context, run uuid.UUID, names [
 	return steps, err
 }
 
+// FirstInputHash implements store.RepairStore.
+func (s *database) FirstInputHash(ctx context.Context, run uuid.UUID) (hash []byte, err error) {
+	err = s.withReadConn(ctx, "the first input", func(x executor) error {
+		return x.query(qRunFirstInput, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			hash = c.bytes()
+			return c.err
+		}, bindShard(run), bindUUID(run))
+	})
+	return hash, err
+}
+
 // errStopRows stops a query whose further rows are not needed.
 var errStopRows = errors.New("enough")
 

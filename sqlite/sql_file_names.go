@@ -100,6 +100,7 @@ func sqlFileName(q queryID) string {
 		qTagSet:                            "tag_set.sql",
 		qTagDelete:                         "tag_delete.sql",
 		qRunTags:                           "run_tags.sql",
+		qRunFirstInput:                     "run_first_input.sql",
 		qLaneNextWakeTime:                  "lane_next_wake_time.sql",
 		qClaimSelectDueRuns:                "claim_select_due_runs.sql",
 		qClaimSelectDueRunsCrashedTwice:    "claim_select_due_runs_crashed_twice.sql",

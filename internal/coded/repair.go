@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -22,10 +23,26 @@ func (s *Store) ApplyRepair(ctx context.Context, r *store.RepairRequest) error {
 		if err := s.sealInput(run.Run, &run.Input); err != nil {
 			return err
 		}
+		if run.FirstInputHash, err = s.seal(firstInputSlot(run.Run), run.FirstInputHash); err != nil {
+			return err
+		}
 	}
 	err := s.Store.ApplyRepair(ctx, &sealed)
 	r.Outcome = sealed.Outcome
 	return err
+}
+
+// FirstInputHash implements store.RepairStore. The hash is encoded, because it tells whether a guessed input is right.
+func (s *Store) FirstInputHash(ctx context.Context, run uuid.UUID) ([]byte, error) {
+	b, err := s.Store.FirstInputHash(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return payload.Open(s.codec, firstInputSlot(run), b)
+}
+
+func firstInputSlot(run uuid.UUID) payload.Slot {
+	return payload.Slot{Run: run, Kind: payload.FirstInput}
 }
 
 // sealSteps returns encoded copies of checkpoints of the run.

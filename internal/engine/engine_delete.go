@@ -38,9 +38,6 @@ type DeleteTreeResult struct {
 // Delete deletes the tree of a run, and returns the number of deleted runs. Delete returns a *StateError if the run or one of its attached
 // descendants has not ended, or if the run is a child whose parent exists.
 func (e *Engine) Delete(ctx context.Context, ref string, q DeleteRequest) (int, error) {
-	if err := e.CheckOutsideTx(ctx, "a deletion"); err != nil {
-		return 0, err
-	}
 	row, err := e.getRun(ctx, ref, store.NoPayloads)
 	if err != nil {
 		return 0, err

@@ -4,13 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"math"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"github.com/seed8ec063be/durable/internal/payload"
-	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -23,7 +19,7 @@ func (e *Engine) startConflictError(ctx context.Context, asked, found *store.Run
 	var first []byte
 	if asked.Workflow == found.Workflow && found.Epoch.Count > 1 {
 		var err error
-		if first, err = e.firstInputHash(ctx, found.UUID); err != nil {
+		if first, err = e.store.FirstInputHash(ctx, found.UUID); err != nil {
 			return fmt.Errorf("start run %q: read the input with which it was started before: %w", asked.Name, err)
 		}
 	}
@@ -41,16 +37,6 @@ func (e *Engine) startConflictError(ctx context.Context, asked, found *store.Run
 			ErrIDConflict, asked.Name, asked.Workflow, len(found.Input), len(asked.Input), firstDifference(found.Input, asked.Input))
 	}
 	return nil
-}
-
-// firstInputHash returns the SHA-256 hash of the input with which a run was started that has continued as new, and nil for any other run.
-func (e *Engine) firstInputHash(ctx context.Context, run uuid.UUID) ([]byte, error) {
-	rows, err := e.store.CheckpointsByName(ctx, run, []string{record.RenewalName}, math.MaxInt32)
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	renewal, err := record.DecodeRenewal(rows[0].Output)
-	return renewal.FirstInput, err
 }
 
 // firstDifference returns the offset, from 0, of the first byte at which two texts differ.

@@ -2,7 +2,8 @@
 // them is bound.
 //
 // An encoded payload begins with the byte Mark, with which no JSON text begins, and a byte that tells its form. What
-// follows is the codec's. A payload without the mark is stored as it is, so a codec can be added to a database in use.
+// follows is the codec's. A payload without the mark is stored as it is, so a codec can be added to a database in use. The bytes of
+// each codec of package codec begin with the mark too: see layers.go.
 //
 // A payload of a signal also names the signal, because the database copies it into the checkpoint that receives it.
 //
@@ -33,17 +34,18 @@ type Kind string
 
 // The kinds of payloads.
 const (
-	Input      Kind = "input"      // of a run
-	Output     Kind = "output"     // of a run
-	Error      Kind = "error"      // of a run
-	Step       Kind = "step"       // the output of a checkpoint
-	StepError  Kind = "step error" // the error of a checkpoint
-	Attempts   Kind = "attempts"   // the failed attempts of a checkpoint
-	Signal     Kind = "signal"     // of a run
-	Schedule   Kind = "schedule"   // the input of the runs of a schedule
-	Reason     Kind = "reason"     // why a run is held
-	Divergence Kind = "divergence" // what a version of the code did not fit; Name is the version
-	FoldCall   Kind = "fold call"  // the identity of a step's start with a start key; Name is the key
+	Input      Kind = "input"       // of a run
+	Output     Kind = "output"      // of a run
+	Error      Kind = "error"       // of a run
+	Step       Kind = "step"        // the output of a checkpoint
+	StepError  Kind = "step error"  // the error of a checkpoint
+	Attempts   Kind = "attempts"    // the failed attempts of a checkpoint
+	Signal     Kind = "signal"      // of a run
+	Schedule   Kind = "schedule"    // the input of the runs of a schedule
+	Reason     Kind = "reason"      // why a run is held
+	Divergence Kind = "divergence"  // what a version of the code did not fit; Name is the version
+	FirstInput Kind = "first input" // of a run that has continued as new: the hash of the input with which it was started
+	FoldCall   Kind = "fold call"   // the identity of a step's start with a start key; Name is the key
 
 	// Received is the output of the checkpoint of a receive: the payload of a signal, which is bound as the signal's, or else a
 	// value that is bound as the output of a checkpoint. No payload is bound to it.
@@ -143,6 +145,9 @@ func Open(c Codec, slot Slot, stored []byte) ([]byte, error) {
 	var plain []byte
 	if err == nil {
 		plain, err = call(c.Decode, slot, body)
+	}
+	if err == nil && IsEncoded(plain) {
+		err = missingCodecError(plain)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decode the %v: %w", slot, err)

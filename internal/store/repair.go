@@ -39,6 +39,10 @@ type RepairStore interface {
 	// its outcome is Written. ApplyRepair returns ErrLocked if another transaction has locked a row.
 	ApplyRepair(ctx context.Context, r *RepairRequest) error
 
+	// FirstInputHash returns the RunRepair.FirstInputHash with which a run has continued as new last: the hash of the input with which
+	// the run was started. It is nil for any other run. FirstInputHash needs no more rights than a start.
+	FirstInputHash(ctx context.Context, run uuid.UUID) ([]byte, error)
+
 	// FindGenerations returns the superseded generations with the given archive IDs, in any order. It omits IDs that are no archive ID.
 	FindGenerations(ctx context.Context, archives []uuid.UUID) ([]GenerationKey, error)
 
@@ -163,6 +167,7 @@ type RunRepair struct {
 	// deadline. All checkpoints and children of a run that continues as new move to the superseded generation.
 	ContinuesAsNew bool
 	Input          []byte        // only with ContinuesAsNew
+	FirstInputHash []byte        // only with ContinuesAsNew: see RepairStore.FirstInputHash
 	Owner          uuid.NullUUID // the worker that executes the new generation; then Status is Running and WakeAt the end of the lease
 
 	Epoch             Epoch // of the new generation: the one after Before.Epoch

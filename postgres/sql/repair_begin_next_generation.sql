@@ -1,5 +1,5 @@
 -- Makes a run its next generation, if it still has the status $3, the epoch $4 and the control bits $5. It begins with
--- the epoch $6, the status $7, the control bits $8 and the owner $17. A run that continues ($18) has the input $19. If the
+-- the epoch $6, the status $7, the control bits $8 and the owner $17. A run that continues ($18) has the input $19 and the hash $21 of its first input. If the
 -- run had not ended, it keeps its deadline, and if it waits (3), it does so at most until then: the deadline may have been set
 -- after $9 was computed. If it had ended and begins paused (4), the pause begins now ($12). The event, of the type $20, has the numbers of both generations. It returns
 -- the run.
@@ -15,6 +15,7 @@ WITH changed AS (
         wake_at = CASE WHEN r.status < 5 AND $7::smallint = 3 THEN least($9::timestamptz, r.deadline_at) ELSE $9::timestamptz END,
         deadline_at = CASE WHEN r.status < 5 THEN r.deadline_at ELSE $10::timestamptz END,
         input = CASE WHEN $18::boolean THEN $19::bytea ELSE r.input END,
+        first_input = CASE WHEN $18::boolean THEN $21::bytea ELSE r.first_input END,
         progress = $11::integer, crashes = 0, owner = $17::uuid, woken = false, output = NULL, error = NULL, failed_step = NULL, failed_type = NULL, ended_at = NULL,
         lane = CASE WHEN r.lane & 7 = 6 AND NOT $18::boolean
                       OR r.status >= 5 AND r.lane & 7 = 0 AND (SELECT NOT q.deleted FROM durable.queue AS q WHERE q.name = r.queue)

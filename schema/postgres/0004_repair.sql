@@ -46,6 +46,10 @@ CREATE TABLE durable.generation (
 -- The checkpoints and children of a generation lead to it by its archive_id.
 CREATE INDEX generation_archive ON durable.generation (archive_id);
 
+-- Of a run that has continued as new: the SHA-256 hash of the input with which it was started, with which a repeated start is compared.
+-- It is here, because a role that starts runs may not read checkpoints. NULL: the run has not continued as new.
+ALTER TABLE durable.run ADD COLUMN first_input bytea;
+
 DROP VIEW durable.runs;
 
 -- The children of a superseded generation are shown as children of the run. A UNION in place of an outer join lets a query by parent_id

@@ -43,6 +43,10 @@ CREATE TABLE durable_generation (
 -- The checkpoints and children of a generation lead to it by its archive_id.
 CREATE INDEX durable_generation_archive ON durable_generation (archive_id);
 
+-- Of a run that has continued as new: the SHA-256 hash of the input with which it was started, with which a repeated start is compared.
+-- NULL: the run has not continued as new.
+ALTER TABLE durable_run ADD COLUMN first_input BLOB;
+
 DROP VIEW durable_runs;
 
 -- The children of a superseded generation are shown as children of the run.

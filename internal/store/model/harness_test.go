@@ -209,10 +209,11 @@ func (c *check) compare(after string, became []*model.Model, swap bool) {
 
 // sight is all that can be read of a database.
 type sight struct {
-	list, rows []*store.Run
-	histories  [][]store.Step
-	outlines   []store.RunProgress
-	events     []store.Event
+	list, rows  []*store.Run
+	histories   [][]store.Step
+	firstInputs [][]byte // hashes
+	outlines    []store.RunProgress
+	events      []store.Event
 }
 
 func (c *check) read(s store.Store, models []*model.Model) *sight {
@@ -236,6 +237,9 @@ func (c *check) read(s store.Store, models []*model.Model) *sight {
 		fail("History", err)
 		outline, err := s.RunProgress(c.ctx, r.UUID, base.Add(4*time.Second))
 		fail("Outline", err)
+		first, err := s.FirstInputHash(c.ctx, r.UUID)
+		fail("FirstInputHash", err)
+		seen.firstInputs = append(seen.firstInputs, first)
 		seen.histories, seen.outlines = append(seen.histories, history), append(seen.outlines, outline)
 	}
 	least, most := count(models[0]), count(models[0])
@@ -273,6 +277,7 @@ func (s *sight) differs(m *model.Model, swap bool) error {
 	for i, r := range s.list {
 		for _, d := range []struct{ what, text string }{
 			{"Get", differ(s.rows[i], m.Get([]store.RunRef{{UUIDOrName: r.UUID.String()}})[0])},
+			{"FirstInputHash", differ(string(s.firstInputs[i]), string(m.Runs[r.UUID].FirstInputHash))},
 			{"History", differ(s.histories[i], m.History(r.UUID))},
 			{"Outline", differ(s.outlines[i], m.RunProgress(r.UUID, base.Add(4*time.Second)))},
 		} {

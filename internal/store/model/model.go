@@ -48,6 +48,7 @@ type Run struct {
 	Woken                  bool
 	CheckpointsAtLastCrash int // terminal checkpoints at the last claim after a crash
 	LastLeaseLoss          store.LeaseLoss
+	FirstInputHash         []byte
 	Steps                  map[string]store.Step
 	Signals                []Signal // in the order of their arrival
 	Tags                   map[string]string

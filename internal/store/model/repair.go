@@ -115,7 +115,7 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 		run.Deadline = p.Deadline
 	}
 	if p.ContinuesAsNew {
-		run.Input = p.Input
+		run.Input, run.FirstInputHash = p.Input, p.FirstInputHash
 	}
 	switch {
 	case p.Status != store.Paused:

@@ -145,7 +145,7 @@ func (c *check) continuation() store.RepairRequest {
 	now := c.at("now")
 	p := store.RunRepair{
 		Run: r.UUID, StateBefore: store.RunState{Found: true, Status: store.Running, Epoch: c.epoch(r)}, SupersededNumber: store.CurrentGeneration(c.now().GenerationsOf(r.UUID)), ContinuesAsNew: true,
-		Input: pick(c, "input", payloads), Status: store.Pending, WakeAt: now, TerminalStepCount: 1,
+		Input: pick(c, "input", payloads), FirstInputHash: pick(c, "first input", payloads), Status: store.Pending, WakeAt: now, TerminalStepCount: 1,
 	}
 	p.Epoch = p.StateBefore.Epoch.Next(c.nonce())
 	switch c.dice("owned", 4) {

@@ -31,9 +31,16 @@ func (b *fixture) continueOf(r store.Run, number int32) *store.RepairRequest {
 		RequestID: uuid.New(), Verb: "continue", Now: b.afterStart(time.Minute),
 		Runs: []store.RunRepair{{
 			Run: r.UUID, StateBefore: store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}, SupersededNumber: number, ContinuesAsNew: true,
-			Input: fmt.Appendf(nil, `"input %d"`, number+1), NewSteps: []store.Step{renewal}, TerminalStepCount: 1,
+			Input: fmt.Appendf(nil, `"input %d"`, number+1), FirstInputHash: fmt.Appendf(nil, "hash %d", number), NewSteps: []store.Step{renewal}, TerminalStepCount: 1,
 			Epoch: next, Status: store.Running, Owner: r.Owner, WakeAt: b.afterStart(time.Minute + 30*time.Second),
 		}},
+	}
+}
+
+func (b *fixture) wantFirstInputHash(run uuid.UUID, want string) {
+	b.Helper()
+	if got, err := b.store.FirstInputHash(b.ctx, run); err != nil || string(got) != want {
+		b.Errorf("the hash of the first input is %q, %v, want %q", got, err, want)
 	}
 }
 
@@ -43,7 +50,9 @@ func continueGoesOn(b *fixture) {
 	wantOutcome(b, "the start", b.commitStart(r).Outcome, store.Written)
 	r = b.row(r.UUID)
 	b.commitStep(b.completed(r.UUID, r.Epoch, "first"), false)
+	b.wantFirstInputHash(r.UUID, "")
 	b.wantRepaired(b.continueOf(r, 1))
+	b.wantFirstInputHash(r.UUID, "hash 1")
 	got := b.row(r.UUID)
 	if got.Status != store.Running || got.Epoch != r.Epoch.Next(nonce) || got.Owner != r.Owner || !got.WakeAt.Equal(b.afterStart(time.Minute+30*time.Second)) ||
 		!got.Deadline.Equal(r.Deadline) || string(got.Input) != `"input 2"` || got.Name != r.Name || !got.CreatedAt.Equal(r.CreatedAt) {
@@ -60,6 +69,7 @@ func continueGoesOn(b *fixture) {
 	b.wantRepaired(b.continueOf(got, 2))
 	got = b.row(r.UUID)
 	wantOutcome(b, "the end", b.commitOwnershipEnd(b.newCompletion(r.UUID, got.Epoch)).Outcome, store.Written)
+	b.wantFirstInputHash(r.UUID, "hash 2")
 	if all = b.generations(r.UUID); len(all) != 2 || string(all[1].Run.Input) != `"input 2"` {
 		b.Errorf("the generations are %+v", all)
 	}

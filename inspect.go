@@ -265,10 +265,10 @@ func newRunInfo(r *store.Run) *RunInfo {
 		info.Parent = r.Parent.UUID.String()
 	}
 	switch {
-	case r.Status.IsTerminal() || r.Status == store.Paused:
-	case r.Control&store.CancelRequested != 0:
+	case r.Status.IsTerminal():
+	case r.Control&store.CancelRequested != 0: // also of a run that is held
 		info.Requested = VerbCancel
-	case r.Control&store.PausedMask != 0:
+	case r.Status != store.Paused && r.Control&store.PausedMask != 0:
 		info.Requested = VerbPause
 	}
 	if !r.CancelledAt.IsZero() {

@@ -57,7 +57,7 @@ type Repaired struct {
 // because of the values of these nodes.
 //
 // A step that failed or was interrupted is executed again with its old [IdempotencyKey], because its first attempt may have
-// taken effect. A completed step that Retry drops gets a new idempotency key. If Retry drops the call of a child, the run
+// taken effect. A completed step that Retry drops gets a new idempotency key, and so does a step that a compensation has undone. If Retry drops the call of a child, the run
 // starts another child; the old child is cancelled unless it is [Detached]. If Retry drops a receive, the retried run receives
 // the signal of the dropped receive again. The [Timeout] of a retried run begins again. With [DryRun], Retry changes nothing
 // and returns what it would do.

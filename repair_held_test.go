@@ -71,3 +71,18 @@ func TestARepairOfAHeldRunDoesNotResumeIt(t *testing.T) {
 		}
 	})
 }
+
+// A run that is held although its cancel is requested shows the request: it ends once the code fits.
+func TestAHeldRunShowsThatItsCancelIsRequested(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		x := new(shop)
+		client, _ := x.waiting(t, s)
+		must(t)(client.Cancel(within(t), "run"))
+		stop := atVersion(t, s, "v2", x.define(asSleep))
+		awaitStatus(t, client, "run", durable.StatusPaused)
+		stop()
+		if now := read(client.Get(within(t), "run"))(t); now.Requested != durable.VerbCancel {
+			t.Errorf("requested is %q", now.Requested)
+		}
+	})
+}

@@ -119,6 +119,6 @@ func TestUndoesOfAMapABranchAndARenamedStep(t *testing.T) {
 		f.fixed.Store(true)
 		orFail(e.Retry(within(t), "a"))(t)
 		wantResult(t, w, e, "a", "done")
-		l.want(t, "the second retry", "charge/0#3", "left/hold#3", "small fee#3", "ship", "later")
+		l.want(t, "the second retry", "charge/0#3", "left/hold#3", "small fee#3", "ship", "later#3")
 	})
 }

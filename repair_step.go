@@ -47,7 +47,8 @@ func (e *Engine) Skip(ctx context.Context, id, step string, value any, opts ...C
 }
 
 // Rerun executes one step again. If the step had completed, Rerun gives the step a new idempotency key. A step that had failed
-// keeps its idempotency key, because its first attempt may have taken effect. Rerun keeps all other calls with their outcomes,
+// keeps its idempotency key, because its first attempt may have taken effect. Rerun returns a [*StateError] for a step in a
+// branch that a choice has ended, because such a branch executes nothing more. Rerun keeps all other calls with their outcomes,
 // including calls that began after the step; [Engine.Fork] executes the later calls again, too. If the call that Rerun repeats
 // is a child, the run starts a new child; if it is a receive, the run receives the same signal again.
 //

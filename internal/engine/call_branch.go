@@ -244,8 +244,8 @@ func (s *Scope) noteCallRefusedAfterEndLocked() {
 	s.branch.hasCallRefusedAfterEnd = true
 }
 
-// FindBegunCalls reports which of the given names have a row of this scope in the run's history, and whether any of these rows is a
-// failure. The result begun is nil if none of the names has a row.
+// FindBegunCalls reports which of the given names have a row of this scope in the run's history, or had one that a Rerun has dropped, and whether
+// any of these rows is a failure. The result begun is nil if none of the names has a row.
 func (s *Scope) FindBegunCalls(names []string) (begun []bool, failed bool) {
 	r := s.r
 	r.mu.Lock()
@@ -255,15 +255,16 @@ func (s *Scope) FindBegunCalls(names []string) (begun []bool, failed bool) {
 	}
 	full := []byte(s.namePrefix)
 	for i, name := range names {
-		row := r.history[string(append(full, name...))]
-		if row == nil {
+		full := string(append(full, name...))
+		row := r.history[full]
+		if row == nil && !r.keyRenewals.rerunItems[full] {
 			continue
 		}
 		if begun == nil {
 			begun = make([]bool, len(names))
 		}
 		begun[i] = true
-		failed = failed || row.Status == store.StepFailed
+		failed = failed || row != nil && row.Status == store.StepFailed
 	}
 	return begun, failed
 }

@@ -134,7 +134,7 @@ func (c *Child) commitStart(q StartRequest) error {
 	}
 	t := &stepTask{r: r, scope: c.scope, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: 1, firstBegan: start.Run.CreatedAt}
 	step := t.newStepWrite(store.StepStarted, out, nil)
-	about := record.Failures{Workflow: q.Workflow}
+	about := record.Failures{Workflow: q.Workflow, Detached: q.Detached}
 	if generation > 1 {
 		about.Generation = generation
 	}

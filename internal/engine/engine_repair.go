@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,13 +126,15 @@ func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := p.checkStateAllowsRepair(row); err != nil {
+	if err := cmp.Or(p.checkNotOwnRun(ctx, row), p.checkStateAllowsRepair(row)); err != nil {
 		return false, err
 	}
 	if p.storeRequest.Now, err = p.e.NowBeforeWrite(ctx); err != nil {
 		return false, err
 	}
-	q := repair.Request{From: naming.ParseDisplay(p.request.FromStep), FromEnd: p.request.KeepAllOtherCalls, Now: p.storeRequest.Now}
+	q := repair.Request{
+		From: naming.ParseDisplay(p.request.FromStep), FromEnd: p.request.KeepAllOtherCalls, InterruptsSteps: p.request.InterruptSteps, Now: p.storeRequest.Now,
+	}
 	switch {
 	case !row.Status.IsTerminal():
 		if done, err := p.pauseAndAwaitStop(ctx, row, &q); err != nil || !done {

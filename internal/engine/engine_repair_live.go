@@ -78,6 +78,16 @@ func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q
 	}
 }
 
+// checkNotOwnRun returns a *StateError if a step repairs its own run. The repair would wait for the step, or interrupt it, and then the step would
+// repair the run once more.
+func (p *repairPlanner) checkNotOwnRun(ctx context.Context, row *store.Run) error {
+	t, isInStep := ctx.Value(attemptContextKey{}).(*stepTask)
+	if !isInStep || t.r.row.UUID != row.UUID || p.request.DryRun {
+		return nil
+	}
+	return p.newStateError(row, fmt.Sprintf("its own step %q makes the repair, which would wait for this step: repair the run from outside of it", naming.Display(t.name)))
+}
+
 // waitsForRetry reports whether RetryRun has planned the present generation of the run, and it is not due.
 func waitsForRetry(s *repair.RunToRepair, now time.Time) bool {
 	return slices.ContainsFunc(s.History, func(row store.Step) bool { return row.Kind == store.KindKeyRenewal && row.NextAt.After(now) })

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/record"
@@ -53,7 +56,43 @@ func (e *Engine) newRunToRepair(ctx context.Context, row *store.Run, history []s
 		return nil, fmt.Errorf("the record of its idempotency keys: %w", err)
 	}
 	s.Generation = renewal.Generation
-	return s, nil
+	return s, e.addCallsDroppedByRetry(ctx, s, &renewal)
+}
+
+// addCallsDroppedByRetry adds the calls that RetryRun has dropped to the history of a live run that has made no call since: an operator who repairs
+// the run while it waits knows these calls, and means them.
+func (e *Engine) addCallsDroppedByRetry(ctx context.Context, s *repair.RunToRepair, renewal *record.Renewal) error {
+	if renewal.Failure == nil || s.Run.Status.IsTerminal() {
+		return nil
+	}
+	has := make(map[string]bool, len(s.History))
+	var began time.Time
+	for i := range s.History {
+		row := &s.History[i]
+		has[row.Name] = true
+		if row.Kind == store.KindKeyRenewal {
+			began = row.StartedAt
+		}
+	}
+	if slices.ContainsFunc(s.History, func(row store.Step) bool { return row.Kind != store.KindKeyRenewal && !row.StartedAt.Before(began) }) {
+		return nil
+	}
+	failed, err := e.GenerationHistory(ctx, store.GenerationUUID(s.Run.UUID, renewal.Generation-1), s.Run.UUID)
+	if err != nil {
+		return err
+	}
+	s.DroppedByRetry = make(map[string]bool)
+	for i := range failed {
+		row := failed[i]
+		if has[row.Name] || row.Kind == store.KindKeyRenewal || row.Kind == store.KindRunEnd || row.Kind == store.KindCompensation {
+			continue
+		}
+		row.Run = s.Run.UUID
+		s.History = append(s.History, row)
+		s.DroppedByRetry[row.Name] = true
+	}
+	slices.SortStableFunc(s.History, func(a, b store.Step) int { return cmp.Compare(a.Seq, b.Seq) })
+	return nil
 }
 
 // divergedCalls returns the calls for which the run is held for drift. It leaves out those with which another version has continued the run.

@@ -31,7 +31,7 @@ const (
 // continueAsNewRequest is what the function of a run returned to continue as new. run.mu guards it.
 type continueAsNewRequest struct {
 	input []byte // nil: it did not
-	// detachedCalls has the calls whose children are detached, as far as this execution has made them.
+	// detachedCalls has the calls whose children are detached: those that this execution has made, and those whose children may still run.
 	detachedCalls map[string]bool
 	// isRefused says that the run, which failed, cannot retry itself. Only the goroutine that ends the run uses it.
 	isRefused bool

@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/seed8ec063be/durable/internal/store"
+import (
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
 
 // addHistory adds checkpoints to the run's history. The history is complete before the run's function is
 // called.
@@ -15,6 +18,9 @@ func (r *run) addHistory(history []store.Step) {
 			}
 		} else if id, err := decodeChildUUID(row); row.Kind == store.KindChild && err == nil {
 			r.addChild(row.Name, id)
+			if about := record.DecodeFailures(row); about.Detached {
+				r.noteDetachedChild(row.Name)
+			}
 		}
 	}
 }

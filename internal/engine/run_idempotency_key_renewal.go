@@ -14,6 +14,7 @@ import (
 type idempotencyKeyRenewals struct {
 	record.Renewal                 // zero: the run is in its first generation
 	keyNames       map[string]bool // the stored names of Renewal.SameKey
+	rerunItems     map[string]bool // the stored names of Renewal.RerunItems
 	beganAt        time.Time       // when this generation was planned
 	retryDueAt     time.Time       // when a run that retries itself continues; zero: at once
 	decodeError    error           // the record does not decode, so the run must not be executed
@@ -26,10 +27,16 @@ func (n *idempotencyKeyRenewals) decodeRenewalRecord(row *store.Step) {
 		n.decodeError = undecodableKeyRenewalError(row, err)
 	}
 	n.Renewal, n.beganAt, n.retryDueAt = r, row.StartedAt, row.NextAt
-	n.keyNames = make(map[string]bool, len(r.SameKey))
-	for _, name := range r.SameKey {
-		n.keyNames[naming.ParseDisplay(name)] = true
+	n.keyNames, n.rerunItems = storedNames(r.SameKey), storedNames(r.RerunItems)
+}
+
+// storedNames returns the set of the stored names for names as people see them.
+func storedNames(names []string) map[string]bool {
+	stored := make(map[string]bool, len(names))
+	for _, name := range names {
+		stored[naming.ParseDisplay(name)] = true
 	}
+	return stored
 }
 
 func undecodableKeyRenewalError(row *store.Step, err error) error {

@@ -37,6 +37,8 @@ type Failures struct {
 	Workflow string `json:"workflow,omitempty"`
 	// Generation is the generation of the run that started the child, in the row of a child. The first generation is left out.
 	Generation int32 `json:"generation,omitzero"`
+	// Detached says that the child is detached, in the row of a child. The code may not make the call any more, which says the same.
+	Detached bool `json:"detached,omitzero"`
 }
 
 // ChildUUID returns the UUID of the child that the call of a row of the parent started.

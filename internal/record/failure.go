@@ -6,6 +6,7 @@ package record
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json/v2"
 	"fmt"
 	"slices"
@@ -40,6 +41,7 @@ type Failure struct {
 	Codes     []string `json:"codes,omitempty"`    // of the registered sentinel errors that it matches
 	Step      string   `json:"step,omitempty"`     // for a run: the step whose error the run returned
 	Steps     []string `json:"steps,omitempty"`    // for a run: the others, if the error wraps those of several; see AddStep
+	MoreSteps []byte   `json:"more,omitempty"`     // for a run: hashes of those for which Steps has no place
 	Branches  []string `json:"branches,omitempty"` // for a run: the branches whose failures decided choices that made it fail
 	Attempts  int32    `json:"attempts,omitzero"`
 	Stack     string   `json:"stack,omitempty"` // of a panic
@@ -52,6 +54,8 @@ type Failure struct {
 	CallIsOver  bool  `json:"-"` // the call can do nothing more; see ErrEffectInterrupted
 	Suspended   bool  `json:"-"` // it is an ErrSuspended that the step's function got from another call of its run
 	CommitError error `json:"-"` // why the database did not commit a transaction whose function succeeded
+
+	moreSteps map[stepHash]bool // those in MoreSteps
 
 	// These fields are set for a child that did not complete.
 	Run      string `json:"run,omitempty"` // UUID of the child
@@ -70,15 +74,53 @@ type FailedState struct {
 // maxNamesSize bounds the names in Failure.Steps, and those in Failure.Branches, in bytes.
 const maxNamesSize = 64 << 10
 
-// AddStep adds a step whose error the run returned. Step is the first of them. Those for which there is no place are left out: a
-// retry then comes to them after the others.
+// stepHash is the beginning of the SHA-256 hash of a step's name as people see it.
+type stepHash [8]byte
+
+func hashOfStep(name string) (h stepHash) {
+	sum := sha256.Sum256([]byte(name))
+	copy(h[:], sum[:])
+	return h
+}
+
+// AddStep adds a step whose error the run returned. Step is the first of them. Of those for which Steps has no place, MoreSteps has the hashes: a
+// retry must execute all of them again.
 func (f *Failure) AddStep(name string) {
 	if f.Step == "" {
 		f.Step = name
 	}
-	if name != f.Step {
-		f.Steps = addName(f.Steps, name)
+	if name == f.Step || name == "" || slices.Contains(f.Steps, name) {
+		return
 	}
+	if had := len(f.Steps); len(f.MoreSteps) == 0 {
+		if f.Steps = addName(f.Steps, name); len(f.Steps) > had {
+			return
+		}
+	}
+	h := hashOfStep(name)
+	if f.moreSteps[h] {
+		return
+	}
+	if f.moreSteps == nil {
+		f.moreSteps = make(map[stepHash]bool)
+	}
+	f.moreSteps[h] = true
+	f.MoreSteps = append(f.MoreSteps, h[:]...)
+}
+
+// HasSteps returns a function that reports whether a step is one of those that AddStep has added. The name is as people see it.
+func (f *Failure) HasSteps() func(name string) bool {
+	names := map[string]bool{f.Step: true}
+	for _, name := range f.Steps {
+		names[name] = true
+	}
+	hashes := make(map[stepHash]bool, len(f.MoreSteps)/len(stepHash{}))
+	for h := range slices.Chunk(f.MoreSteps, len(stepHash{})) {
+		if len(h) == len(stepHash{}) {
+			hashes[stepHash(h)] = true
+		}
+	}
+	return func(name string) bool { return names[name] || len(hashes) > 0 && hashes[hashOfStep(name)] }
 }
 
 // AddBranch adds a branch whose failure decided a choice that made the run fail.

@@ -18,8 +18,9 @@ const RenewalName = "\x1frenewal"
 // Renewal tells which steps of a generation have idempotency keys of their own. The first generation has no such record.
 type Renewal struct {
 	Generation int32 `json:"generation"` // the number of the generation
-	// Since has the steps that had completed before a repair made the run execute them anew, by their names as people see
-	// them, with the numbers of the generations since which each has a new key.
+	// Since has the steps that had completed, or were undone, before a repair made the run execute them anew, by their names as people see
+	// them, with the numbers of the generations since which each has a new key. For all calls in a Map or a branch that was undone, it has the name
+	// with a slash after it.
 	Since map[string]int32 `json:"since,omitempty"`
 	// SameKey has the dropped calls that keep their idempotency keys, or the tokens of their callbacks, by their names as people see them, in the
 	// order of the names. Keys and tokens contain the name, so if the code calls such a call otherwise now, it keeps the name. For items
@@ -31,6 +32,8 @@ type Renewal struct {
 	// Places and KeptUpTo tell where calls stand in the code, which the order in which calls began does not tell after a repair; see places.go.
 	Places   map[string]int32 `json:"places,omitempty"`
 	KeptUpTo []int32          `json:"kept_up_to,omitempty"`
+	// RerunItems has the items of Maps that Rerun has dropped, by their names as people see them. The run executes them even if other items have failed.
+	RerunItems []string `json:"rerun_items,omitempty"`
 	// Retries is how many generations in a row, this one included, the run has begun by itself after a failure.
 	Retries int32 `json:"retries,omitzero"`
 	// Failure is why the last generation failed, if RetryRun has begun this one. It has no stack and no lists.
@@ -82,21 +85,28 @@ func HideRenewalFailure(row *store.Step) {
 func (r *Renewal) HasRepair() bool { return r.Generation > max(r.All, 1) }
 
 // KeyGeneration returns what the idempotency key of a step has between the run and the step: "#" and the number of the generation since which
-// the step has this key, or nothing. name is as people see it.
+// the step, or a scope around it, has new keys, or nothing. name is as people see it.
 func (r *Renewal) KeyGeneration(name string) string {
-	return generationSuffix(max(r.All, r.Since[name]))
+	since := max(r.All, r.Since[name])
+	for i := range name {
+		if name[i] == '/' {
+			since = max(since, r.Since[name[:i+1]])
+		}
+	}
+	return generationSuffix(since)
 }
 
 // CallbackSuffix returns what the signals and the tokens of callbacks have at their end: "#" and the number of the generation that
 // continued the run as new last, or nothing. A repair does not change the suffix, so tokens that were given out before remain valid.
 func (r *Renewal) CallbackSuffix() string { return generationSuffix(r.All) }
 
-// Receiver returns what the row of a signal shows as its receiver; see [store.ReceiveWrite]. name is the name of the step.
+// Receiver returns what the row of a signal shows as its receiver; see [store.ReceiveWrite]. name is the name of the step. The number of the
+// generation does not follow the name, because a receive in a branch with this name may be called like that: no name begins with the separator.
 func (r *Renewal) Receiver(name string) string {
 	if r.All == 0 {
 		return name
 	}
-	return name + naming.Separator + generationSuffix(r.All) // no step has such a name
+	return naming.Separator + generationSuffix(r.All) + naming.Separator + name
 }
 
 func generationSuffix(n int32) string {

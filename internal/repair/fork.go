@@ -61,6 +61,8 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 		case hasValue:
 			row = valued
 			d.Corrected = append(d.Corrected, naming.Display(row.Name))
+		case p.droppedBefore[row.Name]:
+			continue
 		case p.dropped[row.Name]:
 			d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			continue
@@ -98,7 +100,10 @@ func newForkPlan(s *RunToRepair, q *Request, values map[string][]byte) (*plan, e
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		row, err := p.findCall(name)
-		if err == nil {
+		switch {
+		case err == nil && row.Kind == store.KindSleep:
+			err = p.endSleep(row, values[name])
+		case err == nil:
 			err = p.setValue(row, values[name])
 		}
 		if err != nil {

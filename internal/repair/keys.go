@@ -15,6 +15,7 @@ func (p *plan) dropCheckpoint(row *store.Step) {
 		return
 	}
 	p.dropped[row.Name] = true
+	delete(p.droppedBefore, row.Name)
 	if row.Status == store.StepCompleted && hasIdempotencyKey(row.Kind) || hasEscalated(row) {
 		p.renewedKeys[row.Name] = true
 	}
@@ -46,14 +47,19 @@ func (p *plan) noteNameOfKey(renewal *record.Renewal, row *store.Step) {
 	}
 }
 
-// renewKeys gives new keys to the calls of renewedKeys, and returns their names as people see them.
+// renewKeys gives new keys to the calls of renewedKeys and undoneNames, and returns the names of the former as people see them.
 func (p *plan) renewKeys(renewal *record.Renewal) (renewed []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.renewedKeys)) {
-		if renewal.Since == nil {
-			renewal.Since = make(map[string]int32, len(p.renewedKeys))
-		}
-		renewal.Since[naming.Display(name)] = p.Generation + 1
 		renewed = append(renewed, naming.Display(name))
+	}
+	if renewal.Since == nil && len(renewed)+len(p.undoneNames) > 0 {
+		renewal.Since = make(map[string]int32, len(renewed))
+	}
+	for _, name := range renewed {
+		renewal.Since[name] = p.Generation + 1
+	}
+	for _, name := range p.undoneNames {
+		renewal.Since[name], renewal.Since[name+"/"] = p.Generation+1, p.Generation+1
 	}
 	return renewed
 }

@@ -13,10 +13,11 @@
 //     unless the repair is a copy to another run.
 //   - A call that is dropped although it had completed is executed on purpose once more, or because it was undone: it
 //     gets a new idempotency key. A call that had failed or was interrupted keeps its key, because its first attempt
-//     may have had an effect, and the name in the key if the code calls it otherwise now. A compensation gets a new key together with
-//     a step that it undoes.
+//     may have had an effect, and the name in the key if the code calls it otherwise now. If a compensation that has succeeded has undone the
+//     call, it gets a new key in any case. A compensation gets a new key together with a step that it undoes.
 //   - The started marker of an interrupted attempt of an at-most-once step is always kept: without it, the step would be executed once more
 //     without a question to Verify.
+//   - An attempt that the end of the run, a choice or the repair has interrupted is not the last one that a retry policy allows.
 //   - A choice that was decided by the failure of a dropped call is dropped. Whatever choice is dropped: calls in the branches that
 //     it ended are made again if they failed then, and so are calls whose children it cancelled.
 //   - A child whose call is dropped stays with the superseded generation, and is cancelled unless it is detached. The
@@ -31,10 +32,9 @@ import (
 	"encoding/json/v2"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/graph"
 	"github.com/seed8ec063be/durable/internal/naming"
@@ -56,45 +56,6 @@ var (
 type StateError struct{ Detail string }
 
 func (e *StateError) Error() string { return e.Detail }
-
-// RunToRepair is a run that is repaired. Nothing of it changes until the repair is applied.
-type RunToRepair struct {
-	Run        *store.Run    // with its error
-	History    []store.Step  // in the order in which the calls began
-	Children   []*store.Run  // whose parent is the run
-	Generation int32         // the number of the present generation
-	Timeout    time.Duration // of a run that has ended; zero: none
-
-	// DivergedCalls has the names, as people see them, of the calls for which the run is held for drift.
-	DivergedCalls []string
-}
-
-// Request is what a repair wants of one run.
-type Request struct {
-	From              string // the stored name of a call: it and all calls that began later are dropped
-	FromEnd           bool   // all calls are kept
-	HasPausedAncestor bool   // a run above is paused
-	Retries           int32  // the new generation's; see record.Renewal
-	Now               time.Time
-	Due               time.Time // when the next generation is due, from when the timeout of a run that had ended counts; zero: now
-	Nonce             uint32
-}
-
-// due returns when the next generation is due.
-func (q *Request) due() time.Time {
-	if q.Due.IsZero() {
-		return q.Now
-	}
-	return q.Due
-}
-
-// Result is what a repair does to one run.
-type Result struct {
-	Repair           store.RunRepair
-	Detail           record.RepairDetail
-	ChildrenToCancel []uuid.UUID // live children to cancel
-	ChildrenToRetry  []uuid.UUID // the children that have to be retried with the run; their calls wait for them again
-}
 
 // PlanRetry decides how a run that failed or expired is executed anew. Without From and FromEnd it drops the failed
 // checkpoints that the run's failure names. Unless there is From, the choices that made the run fail are made again.
@@ -129,7 +90,10 @@ type plan struct {
 	renewal         record.Renewal      // of the present generation
 	undoes          map[string][]string // which steps each compensation undoes, as far as the code said so; names are as people see them
 	dropped         map[string]bool
+	droppedBefore   map[string]bool // those that only DroppedByRetry names
+	rerunItem       string          // the item of a Map that is executed again, as people see it
 	renewedKeys     map[string]bool
+	undoneNames     []string                 // in the Undoes of compensations that have succeeded, as people see them
 	reopenedCalls   map[string]store.Step    // calls that wait for their children again
 	callsWithValue  map[string]store.Step    // calls that get a value
 	revivedPrefixes []string                 // prefixes of branches that a dropped choice had ended
@@ -145,6 +109,10 @@ func newPlan(s *RunToRepair, q *Request) *plan {
 	for i := range s.History {
 		p.historyByName[s.History[i].Name] = &s.History[i]
 	}
+	for name := range s.DroppedByRetry {
+		p.dropped[name] = true
+	}
+	p.droppedBefore = maps.Clone(s.DroppedByRetry)
 	p.renewal, _ = record.FindRenewal(s.History) // one that does not decode was refused before
 	if end := p.historyByName[store.EndRecordName]; end != nil {
 		p.undoes = record.DecodeEnding(end.Output).Undoes
@@ -218,9 +186,10 @@ func (p *plan) dropStepsOfFailure() error {
 	if err := p.dropUndone(); err != nil {
 		return err
 	}
-	failed := []*store.Step{row}
-	for _, name := range failure.Steps {
-		if row := p.historyByName[naming.ParseDisplay(name)]; row != nil && row.Status == store.StepFailed && !isInternalRecord(row) {
+	var failed []*store.Step
+	isOfFailure := failure.HasSteps()
+	for i := range p.History {
+		if row := &p.History[i]; row.Status == store.StepFailed && !isInternalRecord(row) && isOfFailure(naming.Display(row.Name)) {
 			failed = append(failed, row)
 		}
 	}
@@ -314,7 +283,8 @@ func (p *plan) detachChildren() {
 func (p *plan) buildResult() *Result {
 	r, d := &p.result.Repair, &p.result.Detail
 	run := p.Run
-	r.Run, r.SupersededNumber, r.CheckpointCount, r.FromStep = run.UUID, p.Generation, len(p.History), naming.Display(p.request.From)
+	r.Run, r.SupersededNumber, r.FromStep = run.UUID, p.Generation, naming.Display(p.request.From)
+	r.CheckpointCount = len(p.History) - len(p.DroppedByRetry)
 	r.StateBefore = store.RunState{Found: true, Status: run.Status, Epoch: run.Epoch, Control: run.Control}
 	r.Epoch, r.Status, r.WakeAt = run.Epoch.Next(p.request.Nonce), store.Pending, p.request.due()
 	switch {
@@ -351,30 +321,32 @@ func (p *plan) buildResult() *Result {
 			r.NewSteps = append(r.NewSteps, open)
 			d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			continue
+		case p.droppedBefore[row.Name]:
+			continue
 		case p.dropped[row.Name]:
 			if row.Kind != store.KindRunEnd {
 				d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			}
 			p.noteNameOfKey(&renewal, row)
-			if row.Kind == store.KindReceive && row.Status.IsTerminal() {
+			if row.Kind == store.KindReceive && row.Status.IsTerminal() && !p.DroppedByRetry[row.Name] {
 				r.ReleasedReceivers = append(r.ReleasedReceivers, renewal.Receiver(row.Name))
 			}
 			continue
 		}
-		if choice, changed := withoutReturnedLosers(row, executedAgain); changed {
-			choice.Seq = store.SeqOfKeptCall(choice.Seq, r.FirstChangedSeq)
-			r.NewSteps = append(r.NewSteps, choice)
+		if row.Status.IsTerminal() {
 			r.TerminalStepCount++
+		}
+		if kept, changed := p.changeKept(row, executedAgain); changed {
+			kept.Seq = store.SeqOfKeptCall(kept.Seq, r.FirstChangedSeq)
+			r.NewSteps = append(r.NewSteps, kept)
 			d.Kept++
 			continue
 		}
 		r.KeptSteps = append(r.KeptSteps, row.Name)
-		if row.Status.IsTerminal() {
-			r.TerminalStepCount++
-		}
 	}
 	d.Kept += len(r.KeptSteps)
 	p.renewCompensations()
+	p.noteRerunItem(&renewal)
 	d.Renewed = p.renewKeys(&renewal)
 	renewal.Generation, renewal.Retries, renewal.Failure = p.Generation+1, p.request.Retries, nil
 	if !p.request.Due.IsZero() { // people see why the run waits

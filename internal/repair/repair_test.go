@@ -158,10 +158,10 @@ func TestARetryOfAContinuedRun(t *testing.T) {
 	h.History = append(h.History, continued.NewStep(h.Run.UUID, h.Run.Epoch, start))
 	h.Generation = 4
 	r := h.retry(Request{From: "order"})
-	want(t, "released", r.Repair.ReleasedReceivers, "order"+naming.Separator+"#4")
+	want(t, "released", r.Repair.ReleasedReceivers, naming.Separator+"#4"+naming.Separator+"order")
 	since, err := record.FindRenewal(r.Repair.NewSteps)
 	if err != nil || since.Generation != 5 || since.All != 4 || string(since.FirstInput) != "hash" || since.KeyGeneration("quote") != "#5" || since.KeyGeneration("charge") != "#4" ||
-		since.Receiver("order") != "order"+naming.Separator+"#4" {
+		since.Receiver("order") != naming.Separator+"#4"+naming.Separator+"order" {
 		t.Errorf("the renewal is %+v, %v", since, err)
 	}
 }
@@ -329,7 +329,11 @@ func TestUndoesOfAScope(t *testing.T) {
 	})
 	r := h.retry(Request{})
 	want(t, "kept", shown(r.Repair.KeptSteps), "leftover")
-	want(t, "renewed", r.Detail.Renewed, "charge/0", "left/hold", "refund")
+	want(t, "renewed", r.Detail.Renewed, "charge/0", "charge/1", "left/hold", "refund")
+	renewal, err := record.FindRenewal(r.Repair.NewSteps)
+	if err != nil || renewal.KeyGeneration("charge/2") != "#2" || renewal.KeyGeneration("never executed") != "#2" || renewal.KeyGeneration("leftover") != "" {
+		t.Errorf("the renewal is %+v, %v", renewal, err)
+	}
 }
 
 // A wait that is dropped after its escalation escalates again with another key. Its token stays.

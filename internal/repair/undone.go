@@ -56,11 +56,17 @@ func hasCompensated(row *store.Step) bool {
 	return row.Kind == store.KindCompensation && row.Status == store.StepCompleted
 }
 
-// dropUndoneBy drops the calls that the names in Undoes stand for.
+// dropUndoneBy drops the calls that the names in Undoes stand for, and gives new keys to them, also if they had failed or were interrupted: what
+// they did is undone. With its old key, an outside system would take such a call for a repetition of what was undone, and do nothing. An interrupted
+// call may have no record, so the names themselves get new keys too.
 func (p *plan) dropUndoneBy(steps []string) {
 	for _, name := range steps {
+		p.undoneNames = append(p.undoneNames, name)
 		for _, step := range p.callsOf(name) {
 			p.dropCheckpoint(step)
+			if hasIdempotencyKey(step.Kind) {
+				p.renewedKeys[step.Name] = true
+			}
 		}
 	}
 }

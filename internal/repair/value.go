@@ -40,18 +40,9 @@ func PlanSkip(s *RunToRepair, q *Request, step string, value []byte) (*Result, e
 		return nil, err
 	}
 	if row.Kind == store.KindSleep {
-		if !row.NextAt.After(q.Now) {
-			return nil, stateError("its sleep %q is over", row)
+		if err := p.endSleep(row, value); err != nil {
+			return nil, err
 		}
-		if jsontext.Value(value).Kind() != jsontext.KindNull {
-			return nil, fmt.Errorf("%w: %q is a sleep, which has no value: pass nil", ErrValueType, naming.Display(step))
-		}
-		over := *row
-		over.NextAt = q.Now
-		if paused := s.Run.PausedAt; !s.Run.Status.IsTerminal() && !paused.IsZero() && paused.Before(q.Now) {
-			over.NextAt = paused // a resume that freezes timers moves those that end after the pause began
-		}
-		p.callsWithValue[row.Name] = over
 		return p.finishPlan(), nil
 	}
 	if row.Status == store.StepCompleted {
@@ -81,8 +72,33 @@ func PlanRerun(s *RunToRepair, q *Request, step string) (*Result, error) {
 	if row.Status == store.StepFailed {
 		p.dropChoicesDecidedBy(row)
 	}
+	if choice := p.choiceThatEnded(row.Name); choice != nil {
+		return nil, &StateError{fmt.Sprintf("the choice %q has ended the branch of its step %q, which executes nothing more: fork the run from %q, which makes the choice again",
+			naming.Display(choice.Name), naming.Display(step), naming.Display(step))}
+	}
+	if p.mapOfItem(row) != nil {
+		p.rerunItem = naming.Display(row.Name)
+	}
 	p.dropCheckpoint(row)
 	return p.finishPlan(), nil
+}
+
+// endSleep ends a sleep.
+func (p *plan) endSleep(row *store.Step, value []byte) error {
+	now := p.request.Now
+	if !row.NextAt.After(now) {
+		return stateError("its sleep %q is over", row)
+	}
+	if jsontext.Value(value).Kind() != jsontext.KindNull {
+		return fmt.Errorf("%w: %q is a sleep, which has no value: pass nil", ErrValueType, naming.Display(row.Name))
+	}
+	over := *row
+	over.NextAt = now
+	if paused := p.Run.PausedAt; !p.Run.Status.IsTerminal() && !paused.IsZero() && paused.Before(now) {
+		over.NextAt = paused // a resume that freezes timers moves those that end after the pause began
+	}
+	p.callsWithValue[row.Name] = over
+	return nil
 }
 
 // recordsTheCode reports whether the checkpoint is no call, but records how the code continues the run.

@@ -1,0 +1,66 @@
+package repair
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// changeKept returns the row of a kept call as the next generation has it. It reports false if that is the row as it is.
+func (p *plan) changeKept(row *store.Step, executedAgain map[string]bool) (changed store.Step, ok bool) {
+	if p.wasInterrupted(row) {
+		return p.withInterruptedAttempt(row), true
+	}
+	return withoutReturnedLosers(row, executedAgain)
+}
+
+// wasInterrupted reports whether the row is that of an attempt that the end of the run, a choice or this repair has interrupted, so that another
+// attempt follows.
+func (p *plan) wasInterrupted(row *store.Step) bool {
+	if row.Status != store.StepStarted || row.Kind != store.KindStep && row.Kind != store.KindTx || record.IsUnknownOnce(row) {
+		return false
+	}
+	return (p.Run.Status.IsTerminal() || p.request.InterruptsSteps || p.isRevived(row.Name)) && p.choiceThatEnded(row.Name) == nil
+}
+
+// withInterruptedAttempt returns the row without the started marker, as a process leaves it that shuts down during an attempt. With the marker, the
+// attempt would count as one whose process died, and if it was the last that the retry policy allows, the step would fail.
+func (p *plan) withInterruptedAttempt(row *store.Step) store.Step {
+	failures := record.DecodeFailures(row)
+	open := failures.Open
+	if open == nil {
+		open = &record.FailedAttempt{Attempt: row.Attempt}
+	}
+	open.Interrupted, failures.Open = true, nil
+	failures.Add(open)
+	changed := *row
+	changed.Status, changed.EndedAt, changed.NextAt, changed.Failures = store.StepBackoff, p.request.Now, p.request.Now, failures.Encode(false)
+	return changed
+}
+
+// choiceThatEnded returns a kept choice that has ended a branch around the call, or nil. A branch that had returned before can make its calls again.
+func (p *plan) choiceThatEnded(name string) *store.Step {
+	for i := range p.History {
+		row := &p.History[i]
+		if p.dropped[row.Name] {
+			continue
+		}
+		if c := record.DecodeChoiceStep(row); c != nil && slices.ContainsFunc(c.Ended, func(branch string) bool { return strings.HasPrefix(name, branchPrefix(branch)) }) {
+			return row
+		}
+	}
+	return nil
+}
+
+// noteRerunItem notes which items of Maps are executed even if another item of the Map has failed: the one that a Rerun names, and those of
+// earlier reruns that the run has not executed yet.
+func (p *plan) noteRerunItem(renewal *record.Renewal) {
+	items := slices.DeleteFunc(slices.Clone(renewal.RerunItems), func(item string) bool { return p.historyByName[naming.ParseDisplay(item)] != nil })
+	if p.rerunItem != "" {
+		items = append(items, p.rerunItem)
+	}
+	renewal.RerunItems = items
+}

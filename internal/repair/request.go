@@ -1,0 +1,54 @@
+package repair
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// RunToRepair is a run that is repaired. Nothing of it changes until the repair is applied.
+type RunToRepair struct {
+	Run        *store.Run    // with its error
+	History    []store.Step  // in the order in which the calls began
+	Children   []*store.Run  // whose parent is the run
+	Generation int32         // the number of the present generation
+	Timeout    time.Duration // of a run that has ended; zero: none
+
+	// DivergedCalls has the names, as people see them, of the calls for which the run is held for drift.
+	DivergedCalls []string
+
+	// DroppedByRetry has the stored names of calls in History that the run does not have any more: RetryRun has dropped them, and the run has not
+	// made them again, so that a repair can name them.
+	DroppedByRetry map[string]bool
+}
+
+// Request is what a repair wants of one run.
+type Request struct {
+	From              string // the stored name of a call: it and all calls that began later are dropped
+	FromEnd           bool   // all calls are kept
+	InterruptsSteps   bool   // the repair takes a live run away from its worker
+	HasPausedAncestor bool   // a run above is paused
+	Retries           int32  // the new generation's; see record.Renewal
+	Now               time.Time
+	Due               time.Time // when the next generation is due, from when the timeout of a run that had ended counts; zero: now
+	Nonce             uint32
+}
+
+// due returns when the next generation is due.
+func (q *Request) due() time.Time {
+	if q.Due.IsZero() {
+		return q.Now
+	}
+	return q.Due
+}
+
+// Result is what a repair does to one run.
+type Result struct {
+	Repair           store.RunRepair
+	Detail           record.RepairDetail
+	ChildrenToCancel []uuid.UUID // live children to cancel
+	ChildrenToRetry  []uuid.UUID // the children that have to be retried with the run; their calls wait for them again
+}

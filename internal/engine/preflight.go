@@ -177,7 +177,7 @@ func (s *Scope) refuseInPreflight(full string, kind store.StepKind) error {
 	if err != nil {
 		return s.reportDivergence(full, err)
 	}
-	s.NoteBranchSuspensionSeen()
+	s.noteGoroutineSawSuspendedBranch()
 	for b := s.branch; b != nil; b = b.parent {
 		b.hasNextCall.Store(true)
 	}
@@ -226,6 +226,9 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) 
 				verb = "continue as new"
 			}
 			r.checkMissingCallsAtEnd(verb, failure)
+		}
+		if r.compensations.recordedEnd != nil && r.currentSuspension() == nil {
+			r.dropUnrecordedCompensations() // it notes those that the code does not register
 		}
 		r.preflightFindings.noteEnd(output, failure)
 	}()
@@ -314,6 +317,9 @@ func (r *run) noteNeededNameChanges() {
 		}
 	}
 	for name, row := range r.history {
+		if !isCallOfUser(row.Kind) {
+			continue // neither Renamed nor Retired has an effect on it
+		}
 		last := name[len(scopePrefix(name)):]
 		if def.RetiredCalls[last] {
 			r.preflightFindings.noteNeededNameChange(last, row.Kind)

@@ -206,6 +206,7 @@ func (e *choiceDecidingError) Unwrap() error { return e.error }
 // awaitFirstFailure waits until a branch has failed, and returns its index. If all branches succeed, it returns -1.
 func awaitFirstFailure[T any](futures []*Future[T]) (int, error) {
 	ends := watchBranchEnds(futures)
+	defer engine.NoteFunctionAwaits(openBranches(futures))()
 	for range futures {
 		i := <-ends
 		switch _, err := futures[i].Wait(); {
@@ -216,6 +217,17 @@ func awaitFirstFailure[T any](futures []*Future[T]) (int, error) {
 		}
 	}
 	return -1, nil
+}
+
+// openBranches returns the branches of the futures that have one.
+func openBranches[T any](futures []*Future[T]) []*engine.Branch {
+	var branches []*engine.Branch
+	for _, f := range futures {
+		if f.branch != nil {
+			branches = append(branches, f.branch)
+		}
+	}
+	return branches
 }
 
 // watchBranchEnds returns a channel of the indexes of the futures, in the order in which their branches end.
@@ -240,6 +252,7 @@ func losersAmong[T any](won []int, futures []*Future[T]) (all []engine.LoserBran
 // awaitSuccesses waits until k branches have succeeded, and returns their indexes in the order in which they succeeded.
 func awaitSuccesses[T any](k int, futures []*Future[T]) ([]int, error) {
 	ends := watchBranchEnds(futures)
+	defer engine.NoteFunctionAwaits(openBranches(futures))()
 	var winners []int
 	errs := make([]error, len(futures))
 	for range futures {

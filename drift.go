@@ -61,8 +61,10 @@ func OnDrift(p DriftPolicy) WorkflowOption {
 // but not a branch. The nodes of a graph keep their names: for a graph with the option Renamed, [New] and every start return
 // [ErrInvalidConfig]. If the history of a run holds the old name, the renamed call uses the record with the old name. A step that
 // failed under the old name and is retried keeps the old name and its [IdempotencyKey]. Do not give the old name to a new call:
-// runs that hold the old name would be held. Remove a Renamed option when no live run, and no failed run that may be retried,
-// holds the old name.
+// runs that hold the old name would be held. If a call was renamed twice, declare both changes, such as Renamed("a", "b") and
+// Renamed("b", "c"), as long as runs hold the first name. If the declarations form a circle, because two calls exchanged their
+// names, New returns ErrInvalidConfig. A [Callback] whose Wait is not recorded keeps its first name, and so its token. Remove a
+// Renamed option when no live run, and no failed run that may be retried, holds the old name.
 func Renamed(before, now string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.setFirstError(errors.Join(naming.Check("step", before), naming.Check("step", now)))
@@ -73,6 +75,14 @@ func Renamed(before, now string) WorkflowOption {
 			o.previousNames = make(map[string]string)
 		}
 		o.previousNames[now] = before
+		name := before
+		for range o.previousNames {
+			if name == now && before != now {
+				o.setFirstError(fmt.Errorf("%w: Renamed(%q, %q) closes a circle of names, so that a record could belong to two calls: give the calls names that no earlier version of the code used",
+					ErrInvalidConfig, before, now))
+			}
+			name = o.previousNames[name]
+		}
 	}
 }
 

@@ -94,6 +94,7 @@ func (x *Exported) rowsForReplay() (*store.Run, []store.Step, error) {
 	if parent, ok := store.ParseCanonicalUUID(x.Run.Parent); ok {
 		run.Name, run.Parent = naming.ParseDisplay(x.Run.Name), store.ValidNullUUID(parent)
 	}
+	isLive := slices.Contains([]Status{StatusPending, StatusRunning, StatusWaiting, StatusPaused}, x.Run.Status)
 	var steps []store.Step
 	for i := range x.History {
 		h := &x.History[i]
@@ -101,7 +102,7 @@ func (x *Exported) rowsForReplay() (*store.Run, []store.Step, error) {
 		switch {
 		case !known:
 			return nil, nil, fmt.Errorf("%w: the export of run %q has a checkpoint %q that is a %s and %s, which this code does not know: export the run again", ErrInvalidConfig, x.Run.ID, h.Name, h.Kind, h.Status)
-		case kind == store.KindRunEnd || kind == store.KindKeyRenewal:
+		case kind == store.KindRunEnd && !isLive || kind == store.KindKeyRenewal:
 			continue // today's code must fail by itself; and a replay executes no step, so it needs no keys
 		}
 		row := store.Step{

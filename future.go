@@ -154,6 +154,9 @@ func (f *Future[T]) await() {
 	}
 	done := f.done
 	f.mu.Unlock()
+	if f.branch != nil {
+		defer engine.NoteFunctionAwaits([]*engine.Branch{f.branch})()
+	}
 	<-done
 }
 

@@ -53,6 +53,7 @@ func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts .
 	}
 	w := Define(name, func(c *Ctx, in I) (O, error) { return executeGraph[I, O](c, d, in) }, opts...)
 	w.graph = d
+	w.isGraph = true
 	w.refuseRenamedInGraph()
 	if d.err != nil {
 		w.err = errors.Join(w.err, fmt.Errorf("graph %q: %w", name, d.err))
@@ -79,6 +80,7 @@ func DefineGraphFrom[I, O any](name string, build func(g *Graph[I], in I) *Node[
 	if build == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: graph %q has no function that declares its nodes", ErrInvalidConfig, name))
 	}
+	w.isGraph = true
 	w.refuseRenamedInGraph()
 	return w
 }

@@ -149,13 +149,14 @@ func (c *Ctx) Callback[T any](name string) *Callback[T] {
 // another token. Anybody who has the token can complete the callback. The token is signed with a key that is stored in the
 // database, so that nobody can forge a token without the key. In the replays of [Engine.Preflight], [Engine.ReplayExport] and
 // durabletest.Replay, Token returns a token that completes nothing, because these replays write nothing.
-func (a *Callback[T]) Token() string { return a.c.scope.CallbackToken(a.name) }
+func (a *Callback[T]) Token() string { return a.c.scope.CallbackToken(a.c.scope.CallbackName(a.name)) }
 
 // Wait returns the value with which the token was completed, before or during the wait. In all other respects, Wait works as
 // [Ctx.Receive]. Callback.Wait takes the options of Receive, except [OnSignal]. Wait belongs to the branch that created the
 // callback, even if another branch calls it; see [CancelLosers].
 func (a *Callback[T]) Wait(opts ...ReceiveOption) (T, error) {
-	return receiveSignal[T](a.c, a.name, a.c.scope.CallbackSignalName(a.name), a.callSite, opts)
+	name := a.c.scope.CallbackName(a.name)
+	return receiveSignal[T](a.c, name, a.c.scope.CallbackSignalName(name), a.callSite, opts)
 }
 
 func receiveSignal[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOption) (T, error) {

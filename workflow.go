@@ -30,6 +30,7 @@ type Workflow[I, O any] struct {
 	retryRun       *RetryPolicy  // nil: runs are not retried
 	fn             func(*Ctx, I) (O, error)
 	graph          *graphDefinition // see DefineGraph; nil: none
+	isGraph        bool             // DefineGraph or DefineGraphFrom returned it
 	err            error
 }
 
@@ -119,7 +120,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.declaredChange.onDrift, PreviousCallNames: w.declaredChange.previousNames, RetiredCalls: w.declaredChange.retiredNames, Pinned: w.pinned, PinnedGrace: w.grace, RunRetryDelay: w.retryWaitFunc(), UserFunction: w.fn, FirstCheckpoint: w.declaredGraph().firstShapeRecord(), UsedNameCount: w.declaredGraph().minNameCount(), CallFunction: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
+	return &engine.WorkflowDefinition{Name: w.name, OnDrift: w.declaredChange.onDrift, PreviousCallNames: w.declaredChange.previousNames, RetiredCalls: w.declaredChange.retiredNames, Pinned: w.pinned, PinnedGrace: w.grace, RunRetryDelay: w.retryWaitFunc(), UserFunction: w.fn, IsGraph: w.isGraph, FirstCheckpoint: w.declaredGraph().firstShapeRecord(), UsedNameCount: w.declaredGraph().minNameCount(), CallFunction: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
 			fix := "bring back the old type"

@@ -32,6 +32,7 @@ type Branch struct {
 
 	stackBase   atomic.Uintptr // stack.Base of the goroutine of the branch; zero: it has not begun
 	hasBranches atomic.Bool    // branches were started in the branch
+	hasNextCall atomic.Bool    // a preflight has refused a call in the branch, or in a branch in it
 	isGraphNode bool           // see OpenGraphNodeBranch
 
 	endByChoice            *branchEndedByChoice // guarded by run.mu; nil: no choice has ended the branch

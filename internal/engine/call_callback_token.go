@@ -9,6 +9,21 @@ import (
 	"github.com/seed8ec063be/durable/internal/token"
 )
 
+// CallbackName returns the name under which the callback called name is recorded. That is its first name if it was renamed and has no record
+// yet: an older version of the code may have passed on a token, which belongs to the name.
+func (s *Scope) CallbackName(name string) string {
+	def := s.r.workflowDefinition()
+	if full := s.fullName(name); def == nil || s.r.history[full] != nil || s.r.keyRenewals.keyNames[full] {
+		return name
+	}
+	for range def.PreviousCallNames {
+		if old, renamed := def.PreviousCallNames[name]; renamed {
+			name = old
+		}
+	}
+	return name
+}
+
 // CallbackSignalName returns the name of the signal that completes the wait called name. Users can send the signal of such a wait only with
 // a token. After the run has continued as new, a wait of the same name has another signal, and so another token.
 func (s *Scope) CallbackSignalName(name string) string {

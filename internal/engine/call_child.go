@@ -237,6 +237,11 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	if err := c.scope.refuseInPreflight(c.name, store.KindChild); err != nil {
 		return CallResult{}, err
 	}
+	if !c.startedHere {
+		if err := c.scope.checkNoCallsMissing(c.name, store.KindChild, &c.startRow); err != nil {
+			return CallResult{}, err
+		}
+	}
 	r.notePastReplay()
 	r.idleTracker.beginBusy()
 	defer r.idleTracker.endBusy()

@@ -176,12 +176,20 @@ func (s *Scope) checkMayExecuteCall(full string, kind store.StepKind, recorded *
 	if s.r.preflightFindings != nil {
 		return s.refuseInPreflight(full, kind)
 	}
+	return s.checkNoCallsMissing(full, kind, recorded)
+}
+
+// checkNoCallsMissing returns an error if recorded calls are missing before an open call, which is about to be executed or to wait.
+func (s *Scope) checkNoCallsMissing(full string, kind store.StepKind, recorded *store.Step) error {
 	if !s.r.checksMissingCalls {
 		return nil
 	}
 	s.r.mu.Lock()
-	err := s.checkMissingCallsLocked(full, kind, recorded)
+	err := s.checkMissingCallsAtOpenCallLocked(full, kind, recorded)
 	s.r.mu.Unlock()
+	if err == nil && s.branch != nil && s.r.preflightFindings == nil {
+		err = s.awaitFunctionReplay(full)
+	}
 	if err != nil {
 		return s.reportDivergence(full, err)
 	}

@@ -14,10 +14,11 @@ import (
 func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Time) error {
 	r := s.r
 	full := s.fullName(name)
-	recorded, err := s.beginCall(full, store.KindSleep, site)
+	known, err := s.beginCall(full, store.KindSleep, site)
 	if err != nil {
 		return err
 	}
+	recorded := known
 	if recorded == nil {
 		if err := naming.Check("sleep", name); err != nil {
 			return err
@@ -29,6 +30,11 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 			return err
 		}
 		if recorded, err = s.recordSleep(full, due); err != nil {
+			return err
+		}
+	}
+	if known != nil && !s.isInEndedBranch() {
+		if err := s.checkOpenSleep(full, known); err != nil {
 			return err
 		}
 	}

@@ -112,6 +112,8 @@ type WorkflowDefinition struct {
 	RetiredCalls  map[string]bool // recorded calls that the code does not make any more
 	// UserFunction is the workflow function that the user defined, or nil if the function is unknown; see Scope.isOnOwnGoroutine.
 	UserFunction any
+	// IsGraph reports whether the workflow is a graph, so that each of its runs records a shape before it makes other calls.
+	IsGraph bool
 	// FirstCheckpoint is the first checkpoint that every run of the workflow writes. FirstCheckpoint is nil if there is no such checkpoint.
 	FirstCheckpoint *FirstCheckpoint
 	// UsedNameCount is how many names of calls each run of the workflow uses, if this number is known before a run is executed. Otherwise

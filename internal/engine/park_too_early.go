@@ -58,6 +58,11 @@ func (r *run) noteCallWhileParked() {
 // NoteBranchSuspensionSeen records that the goroutine which calls it has received ErrSuspended as the result of a branch, or of a call in a
 // preflight.
 func (s *Scope) NoteBranchSuspensionSeen() {
+	s.noteSuspendedBranchInPreflight()
+	s.noteGoroutineSawSuspendedBranch()
+}
+
+func (s *Scope) noteGoroutineSawSuspendedBranch() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	n := &s.r.suspensionNotices

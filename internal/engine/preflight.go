@@ -27,6 +27,9 @@ import (
 // maxPreflightTime bounds how long a function may take to replay its history.
 const maxPreflightTime = 10 * time.Second
 
+// maxPauseOfBranches bounds how long the replay of branches may make no call after the function has made a call that it would wait for.
+const maxPauseOfBranches = time.Second
+
 // Preflight replays the histories of runs with the code of this process. Preflight is safe for concurrent use.
 type Preflight struct {
 	w     *worker
@@ -174,7 +177,10 @@ func (s *Scope) refuseInPreflight(full string, kind store.StepKind) error {
 	if err != nil {
 		return s.reportDivergence(full, err)
 	}
-	s.NoteBranchSuspensionSeen()
+	s.noteGoroutineSawSuspendedBranch()
+	for b := s.branch; b != nil; b = b.parent {
+		b.hasNextCall.Store(true)
+	}
 	s.r.preflightFindings.noteNextCall(full, kind, s.branch != nil)
 	return ErrSuspended
 }
@@ -198,12 +204,17 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) 
 		}
 		output, failure := r.callWorkflow()
 		r.mu.Lock()
-		r.goroutines.functionReturned = true
 		awaitedBranch := r.suspensionNotices.sawSuspendedBranch[stack.GoroutineID()]
 		r.mu.Unlock()
 		if awaitedBranch {
 			r.preflightFindings.noteBranchAwaited()
 		}
+		if r.preflightFindings.isFunctionWaiting() {
+			r.awaitReplayOfBranches()
+		}
+		r.mu.Lock()
+		r.goroutines.functionReturned = true
+		r.mu.Unlock()
 		r.endCtx(errFunctionReturned)
 		r.awaitGoroutines()
 		if r.preflightFindings.hasFunctionReturned() && !r.isSuspended() && !r.isForcedToEnd() {
@@ -215,6 +226,9 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) 
 				verb = "continue as new"
 			}
 			r.checkMissingCallsAtEnd(verb, failure)
+		}
+		if r.compensations.recordedEnd != nil && r.currentSuspension() == nil {
+			r.dropUnrecordedCompensations() // it notes those that the code does not register
 		}
 		r.preflightFindings.noteEnd(output, failure)
 	}()
@@ -240,10 +254,32 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) 
 	return out
 }
 
-func (p *replayFindings) hasNoFinding() bool {
+// isFunctionWaiting reports whether the function would wait for a call that it would make next, if a worker executed the run.
+func (p *replayFindings) isFunctionWaiting() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.result.Divergence == nil && len(p.result.NextCalls) == 0
+	return p.result.Divergence == nil && p.functionMadeNextCall
+}
+
+// awaitReplayOfBranches waits until the branches have returned. In a worker, the function waits for its next call meanwhile, so the branches
+// repeat their recorded calls and are judged by them. A branch may also wait for something that the function does after that call, or for the
+// end of its context: awaitReplayOfBranches returns when no call was made for maxPauseOfBranches.
+func (r *run) awaitReplayOfBranches() {
+	made := -1
+	for {
+		r.mu.Lock()
+		returned, now := r.goroutines.returnedChan(), len(r.usedNames)
+		r.mu.Unlock()
+		if returned == nil || now == made {
+			return
+		}
+		made = now
+		select {
+		case <-returned:
+			return
+		case <-time.After(maxPauseOfBranches):
+		}
+	}
 }
 
 // hasFunctionReturned reports whether the function has returned without a divergence and without a call that it would make next.
@@ -281,6 +317,9 @@ func (r *run) noteNeededNameChanges() {
 		}
 	}
 	for name, row := range r.history {
+		if !isCallOfUser(row.Kind) {
+			continue // neither Renamed nor Retired has an effect on it
+		}
 		last := name[len(scopePrefix(name)):]
 		if def.RetiredCalls[last] {
 			r.preflightFindings.noteNeededNameChange(last, row.Kind)

@@ -163,6 +163,9 @@ func (r *run) callWorkflow() (output []byte, failure *record.Failure) {
 			r.logger().Error("a workflow panicked", telemetry.KeyError, failure.Message, telemetry.KeyStack, failure.Stack)
 		}
 	}()
+	if failure := r.holdUnlessGraphOrFunction(); failure != nil || r.isSuspended() {
+		return nil, failure
+	}
 	r.functionStackBase = stack.BaseFunction()
 	return r.e.workflows[r.row.Workflow].CallFunction(scope, r.row.Input)
 }

@@ -58,6 +58,33 @@ func (r *run) suspendForDrift(full string, err error) bool {
 	return true
 }
 
+// holdUnlessGraphOrFunction holds the run if its history was recorded by a graph and the code is a function, or the other way around: each would
+// execute again what the other has executed. It returns a failure if the DriftPolicy of the workflow is DriftFails.
+func (r *run) holdUnlessGraphOrFunction() *record.Failure {
+	def := r.workflowDefinition()
+	if len(r.history) == 0 || def.OnDrift == DriftContinues {
+		return nil
+	}
+	hasShape, hasCall := false, false
+	for _, row := range r.history {
+		hasShape = hasShape || row.Kind == store.KindGraph
+		hasCall = hasCall || isCallOfUser(row.Kind)
+	}
+	if hasShape == def.IsGraph || def.IsGraph && !hasCall {
+		return nil
+	}
+	recorded, code := "a function", "a graph"
+	if hasShape {
+		recorded, code = code, recorded
+	}
+	err := fmt.Errorf("%w: the history of run %q was recorded by %s, and workflow %q is %s now: define the new form under another name, and keep the old one until its runs have ended",
+		ErrDiverged, r.row.NameOrUUID(), recorded, r.row.Workflow, code)
+	if r.suspendForDrift("", err) {
+		return nil
+	}
+	return &record.Failure{Message: err.Error(), Codes: []string{record.CodeDiverged}, Permanent: true}
+}
+
 // shortenReason returns a text for people in at most maxReasonBytes bytes.
 func shortenReason(text string) string {
 	if text = record.StorableText(text); len(text) > maxReasonBytes {

@@ -64,7 +64,10 @@ func (r *run) countRecordedCalls() {
 // noteCallMade notes that this execution makes a call. r.mu is held.
 func (r *run) noteCallMade(full string) {
 	if row := r.history[full]; row != nil && r.checksMissingCalls && row.WasMadeByScopeGoroutine() && r.mustBeCalledInReplay(row) {
-		r.missingCallCounts[scopePrefix(full)]--
+		prefix := scopePrefix(full)
+		if r.missingCallCounts[prefix]--; prefix == "" && r.missingCallCounts[prefix] == 0 {
+			r.functionReplay.noteChange()
+		}
 	}
 }
 
@@ -102,10 +105,28 @@ func (s *Scope) CheckMapItems(names []string) error {
 	r.mu.Lock()
 	unrecorded, err := s.checkMapItemsLocked(names)
 	r.mu.Unlock()
+	if err == nil && s.branch != nil && r.preflightFindings == nil && r.checksMissingCalls {
+		if unrecorded = s.unrecordedItem(names); unrecorded != "" {
+			err = s.awaitFunctionReplay(unrecorded)
+		}
+	}
 	if err == nil {
 		return nil
 	}
 	return s.reportDivergence(unrecorded, err)
+}
+
+// unrecordedItem returns the first item that has no outcome in the history, or an empty string.
+func (s *Scope) unrecordedItem(names []string) string {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	for _, name := range names {
+		full := s.fullName(name)
+		if row := s.r.history[full]; row == nil || !row.Status.IsTerminal() {
+			return full
+		}
+	}
+	return ""
 }
 
 // checkMapItemsLocked does the same without holding the run. It also returns the item that would be executed. r.mu is held.
@@ -163,7 +184,7 @@ func (s *Scope) checkMissingCallsLocked(full string, kind store.StepKind, record
 }
 
 // checkMissingCallsAtOpenCallLocked does the same for a call that is about to end the replay without being executed: in a run that must
-// end, or in a preflight. It may be recorded and have no outcome, as a Receive that waits. Then the calls that were recorded before it
+// end, or in a preflight, or to execute or wait. It may be recorded and have no outcome, as a Receive that waits. Then the calls that were recorded before it
 // must have been made. r.mu is held.
 func (s *Scope) checkMissingCallsAtOpenCallLocked(full string, kind store.StepKind, recorded *store.Step) error {
 	if recorded == nil || !recorded.WasMadeByScopeGoroutine() || provesCodeChange(kind, recorded) {

@@ -28,6 +28,7 @@ type replayState struct {
 
 	missingCallCounts  missingCallCounts         // see run_drift_missing_calls.go; run.mu guards it
 	checksMissingCalls bool                      // missingCallCounts counts some; set before the function is called
+	functionReplay     functionReplay            // see run_drift_moved_calls.go
 	patches            map[string]*patchDecision // by their names
 	replayedLines      *replayedLines            // nil: the function has not logged, or nothing was recorded before
 

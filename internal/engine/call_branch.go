@@ -256,9 +256,9 @@ func (s *Scope) FindBegunCalls(names []string) (begun []bool, failed bool) {
 	}
 	full := []byte(s.namePrefix)
 	for i, name := range names {
-		full := string(append(full, name...))
-		row := r.history[full]
-		if row == nil && !r.keyRenewals.rerunItems[full] {
+		key := append(full, name...)
+		row := r.history[string(key)]
+		if row == nil && !r.keyRenewals.rerunItems[string(key)] {
 			continue
 		}
 		if begun == nil {

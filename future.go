@@ -154,9 +154,6 @@ func (f *Future[T]) await() {
 	}
 	done := f.done
 	f.mu.Unlock()
-	if f.branch != nil {
-		defer engine.NoteFunctionAwaits([]*engine.Branch{f.branch})()
-	}
 	<-done
 }
 
@@ -168,6 +165,9 @@ func (f *Future[T]) Wait() (T, error) {
 	if f.isUnstarted() {
 		var zero T
 		return zero, fmt.Errorf("%w: a *Future that is nil or empty: wait for what Go returned", ErrInvalidConfig)
+	}
+	if !f.isFinal() && f.branch != nil {
+		defer engine.NoteFunctionAwaits([]*engine.Branch{f.branch})()
 	}
 	return f.wait()
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,8 +23,9 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Most tests wait, so more of them can run at once than there are processors.
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	// Most tests wait, so more of them can run at once than there are processors. If there are many more, they wait for processors, and tests
+	// that measure a time fail.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
 	os.Exit(leaktest.Main(pgtest.InMemory(func() int { return pgtest.Main(testsWithSharedConnections{m}) })))

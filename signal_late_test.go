@@ -93,9 +93,9 @@ func TestASignalInTimeWinsHoweverLateItIsNoticed(t *testing.T) {
 		helper := durable.Define("helper", func(*durable.Ctx, int) (int, error) { told.Add(1); return 0, nil })
 		w := durable.Define("w", func(c *durable.Ctx, escalates bool) (string, error) {
 			if escalates {
-				return c.Receive[string]("answer", durable.Within(2*time.Second), durable.ElseStart(helper, 0))
+				return c.Receive[string]("answer", durable.Within(5*time.Second), durable.ElseStart(helper, 0))
 			}
-			return c.Receive[string]("answer", durable.Within(2*time.Second), durable.Else("nobody"))
+			return c.Receive[string]("answer", durable.Within(5*time.Second), durable.Else("nobody"))
 		})
 		client := engineOn(t, s)
 		first := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})

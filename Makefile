@@ -90,11 +90,14 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 	$(STRESS) -run '^Test(ConformancePair|ConcurrentCalls|OpenersRace|CancelIsNotOutrun)' ./sqlite
 	$(STRESS) -run '^TestRow(25_TwoProcesses|26|28_SignalAgainst|29_CancelAgainstCompletion|30_ResumeAgainst|48|49|52)' ./faults
 
+# The packages that test tests without the race detector: the others have most of the concurrent code.
+PLAIN = /durable/(bench|cmd|durablecli|examples|faults|internal/(doctor|lint|pgtest|wording)|mutants|schema|soak|ui)(/|$$)
+
 # Some tests measure how long a takeover takes: faults and postgres are tested one at a time. The tests are played in their small form,
-# which leaves out no promise and no row, only repetitions, and without the race detector where the time goes to processes that are killed.
-# test-all plays everything.
-test: compiler lint ## check the style, run every test, most under the race detector, and soak both stores for 45 seconds
-	go test $(RACE) -p 2 -timeout 20m $$(go list ./... | grep -vE '/durable/(faults|postgres)$$')
+# which leaves out no promise and no row, only repetitions. test-all plays everything, under the race detector.
+test: compiler lint ## check the style, run every test, those of concurrent code under the race detector, and soak both stores for 45 seconds
+	go test $(RACE) -p 2 -timeout 20m $$(go list ./... | grep -vE '$(PLAIN)|/durable/postgres$$')
+	go test -p 2 -timeout 20m $$(go list ./... | grep -E '$(PLAIN)' | grep -v '/durable/faults$$')
 	go test $(RACE) -timeout 20m ./postgres
 	go test -timeout 20m ./faults
 	@$(MAKE) --no-print-directory -j 2 test-codec test-without-local-facts

@@ -185,7 +185,7 @@ func running(t testing.TB, e *durable.Engine) (stop func()) {
 }
 
 // testPatience bounds the waits of tests, so that a test does not hang. It is much longer than anything takes, also on a loaded machine.
-const testPatience = time.Minute
+const testPatience = 2 * time.Minute
 
 // within returns a context that ends after testPatience or with the test.
 func within(t testing.TB) context.Context {

@@ -75,7 +75,7 @@ func TestStepsThatMovedIntoABranchAreNotExecutedAgain(t *testing.T) {
 				if found := read(engineOn(t, s, after).Preflight(within(t), durable.Filter{}))(t); found.Diverged != 1 {
 					t.Errorf("the preflight found %+v", found)
 				}
-				if got := durabletest.Replay(t, after, read(client.Export(within(t), "run"))(t)); !got.Diverged {
+				if got := durabletest.Replay(t, after, read(client.Export(within(t), "run", durable.DecodePayloads()))(t)); !got.Diverged {
 					t.Errorf("the replay found %+v", got)
 				}
 				if err := client.Signal(within(t), "run", "go", 1); err != nil {
@@ -224,7 +224,7 @@ func TestPreflightFindsMissingCompensations(t *testing.T) {
 			return slices.ContainsFunc(historyOf(t, client, "run"), func(c durable.Checkpoint) bool { return c.Name == "refund" && c.Status == durable.CheckpointBackoff })
 		})
 		stop()
-		exported := read(client.Export(within(t), "run"))(t)
+		exported := read(client.Export(within(t), "run", durable.DecodePayloads()))(t)
 		for name, test := range map[string]struct {
 			w    *durable.Workflow[int, string]
 			held bool

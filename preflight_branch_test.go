@@ -48,7 +48,7 @@ func exportOfWaiting(t *testing.T, s durable.Store, w *durable.Workflow[int, str
 		return done == steps
 	})
 	stop()
-	return read(client.Export(within(t), "run"))(t)
+	return read(client.Export(within(t), "run", durable.DecodePayloads()))(t)
 }
 
 // A preflight lets the branches replay their calls while the function waits, as a worker does.

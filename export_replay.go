@@ -94,7 +94,7 @@ func (x *Exported) rowsForReplay() (*store.Run, []store.Step, error) {
 	if parent, ok := store.ParseCanonicalUUID(x.Run.Parent); ok {
 		run.Name, run.Parent = naming.ParseDisplay(x.Run.Name), store.ValidNullUUID(parent)
 	}
-	isLive := slices.Contains([]Status{StatusPending, StatusRunning, StatusWaiting, StatusPaused}, x.Run.Status)
+	isLive := slices.Contains(liveStatuses, x.Run.Status)
 	var steps []store.Step
 	for i := range x.History {
 		h := &x.History[i]

@@ -82,7 +82,7 @@ func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, err
 		return nil, fmt.Errorf("preflight: %w", err)
 	}
 	if len(f.Status) == 0 {
-		f.Status = []Status{StatusPending, StatusRunning, StatusWaiting, StatusPaused}
+		f.Status = liveStatuses
 	}
 	filter, err := e.convertFilter(ctx, f)
 	if err != nil {

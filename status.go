@@ -18,3 +18,6 @@ const (
 	// StatusSuperseded.
 	StatusSuperseded Status = "superseded"
 )
+
+// liveStatuses are the statuses of runs that have not ended.
+var liveStatuses = []Status{StatusPending, StatusRunning, StatusWaiting, StatusPaused}

@@ -16,10 +16,7 @@ func (s *Scope) CallbackName(name string) string {
 	if full := s.fullName(name); def == nil || s.r.history[full] != nil || s.r.keyRenewals.keyNames[full] {
 		return name
 	}
-	for range def.PreviousCallNames {
-		if old, renamed := def.PreviousCallNames[name]; renamed {
-			name = old
-		}
+	for name = range def.callNames(name) {
 	}
 	return name
 }

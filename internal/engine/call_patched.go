@@ -145,13 +145,11 @@ func (r *run) placeOf(row *store.Step) (place int32, repairs int) {
 	place = k.Place(row)
 	if def := r.workflowDefinition(); len(k.Places) > 0 && def != nil {
 		scope, earlier := scopePrefix(row.Name), *row
-		name := row.Name[len(scope):]
-		for range def.PreviousCallNames {
-			if name = def.PreviousCallNames[name]; name == "" || place != row.Seq {
+		for name := range def.callNames(row.Name[len(scope):]) {
+			earlier.Name = scope + name
+			if place = k.Place(&earlier); place != row.Seq {
 				break
 			}
-			earlier.Name = scope + name
-			place = k.Place(&earlier)
 		}
 	}
 	return place, k.RepairsBefore(place)

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
@@ -65,16 +66,11 @@ func (r *run) holdUnlessGraphOrFunction() *record.Failure {
 	if len(r.history) == 0 || def.OnDrift == DriftContinues {
 		return nil
 	}
-	hasShape, hasCall := false, false
-	for _, row := range r.history {
-		hasShape = hasShape || row.Kind == store.KindGraph
-		hasCall = hasCall || isCallOfUser(row.Kind)
-	}
-	if hasShape == def.IsGraph || def.IsGraph && !hasCall {
+	if r.hasGraphRecords == def.IsGraph || def.IsGraph && !r.hasCallOfUser() {
 		return nil
 	}
 	recorded, code := "a function", "a graph"
-	if hasShape {
+	if r.hasGraphRecords {
 		recorded, code = code, recorded
 	}
 	err := fmt.Errorf("%w: the history of run %q was recorded by %s, and workflow %q is %s now: define the new form under another name, and keep the old one until its runs have ended",
@@ -118,15 +114,26 @@ func (s *Scope) fullName(name string) string {
 	if def == nil || len(def.PreviousCallNames) == 0 {
 		return full
 	}
-	for range len(def.PreviousCallNames) + 1 {
-		if earlier := s.namePrefix + name; s.r.history[earlier] != nil || s.r.keyRenewals.keyNames[earlier] {
+	for each := range def.callNames(name) {
+		if earlier := s.namePrefix + each; s.r.history[earlier] != nil || s.r.keyRenewals.keyNames[earlier] {
 			return earlier
 		}
-		old, renamed := def.PreviousCallNames[name]
-		if !renamed {
-			break
-		}
-		name = old
 	}
 	return full
+}
+
+// callNames returns the name of a call and, if it was renamed, its previous names, the latest first.
+func (d *WorkflowDefinition) callNames(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for range len(d.PreviousCallNames) + 1 { // not more, if the names should form a circle
+			if !yield(name) {
+				return
+			}
+			previous, renamed := d.PreviousCallNames[name]
+			if !renamed {
+				return
+			}
+			name = previous
+		}
+	}
 }

@@ -102,24 +102,27 @@ func (s *Scope) nextSeq(callSite uintptr) int32 {
 // CheckMapItems then also holds the run if the engine's DriftPolicy says so. Call CheckMapItems before the first item.
 func (s *Scope) CheckMapItems(names []string) error {
 	r := s.r
+	if !r.checksMissingCalls {
+		return nil
+	}
 	r.mu.Lock()
-	unrecorded, err := s.checkMapItemsLocked(names)
+	open := s.firstOpenItemLocked(names)
+	var err error
+	if open != "" {
+		err = s.checkMapItemsLocked(names, open)
+	}
 	r.mu.Unlock()
-	if err == nil && s.branch != nil && r.preflightFindings == nil && r.checksMissingCalls {
-		if unrecorded = s.unrecordedItem(names); unrecorded != "" {
-			err = s.awaitFunctionReplay(unrecorded)
-		}
+	if err == nil && open != "" && s.branch != nil && r.preflightFindings == nil {
+		err = s.awaitFunctionReplay(open)
 	}
 	if err == nil {
 		return nil
 	}
-	return s.reportDivergence(unrecorded, err)
+	return s.reportDivergence(open, err)
 }
 
-// unrecordedItem returns the first item that has no outcome in the history, or an empty string.
-func (s *Scope) unrecordedItem(names []string) string {
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
+// firstOpenItemLocked returns the full name of the first item that has no outcome in the history, or an empty string. r.mu is held.
+func (s *Scope) firstOpenItemLocked(names []string) string {
 	for _, name := range names {
 		full := s.fullName(name)
 		if row := s.r.history[full]; row == nil || !row.Status.IsTerminal() {
@@ -129,26 +132,23 @@ func (s *Scope) unrecordedItem(names []string) string {
 	return ""
 }
 
-// checkMapItemsLocked does the same without holding the run. It also returns the item that would be executed. r.mu is held.
-func (s *Scope) checkMapItemsLocked(names []string) (unrecorded string, err error) {
+// checkMapItemsLocked does the same without holding the run. The item open would be executed. r.mu is held.
+func (s *Scope) checkMapItemsLocked(names []string, open string) error {
 	r := s.r
 	recorded := r.missingCallCounts[s.namePrefix] // of the items, of which none has been made
 	if def := r.workflowDefinition(); recorded == 0 || def == nil || def.OnDrift == DriftContinues || s.endReasonLocked() != nil {
-		return "", nil
+		return nil
 	}
 	named := make(map[string]bool, len(names))
 	for _, name := range names {
 		full := s.fullName(name)
 		row := r.history[full]
-		if unrecorded == "" && (row == nil || !row.Status.IsTerminal()) {
-			unrecorded = full
-		}
 		if named[full] = true; row != nil && row.WasMadeByScopeGoroutine() && r.mustBeCalledInReplay(row) {
 			recorded--
 		}
 	}
-	if unrecorded == "" || recorded <= 0 {
-		return "", nil
+	if recorded <= 0 {
+		return nil
 	}
 	var unnamed []string
 	for full, row := range r.history {
@@ -158,8 +158,8 @@ func (s *Scope) checkMapItemsLocked(names []string) (unrecorded string, err erro
 	}
 	slices.Sort(unnamed)
 	unnamed = unnamed[:min(len(unnamed), maxLoggedUncalled)]
-	return unrecorded, fmt.Errorf("%w: the item %q in run %q of workflow %q has no outcome in the history, which holds %q, and the code has no items of these names: give the items the names that they had, by the same Key",
-		ErrDiverged, naming.Display(unrecorded), r.row.NameOrUUID(), r.row.Workflow, unnamed)
+	return fmt.Errorf("%w: the item %q in run %q of workflow %q has no outcome in the history, which holds %q, and the code has no items of these names: give the items the names that they had, by the same Key",
+		ErrDiverged, naming.Display(open), r.row.NameOrUUID(), r.row.Workflow, unnamed)
 }
 
 // provesCodeChange reports whether a call of the kind proves that the code was changed, if it is executed while recorded calls are

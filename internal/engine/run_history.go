@@ -40,6 +40,16 @@ func (r *run) hasRecordedCalls() bool {
 	return calls > 0
 }
 
+// hasCallOfUser reports whether the history holds the record of a call that the code of the user makes.
+func (r *run) hasCallOfUser() bool {
+	for _, row := range r.history {
+		if isCallOfUser(row.Kind) {
+			return true
+		}
+	}
+	return false
+}
+
 // HasRecordedCalls reports whether the history of the run holds the record of a call. HasRecordedCalls may be called before the run makes
 // its first call.
 func (s *Scope) HasRecordedCalls() bool { return s.r.hasRecordedCalls() }

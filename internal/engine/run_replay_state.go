@@ -14,6 +14,7 @@ import (
 type replayState struct {
 	// These fields change only before the run's function is called, while the history is read.
 	history                 map[string]*store.Step // the recorded calls by their names
+	hasGraphRecords         bool                   // a graph has made the history
 	unreadHistory           store.UnreadHistory    // the part of the history that is not read yet
 	terminalCheckpointCount int                    // terminal checkpoints of the run
 	repairRecordCount       int                    // of them, those that are records of a repair and not calls
@@ -56,6 +57,7 @@ func (c *replayState) addRows(rows []store.Step) {
 			continue
 		}
 		c.history[rows[i].Name] = &rows[i]
+		c.hasGraphRecords = c.hasGraphRecords || rows[i].Kind == store.KindGraph
 		c.lastPosition.Store(max(c.lastPosition.Load(), rows[i].Position()))
 		if rows[i].Status.IsTerminal() {
 			c.terminalCheckpointCount++

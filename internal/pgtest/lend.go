@@ -122,16 +122,15 @@ var idleConns struct {
 // takeIdleConn returns an idle connection, or a new one.
 func takeIdleConn(ctx context.Context, server string) (*pgx.Conn, error) {
 	idleConns.mu.Lock()
-	defer idleConns.mu.Unlock()
-	for len(idleConns.conns) > 0 {
-		last := len(idleConns.conns) - 1
-		conn := idleConns.conns[last]
-		idleConns.conns = idleConns.conns[:last]
-		if !conn.IsClosed() {
-			return conn, nil
-		}
+	var conn *pgx.Conn
+	if last := len(idleConns.conns) - 1; last >= 0 {
+		conn, idleConns.conns = idleConns.conns[last], idleConns.conns[:last]
 	}
-	return pgx.Connect(ctx, server)
+	idleConns.mu.Unlock()
+	if conn != nil && !conn.IsClosed() {
+		return conn, nil
+	}
+	return pgx.Connect(ctx, server) // without the lock, because others need not wait for it
 }
 
 // closeIdleConns closes the idle connections.

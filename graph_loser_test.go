@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/durabletest"
@@ -76,20 +77,24 @@ func TestLoserThatHasNotBegunIsCancelledAtOnce(t *testing.T) {
 	})
 }
 
-// A loser and the node that only it needs are cancelled the same after a crash at each write.
+// A loser and the node that only it needs are cancelled the same after a crash at each write, whether or not that node has begun: the node
+// surely has begun after the delay, and races without it.
 func TestLoserBehindALoserCrashesEverywhere(t *testing.T) {
-	graph := durable.DefineGraph("graph", func(g *durable.Graph[int]) *durable.Node[string] {
-		phone := g.Receive[int]("phone")
-		parse := g.Step("parse", sum(phone), durable.Needs(phone))
-		answer := g.Step("answer", constant(1), durable.NeedsAny(durable.CancelLosers, parse, g.Step("book", constant(1))))
-		first := g.Step("first", endOf(phone), durable.Needs(answer), durable.After(phone))
-		second := g.Step("second", endOf(parse), durable.Needs(answer), durable.After(parse))
-		return g.Step("out", func(_ context.Context, in *durable.NodeInput) (string, error) {
-			if first.Of(in) != "cancelled true" || second.Of(in) != "cancelled true" {
-				return "", errBroken
-			}
-			return "", nil
-		}, durable.Needs(first, second))
-	})
-	durabletest.CrashEverywhere(t, graph, 1)
+	graph := func(delays ...durable.NodeOption) *durable.Workflow[int, string] {
+		return durable.DefineGraph("graph", func(g *durable.Graph[int]) *durable.Node[string] {
+			phone := g.Receive[int]("phone")
+			parse := g.Step("parse", sum(phone), durable.Needs(phone))
+			answer := g.Step("answer", constant(1), durable.NeedsAny(durable.CancelLosers, parse, g.Step("book", constant(1), delays...)))
+			first := g.Step("first", endOf(phone), durable.Needs(answer), durable.After(phone))
+			second := g.Step("second", endOf(parse), durable.Needs(answer), durable.After(parse))
+			return g.Step("out", func(_ context.Context, in *durable.NodeInput) (string, error) {
+				if first.Of(in) != "cancelled true" || second.Of(in) != "cancelled true" {
+					return "", errBroken
+				}
+				return "", nil
+			}, durable.Needs(first, second))
+		})
+	}
+	durabletest.CrashEverywhere(t, graph(durable.Delay(time.Second)), 1)
+	durabletest.CrashEverywhere(t, graph(), 1, durabletest.VaryingSteps("answer/choice 1"))
 }

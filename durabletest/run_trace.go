@@ -3,7 +3,6 @@ package durabletest
 import (
 	"bytes"
 	"context"
-	"encoding/json/v2"
 	"fmt"
 	"maps"
 	"slices"
@@ -195,43 +194,37 @@ func (t *treeTrace) suggestVaryingSteps() (hints []string) {
 	for _, r := range t.runs {
 		for _, name := range r.stepOrder {
 			step := r.steps[name]
-			if step == nil || step.Kind != store.KindChoice || r.varyingSteps[name] {
+			if step == nil || r.varyingSteps[name] {
 				continue
 			}
-			var record struct {
-				Of []string `json:"of"`
-			}
-			if json.Unmarshal(step.Output, &record) != nil {
+			choice := record.DecodeChoiceStep(step)
+			if choice == nil {
 				continue
 			}
 			hints = append(hints, fmt.Sprintf("run %q makes the choice %q among the branches %s: if they race and another winner is correct too, pass durabletest.VaryingSteps(%q)",
-				r.displayPath, naming.Display(name), strings.Join(record.Of, ", "), naming.Display(name)))
+				r.displayPath, naming.Display(name), strings.Join(choice.Of, ", "), naming.Display(name)))
 		}
 	}
 	return hints
 }
 
 // isInLosingBranch reports whether a step is in a branch that did not win a choice that VaryingSteps names, in r or
-// in got. The calls of such a branch may differ.
+// in got, or in a node that such a choice of a graph cancelled with its losers. The calls of such a branch may differ.
 func (r *runTrace) isInLosingBranch(got *runTrace, name string) bool {
 	for _, t := range []*runTrace{r, got} {
 		for chosen := range t.varyingSteps {
-			step := t.steps[chosen]
-			if step.Kind != store.KindChoice {
+			choice := record.DecodeChoiceStep(t.steps[chosen])
+			if choice == nil {
 				continue
 			}
-			var record struct {
-				Of     []string `json:"of"`
-				Won    []int    `json:"won"`
-				Failed []int    `json:"failed"`
-			}
-			if json.Unmarshal(step.Output, &record) != nil {
-				continue
-			}
-			for i, branch := range record.Of {
-				if !slices.Contains(record.Won, i) && !slices.Contains(record.Failed, i) && strings.HasPrefix(naming.Display(name), branch+"/") {
-					return true
+			losers := slices.Concat(choice.Ended, choice.Returned)
+			for i, branch := range choice.Of {
+				if !slices.Contains(choice.Won, i) && !slices.Contains(choice.Failed, i) {
+					losers = append(losers, branch)
 				}
+			}
+			if slices.ContainsFunc(losers, func(branch string) bool { return strings.HasPrefix(naming.Display(name), branch+"/") }) {
+				return true
 			}
 		}
 	}

@@ -231,7 +231,7 @@ func TestRow29_KilledWhileItUndoes(t *testing.T) {
 		l := newLedger(t)
 		client := engineOn(t, db.openIn(t), durable.Config{})
 		run := start(t, client, undoing(l), 0, durable.ID("undone"))
-		j := job{Scenario: "control", DB: db, Ledger: l, Lease: 700 * time.Millisecond}
+		j := job{Scenario: "control", DB: db, Ledger: l, Lease: 5 * time.Second}
 		p := spawn(t, j)
 		await(t, "the wait", func() bool { return info(t, client, "undone").Status == durable.StatusWaiting })
 		if effect, err := client.Cancel(bounded(t), "undone"); err != nil || effect.Requested != 1 {

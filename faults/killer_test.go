@@ -159,7 +159,7 @@ func killAgainAndAgain(t *testing.T, db database, ways []string) {
 				if restarts > crashes+3+excused(t, l, "bad") {
 					t.Fatalf("still %s after %d restarts", info(t, client, "bad").Status, restarts)
 				}
-				p := spawn(t, job{Scenario: "work", DB: db, Ledger: l, Point: how, Lease: time.Second, Crashes: crashes})
+				p := spawn(t, job{Scenario: "work", DB: db, Ledger: l, Point: how, Lease: 10 * time.Second, Crashes: crashes})
 				p.expect("working")
 				await(t, "the death of the worker, or the pause", func() bool {
 					select {

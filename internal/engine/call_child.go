@@ -196,7 +196,6 @@ func (c *Child) commitStart(q StartRequest) error {
 	}
 	r.e.telemetry.CountStart(r.ctx, q.Workflow, q.Queue)
 	c.startRow, c.startedHere = step.Step, true
-	r.clearSuspect()
 	if own {
 		w.startExecution(&store.ClaimedRun{Run: start.Run}, 0, &free)
 	} else {

@@ -172,7 +172,7 @@ func (w *receiveCall) commitRow(row *store.Step, late bool) (*store.Step, error)
 		r.suspendAfterFencedWrite(rec.RunState)
 		return nil, ErrSuspended
 	}
-	r.clearSuspect()
+	r.clearSuspectByCheckpoint(rec.RecordedStep.Status)
 	r.applyControl(rec.RunState.Control)
 	w.countAndLogTimeout(rec, late)
 	if rec.RecordedStep.Kind != store.KindReceive {

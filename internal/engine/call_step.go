@@ -365,7 +365,7 @@ func (t *stepTask) outcomeAfterWrite(w *store.StepWrite) (CallResult, time.Time,
 	case store.Written:
 		t.hasRow = true
 		t.logStepFailure(w)
-		t.r.clearSuspect()
+		t.r.clearSuspectByCheckpoint(w.Step.Status)
 		t.r.applyControl(w.RunState.Control)
 		return recordedResult(&w.Step), time.Time{}, nil
 	case store.AlreadyRecorded:

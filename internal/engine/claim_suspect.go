@@ -28,3 +28,11 @@ func (r *run) clearSuspect() {
 		r.w.wakeLoops()
 	}
 }
+
+// clearSuspectByCheckpoint clears the run after a call with the given status was recorded. A call that has not ended is no checkpoint: if the
+// process died now, the crash would count against this run too.
+func (r *run) clearSuspectByCheckpoint(recorded store.StepStatus) {
+	if recorded.IsTerminal() {
+		r.clearSuspect()
+	}
+}

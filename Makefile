@@ -90,27 +90,27 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 	$(STRESS) -run '^Test(ConformancePair|ConcurrentCalls|OpenersRace|CancelIsNotOutrun)' ./sqlite
 	$(STRESS) -run '^TestRow(25_TwoProcesses|26|28_SignalAgainst|29_CancelAgainstCompletion|30_ResumeAgainst|48|49|52)' ./faults
 
-# The packages that test tests without the race detector: the others have most of the concurrent code.
-PLAIN = /durable/(bench|cmd|durablecli|examples|faults|internal/(doctor|lint|pgtest|wording)|mutants|schema|soak|ui)(/|$$)
+# The packages that test tests without the race detector: the others have most of the concurrent code, and their tests use both stores.
+PLAIN = /durable/(bench|cmd|durablecli|durabletest|examples|faults|internal/(doctor|lint|pgtest|wording)|mutants|postgres|schema|soak|ui)(/|$$)
 
 # Some tests measure how long a takeover takes: faults and postgres are tested one at a time. The tests are played in their small form,
 # which leaves out no promise and no row, only repetitions. test-all plays everything, under the race detector.
-test: compiler lint ## check the style, run every test, those of concurrent code under the race detector, and soak both stores for 45 seconds
-	go test $(RACE) -p 2 -timeout 20m $$(go list ./... | grep -vE '$(PLAIN)|/durable/postgres$$')
-	go test -p 2 -timeout 20m $$(go list ./... | grep -E '$(PLAIN)' | grep -v '/durable/faults$$')
-	go test $(RACE) -timeout 20m ./postgres
-	go test -timeout 20m ./faults
-	@$(MAKE) --no-print-directory -j 2 test-codec test-without-local-facts
+test: compiler lint ## check the style, run every test, those of concurrent code under the race detector, and soak both stores for 30 seconds
+	go test $(RACE) -p 2 -timeout 20m $$(go list ./... | grep -vE '$(PLAIN)')
+	go test -p 2 -timeout 20m $$(go list ./... | grep -E '$(PLAIN)' | grep -vE '/durable/(faults|postgres)$$')
+	go test -p 1 -timeout 20m ./postgres ./faults
+	@$(MAKE) --no-print-directory -j 2 test-codec test-without-local-facts SKIP=/postgres
 	@$(MAKE) --no-print-directory test-newest
-	@$(MAKE) --no-print-directory soak SECONDS=45
+	@$(MAKE) --no-print-directory soak SECONDS=30
 
 test-all: compiler ## run every test in full and under the race detector: each fault at every point, each mode, about 90 minutes on two slow cores
 	$(ALL) go test $(RACE) -p 2 -timeout 60m $$(go list ./... | grep -vE '/durable/(faults|postgres)$$')
 	$(ALL) go test $(RACE) -timeout 60m ./postgres
 	$(ALL) go test $(RACE) -timeout 90m ./faults
+	@$(MAKE) --no-print-directory test-codec test-without-local-facts test-newest
 
-test-codec: ## test workflows with payloads that are compressed and encrypted
-	DURABLE_TEST_CODEC=1 go test -timeout 10m .
+test-codec: ## test workflows with payloads that are compressed and encrypted (SKIP=/postgres leaves out what runs on PostgreSQL)
+	DURABLE_TEST_CODEC=1 go test -timeout 10m -skip '$(SKIP)' .
 
 test-without-local-facts: ## test the store on a PostgreSQL without advisory locks, notifications and pg_locks, as Citus has none away from the home
 	DURABLE_TEST_NO_LOCAL_FACTS=1 go test -timeout 10m -run 'Test(Conformance|Takeover|Migrat|Open|Tx|Signal)' ./postgres

@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"database/sql"
+	"sync"
 	"testing"
 
 	"github.com/seed8ec063be/durable"
@@ -58,11 +59,15 @@ func TestListWithAFailedItemThatAChoiceEnds(t *testing.T) {
 	for what, opts := range map[string][]durable.NodeOption{"Collect": {durable.Collect()}, "stopping": nil} {
 		t.Run(what, func(t *testing.T) {
 			withViews(t, func(t *testing.T, s durable.Store, db *sql.DB, prefix string) {
+				begun := make(chan struct{})
+				begin := sync.OnceFunc(func() { close(begun) })
 				w := durable.DefineGraph("graph", func(g *durable.Graph[int]) *durable.Node[string] {
 					each := g.Each("each", g.Step("list", constant([]int{0, 1})), func(ctx context.Context, n int, _ *durable.NodeInput) (int, error) {
 						if n == 0 {
+							<-begun
 							return 0, errBroken
 						}
+						begin()
 						<-ctx.Done()
 						return 0, ctx.Err()
 					}, append(opts, durable.Retry(durable.NoRetry))...)

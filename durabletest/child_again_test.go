@@ -13,28 +13,28 @@ import (
 // Each generation of a run starts a child of its own, also if the clock has not advanced since an earlier generation started one with
 // the same name.
 func TestGenerationsStartChildrenOfTheirOwnAtOneTime(t *testing.T) {
-	var broken bool
-	kid := durable.Define("kid", func(_ *durable.Ctx, n int) (int, error) { return n + 1, nil })
-	repaired := durable.Define("repaired", func(c *durable.Ctx, n int) (int, error) {
-		got, err := c.Child("kid", kid, n)
-		if err != nil {
-			return 0, err
-		}
-		return got, c.Do("last", func(context.Context) error {
-			if broken {
-				return errors.New("broken")
-			}
-			return nil
-		})
-	})
-	continued := durable.Define("continued", func(c *durable.Ctx, n int) (int, error) {
-		got, err := c.Child("kid", kid, n)
-		if err != nil || got == 5 {
-			return got, err
-		}
-		return 0, c.ContinueAsNew(got)
-	})
 	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+		var broken bool
+		kid := durable.Define("kid", func(_ *durable.Ctx, n int) (int, error) { return n + 1, nil })
+		repaired := durable.Define("repaired", func(c *durable.Ctx, n int) (int, error) {
+			got, err := c.Child("kid", kid, n)
+			if err != nil {
+				return 0, err
+			}
+			return got, c.Do("last", func(context.Context) error {
+				if broken {
+					return errors.New("broken")
+				}
+				return nil
+			})
+		})
+		continued := durable.Define("continued", func(c *durable.Ctx, n int) (int, error) {
+			got, err := c.Child("kid", kid, n)
+			if err != nil || got == 5 {
+				return got, err
+			}
+			return 0, c.ContinueAsNew(got)
+		})
 		e := durabletest.NewWithOptions(t, defs(repaired, continued, kid), opts...)
 		broken = true
 		run, err := repaired.Start(quickly(t), e.Engine, 0, durable.ID("repaired"))

@@ -28,7 +28,7 @@ const (
 //     a delivery has not ended. This must be over for the settling time, or the process has no runnable goroutine.
 //  3. Runs that wait for longer than Config.ParkAfter are unloaded from memory. If there are any, begin again.
 //  4. Every engine claims and admits runs to their queues once more, and checks once more for awaited results. If something
-//     was written, or is going on now, begin again.
+//     was written, or is going on now, or if nobody waits any more, begin again.
 //  5. What is due at the present time is called.
 //  6. Otherwise, if the condition of AdvanceUntil holds, or nothing is due up to the time of Advance, that call returns.
 //  7. Otherwise the clock jumps to the first timer, or to the due time that a claim returned, if that comes first.
@@ -140,7 +140,7 @@ func (p *clockDriver) drive() {
 		switch {
 		case !wanted:
 			interval = maxPollInterval
-		case p.isQuiescent(nodes):
+		case p.isQuiescent(nodes, a):
 			interval = minPollInterval
 			p.advanceClock(nodes, a)
 		case p.stateVersion(nodes) != p.quietTimer.lastVersion:
@@ -175,16 +175,24 @@ func (p *clockDriver) firstWaiter() (nodes []*engineHooks, a *clockWaiter, wante
 	}
 	for _, n := range nodes {
 		e := n.engine.Load()
-		wanted = wanted || !p.isFrozen && e != nil && e.CountAwaitCallers() > 0
+		if e != nil && !p.isFrozen {
+			callers, _ := e.CountAwaitCallers()
+			wanted = wanted || callers > 0
+		}
 	}
 	return nodes, nil, wanted
 }
 
-// stateVersion returns a number that changes whenever something happens that can make something due.
+// stateVersion returns a number that changes whenever something happens that can make something due, and whenever a goroutine begins to wait
+// for a result or gets it.
 func (p *clockDriver) stateVersion(nodes []*engineHooks) uint64 {
 	_, _, v := p.clock.snapshot()
 	for _, n := range nodes {
 		v += n.writeCalls.Load()
+		if e := n.engine.Load(); e != nil {
+			_, changes := e.CountAwaitCallers()
+			v += changes
+		}
 	}
 	return v
 }
@@ -208,8 +216,9 @@ func (p *clockDriver) isIdle(nodes []*engineHooks) (idle bool, settle time.Durat
 	return true, settle
 }
 
-// isQuiescent reports whether nothing can happen until time passes. It executes steps 2 to 4 of the rule.
-func (p *clockDriver) isQuiescent(nodes []*engineHooks) bool {
+// isQuiescent reports whether nothing can happen until time passes. It executes steps 2 to 4 of the rule. a is the waiter that firstWaiter
+// has returned.
+func (p *clockDriver) isQuiescent(nodes []*engineHooks, a *clockWaiter) bool {
 	now := time.Now()
 	version := p.stateVersion(nodes) // read before idle: what ends in between changes it
 	idle, settle := p.isIdle(nodes)
@@ -224,7 +233,8 @@ func (p *clockDriver) isQuiescent(nodes []*engineHooks) bool {
 		return false
 	}
 	idle, _ = p.isIdle(nodes)
-	return idle && p.stateVersion(nodes) == version
+	_, again, wanted := p.firstWaiter() // step 4 may have delivered the last awaited result
+	return idle && wanted && again == a && p.stateVersion(nodes) == version
 }
 
 // parkRuns unloads the runs that wait for long. It reports whether an engine has any; the others are not asked then.

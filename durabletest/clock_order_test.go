@@ -111,3 +111,26 @@ func TestRunsOfAKeyBeginInTheOrderOfTheirStarts(t *testing.T) {
 		}
 	})
 }
+
+// A wait for the result of a run that has ended takes no time, also if the clock could move to something that is due later.
+func TestTheResultOfAnEndedRunTakesNoTime(t *testing.T) {
+	t.Parallel()
+	quick := durable.Define("quick", func(c *durable.Ctx, n int) (int, error) { return step(c, "one", n) })
+	sleeper := durable.Define("sleeper", func(c *durable.Ctx, n int) (int, error) { return n, c.Sleep("a year", 365*day) })
+	e := durabletest.New(t, quick, sleeper)
+	if _, err := sleeper.Start(t.Context(), e.Engine, 1); err != nil {
+		t.Fatal(err)
+	}
+	run, err := quick.Start(t.Context(), e.Engine, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		if _, err := run.Result(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := e.Get(t.Context(), run.ID()); err != nil || e.Now().Sub(info.EndedAt) > day {
+		t.Errorf("the clock shows %s, and the run ended at %s: %v", e.Now(), info.EndedAt, err)
+	}
+}

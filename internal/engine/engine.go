@@ -144,7 +144,7 @@ type Engine struct {
 	testHooks           TestHooks               // set by a test, else nil
 	rawStore            store.Store             // the store itself, without the wrappers of test hooks and a codec
 	codecStore          *coded.Store            // database with the codec; nil: there is none
-	awaitCallerCount    atomic.Int32            // the number of callers of Await outside of runs that have no result yet; without test hooks also of those within runs
+	awaitCallerCount    results.Count           // the number of callers of Await outside of runs that have no result yet; without test hooks also of those within runs
 	awaitCallers        awaitCallers            // the callers of Await, for an engine with test hooks
 	counters            engineCounters
 	stepSlots           *slots.StepPool // nil: no limit

@@ -3,11 +3,11 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/results"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -32,7 +32,7 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 
 // awaitRun is Await for callers outside of runs, and for runs that wait for their children. count, if it is not nil, is increased until the
 // result is there.
-func (e *Engine) awaitRun(ctx context.Context, id uuid.UUID, outside bool, count *atomic.Int32) (*store.Run, error) {
+func (e *Engine) awaitRun(ctx context.Context, id uuid.UUID, outside bool, count *results.Count) (*store.Run, error) {
 	run, err := e.resultWaiters.Await(ctx, id, outside, count)
 	if run == nil && err == nil {
 		return nil, fmt.Errorf("%w: there is no run %s in this database", ErrNotFound, id)

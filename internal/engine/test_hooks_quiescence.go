@@ -120,5 +120,5 @@ func (e *Engine) CountResultChecks() (looks uint64, waiting bool) {
 
 // CountAwaitCallers returns how many callers wait for results of runs that have not ended. CountAwaitCallers does not count runs that wait
 // for other runs, nor their steps. A caller whose result is there is not counted, also if its goroutine has not continued yet, so that the
-// clock of a test stands still until it does.
-func (e *Engine) CountAwaitCallers() int { return int(e.awaitCallerCount.Load()) }
+// clock of a test stands still until it does. The number changes counts how often a caller began to wait or got its result.
+func (e *Engine) CountAwaitCallers() (waiting int, changes uint64) { return e.awaitCallerCount.Read() }

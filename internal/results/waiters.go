@@ -45,10 +45,26 @@ type awaitResult struct {
 // waiter is one caller that waits for the end of a run.
 type waiter struct {
 	resultChan    chan awaitResult
-	queryAtStart  uint64        // the number of the last query that began before the wait, which may have read an end before a repair
-	isOutsideRun  bool          // the caller is no run: it receives errors that an operator must fix
-	rejectedSince time.Time     // since when the database has rejected every query for this run; zero: it does not reject them
-	count         *atomic.Int32 // of the waiters without a result; nil: the waiter is not counted, or has its result
+	queryAtStart  uint64    // the number of the last query that began before the wait, which may have read an end before a repair
+	isOutsideRun  bool      // the caller is no run: it receives errors that an operator must fix
+	rejectedSince time.Time // since when the database has rejected every query for this run; zero: it does not reject them
+	count         *Count    // nil: the waiter is not counted, or has its result
+}
+
+// Count is the number of waiters without a result, and how often the number has changed. The zero value is ready to use.
+type Count struct {
+	waiting atomic.Int32
+	changes atomic.Uint64
+}
+
+// Read returns the number of waiters without a result. changes tells whether others began or ended their wait since an earlier Read.
+func (c *Count) Read() (waiting int, changes uint64) {
+	return int(c.waiting.Load()), c.changes.Load()
+}
+
+func (c *Count) add(n int32) {
+	c.waiting.Add(n)
+	c.changes.Add(1)
 }
 
 // Waiters holds the waiters by the run that they wait for. A run that ends in this process is delivered at
@@ -79,7 +95,7 @@ func New(s Reader, host Host, log *slog.Logger) *Waiters {
 // is unavailable it keeps waiting. outside says that the caller is no run: it gets store.ErrPermission at
 // once, and store.ErrRejected and store.ErrSchema after the host's patience. count, if it is not nil, is increased until the result
 // is there; the caller may go on later.
-func (w *Waiters) Await(ctx context.Context, id uuid.UUID, isOutsideRun bool, count *atomic.Int32) (*store.Run, error) {
+func (w *Waiters) Await(ctx context.Context, id uuid.UUID, isOutsideRun bool, count *Count) (*store.Run, error) {
 	who := &waiter{resultChan: make(chan awaitResult, 1), isOutsideRun: isOutsideRun, count: count}
 	w.addWaiter(id, who)
 	defer w.removeWaiter(id, who)
@@ -94,7 +110,7 @@ func (w *Waiters) Await(ctx context.Context, id uuid.UUID, isOutsideRun bool, co
 func (w *Waiters) addWaiter(id uuid.UUID, who *waiter) {
 	here := w.host.IsExecuting(id)
 	if who.count != nil {
-		who.count.Add(1)
+		who.count.add(1)
 	}
 	w.mu.Lock()
 	who.queryAtStart = w.lastQuery
@@ -189,7 +205,7 @@ func (c *waiter) deliver(it awaitResult) {
 // uncount takes the waiter out of its count, once. The mutex of the Waiters is held.
 func (c *waiter) uncount() {
 	if c.count != nil {
-		c.count.Add(-1)
+		c.count.add(-1)
 		c.count = nil
 	}
 }

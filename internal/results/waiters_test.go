@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -325,22 +324,22 @@ func TestClosedStore(t *testing.T) {
 // without a result is counted until it leaves.
 func TestAWaiterIsCountedUntilItsResultIsThere(t *testing.T) {
 	in(t, func(t *testing.T, w *world, all *Waiters) {
-		var count atomic.Int32
+		var count Count
 		ctx, leave := context.WithCancel(t.Context())
 		ended, goesOn := w.run(store.Running), w.run(store.Running)
 		go func() { _, _ = all.Await(t.Context(), ended.UUID, true, &count) }()
 		go func() { _, _ = all.Await(ctx, goesOn.UUID, true, &count) }()
 		synctest.Wait()
-		if n := count.Load(); n != 2 {
+		if n, _ := count.Read(); n != 2 {
 			t.Errorf("%d of two waiters are counted", n)
 		}
 		all.Deliver(ended)
-		if n := count.Load(); n != 1 {
+		if n, _ := count.Read(); n != 1 {
 			t.Errorf("%d waiters are counted after the end of one run of two", n)
 		}
 		leave()
 		synctest.Wait()
-		if n := count.Load(); n != 0 {
+		if n, _ := count.Read(); n != 0 {
 			t.Errorf("%d waiters are counted after all have left", n)
 		}
 	})

@@ -37,12 +37,15 @@ func (r *run) forceEnd(d forcedEnd) {
 	}
 }
 
-// notePastReplay notes that the run has executed something new. If it must end, its contexts end now. r.mu is not held.
+// notePastReplay notes that the run has come to a call that it waits for. If the run must end, its contexts end now: it was at this call when
+// its end was requested, also if that end is recorded. r.mu is not held.
 func (r *run) notePastReplay() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pastReplay.Store(true)
-	r.endContextsAfterReplayLocked()
+	if r.forcedEnd != nil {
+		r.endCallContexts(r.forcedEnd.cause)
+	}
 }
 
 // endContextsAfterReplayLocked ends the contexts of a run that must end, if it has repeated its recorded calls. r.mu is held.

@@ -232,7 +232,7 @@ func TestFaultsMustOccur(t *testing.T) {
 		"fenced": func(r *report) { r.fenced = 0 }, "failover": func(r *report) { r.failovers = 0 }, "absence": func(r *report) { r.away = 0 }, "open transaction": func(r *report) { r.open = 0 },
 		"permit": func(r *report) { r.permits = 0 }, "run of a schedule": func(r *report) { r.fires = 0 },
 		"next time of its schedule": func(r *report) { r.replacedShifts = 0 }, "trigger": func(r *report) { r.triggers = 0 }, "backfilled": func(r *report) { r.backfilled = 0 },
-		"hold of a run": func(r *report) { r.held = 0 }, "around a deadline": func(r *report) { r.aroundDeadline = 0 },
+		"hold of a run": func(r *report) { r.held = 0 }, "second version": func(r *report) { r.forward = 0 }, "around a deadline": func(r *report) { r.aroundDeadline = 0 },
 		"a client deleted": func(r *report) { r.deleted = 0 }, "the retention deleted": func(r *report) { r.retired = 0 },
 		"run in a queue": func(r *report) { r.queued = 0 }, "pause of a queue": func(r *report) { r.pauses = 0 }, "comparison": func(r *report) { r.counted = 0 },
 		"start that folds": func(r *report) { r.folds = 0 }, "repair": func(r *report) { r.repairs = 0 },
@@ -245,7 +245,7 @@ func TestFaultsMustOccur(t *testing.T) {
 		}
 	}
 	short := full
-	if short.retired, short.aroundDeadline = 0, 0; short.print(settings{store: "postgres", seconds: longSoak - 1}) != nil {
+	if short.retired, short.aroundDeadline, short.forward = 0, 0, 0; short.print(settings{store: "postgres", seconds: longSoak - 1}) != nil {
 		t.Error("a short soak must have played what is rare")
 	}
 	if err := errors.Join(settings{store: "mysql", seconds: 60}.check(nil), settings{store: "sqlite", seconds: 1}.check(nil)); err == nil || strings.Count(err.Error(), "\n") != 1 {

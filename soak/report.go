@@ -75,7 +75,6 @@ func (r *report) print(set settings) error {
 		{"comparison of the counts of queues", r.counted},
 		{"start that folds", r.folds},
 		{"repair of a run", r.repairs},
-		{"run that continued in the second version", r.forward},
 	}
 	if set.seconds >= longSoak {
 		counts = append(counts, []count{
@@ -86,6 +85,7 @@ func (r *report) print(set settings) error {
 			{"run that a client deleted", r.deleted},
 			{"run that the retention deleted", r.retired},
 			{"hold of a run by another version", r.held},
+			{"run that continued in the second version", r.forward},
 		}...)
 	}
 	if set.store == "postgres" {

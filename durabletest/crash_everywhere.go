@@ -48,7 +48,7 @@ const maxDifferences = 5
 // the clock of [New]. The databases are temporary SQLite files, or the databases that [OnNewStores] opens.
 func CrashEverywhere[I, O any](t testing.TB, w *durable.Workflow[I, O], in I, opts ...Option) {
 	t.Helper()
-	h := &crashTest{t: t, settings: newSettings(t, "CrashEverywhere", opts), workflows: []durable.Definition{w}}
+	h := &crashTest{t: t, settings: newSettings(t, "CrashEverywhere", opts), workflows: []durable.Definition{w}, foundVaryingSteps: make(map[string]bool)}
 	h.start = func(ctx context.Context, e *durable.Engine) (func(context.Context) error, error) {
 		run, err := w.Start(ctx, e, in, durable.ID(crashedID))
 		if err != nil {
@@ -76,7 +76,8 @@ type crashTest struct {
 
 	crashPoints, runs, reruns, unknownOutcomes int
 	differences                                []string
-	calledSteps                                []string // names of the calls of the run without a crash
+	calledSteps                                []string        // names of the calls of the run without a crash
+	foundVaryingSteps                          map[string]bool // the names given to VaryingSteps that a call of some run has
 }
 
 // crashAtEachWrite executes the run without a crash, and then with a crash at each of its writes.
@@ -145,6 +146,7 @@ func (h *crashTest) report() {
 	h.t.Log(line)
 	fmt.Println(line)
 	failOnUnusedReplacements(h.t, h.settings.replacements, func() []string { return h.calledSteps })
+	h.failOnUnusedVaryingSteps()
 	if len(h.differences) == 0 {
 		return
 	}
@@ -154,6 +156,26 @@ func (h *crashTest) report() {
 		strings.Join(h.differences, "\n\t"))
 	for _, hint := range h.baseline.suggestVaryingSteps() {
 		h.t.Log("durabletest: " + hint)
+	}
+}
+
+// isVaryingStep reports whether VaryingSteps names the step.
+func (h *crashTest) isVaryingStep(step string) (varies bool) {
+	for _, name := range h.settings.varyingSteps {
+		if matchesName(name, step) {
+			h.foundVaryingSteps[name], varies = true, true
+		}
+	}
+	return varies
+}
+
+// failOnUnusedVaryingSteps fails the test for each name given to VaryingSteps that no call of any run had: it may be misspelled.
+func (h *crashTest) failOnUnusedVaryingSteps() {
+	h.t.Helper()
+	for _, name := range h.settings.varyingSteps {
+		if !h.foundVaryingSteps[name] {
+			h.t.Errorf("durabletest: VaryingSteps names %q, which no run has called; the calls were %s: correct the name", name, quotedList(h.calledSteps))
+		}
 	}
 }
 

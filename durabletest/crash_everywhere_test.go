@@ -127,6 +127,17 @@ func TestVaryingSteps(t *testing.T) {
 	durabletest.CrashEverywhere(t, w, 0, durabletest.VaryingSteps("id"))
 }
 
+// A name that no call has is probably misspelled, and fails the test.
+func TestVaryingStepsThatNobodyCalls(t *testing.T) {
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return step(c, "id", 1) })
+	b := &told{TB: t}
+	durabletest.CrashEverywhere(b, w, 0, durabletest.VaryingSteps("id", "di"))
+	b.end()
+	if want := `VaryingSteps names "di", which no run has called; the calls were "id"`; len(b.errors) != 1 || !strings.Contains(b.errors[0], want) {
+		t.Errorf("the test was told %q, want %s", b.errors, want)
+	}
+}
+
 // A step that runs zero times or once may end as unknown. Nothing is executed twice.
 func TestCrashOfAtMostOnce(t *testing.T) {
 	t.Parallel()

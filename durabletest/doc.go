@@ -56,7 +56,7 @@
 //   - [Engine.AssertStepsCompleted], [Engine.AssertOnlyStepsCompleted], [Engine.AssertNotCalled] and [Engine.RequireStepFailed]
 //     fail the test if the history of a run differs. The message of the failure lists the calls in the history.
 //   - A stub whose step is never called fails the test, since its name is probably misspelled. The message lists the steps that
-//     were called. See [Replacement.Optional].
+//     were called. See [Replacement.Optional]. The same holds for a name given to [VaryingSteps].
 //   - Run.Result and Workflow.Call return an error if nothing can happen any more: nothing is due, and no other goroutine of
 //     the test could act. The error of Run.Result names the signals, paused or held runs, or unregistered workflows that the
 //     run waits for, and says why a run is paused or held. If the context of the call has a deadline within three seconds, the

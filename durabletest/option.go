@@ -142,7 +142,7 @@ func SignalAfter(d time.Duration, name string, payload any) Option {
 
 // VaryingSteps names steps whose functions may return a different result each time, such as a new ID or the time. After every
 // crash, a varying step returns the result that it returned without a crash. The rules for names are those of [Stub].
-// VaryingSteps is an option of [CrashEverywhere].
+// A name that no call has fails the test. VaryingSteps is an option of [CrashEverywhere].
 func VaryingSteps(names ...string) Option {
 	return optionFunc(func(set *testSettings) {
 		set.varyingSteps = append(set.varyingSteps, names...)

@@ -114,7 +114,7 @@ func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testR
 			}
 			r.steps[step.Name] = &step
 			made := step.Kind == store.KindNow || step.Kind == store.KindUUID
-			if made || slices.ContainsFunc(h.settings.varyingSteps, func(name string) bool { return matchesName(name, paths[i].step) }) {
+			if h.isVaryingStep(paths[i].step) || made {
 				r.varyingSteps[step.Name] = true
 				got.fixedOutputs[paths[i]] = step.Output
 			}

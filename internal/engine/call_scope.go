@@ -92,7 +92,7 @@ func (s *Scope) checkOpenLocked() error {
 		}
 	}
 	if d := s.r.forcedEnd; d != nil && err == d.cause { // nor the run's contexts
-		s.r.endCallContexts(err)
+		s.r.endContextsUnlessRepeatingLocked()
 	}
 	return err
 }
@@ -212,8 +212,7 @@ func (s *Scope) beginCallLocked(full string, kind store.StepKind, site uintptr) 
 		r.pastReplay.Store(true)
 		return recorded, nil
 	}
-	r.countReplayedCall()
-	r.endContextsAfterReplayLocked()
+	r.noteReplayedCallLocked()
 	s.branch.countReplayedCall()
 	return recorded, nil
 }

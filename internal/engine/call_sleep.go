@@ -43,7 +43,11 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 			return err
 		}
 		r.notePastReplay() // what follows was not executed before
-		if err := r.idleTracker.waitUntilDueOrNotified(s, recorded.NextAt, nil); err != nil && !s.isInEndedBranch() {
+		err := s.endReason()
+		if err == nil {
+			err = r.idleTracker.waitUntilDueOrNotified(s, recorded.NextAt, nil)
+		}
+		if err != nil && !s.isInEndedBranch() {
 			return err
 		}
 	}

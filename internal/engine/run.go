@@ -66,6 +66,7 @@ type run struct {
 	returnTimer       *time.Timer // calls releaseWithoutReturn if the function does not return in time
 	suspensionNotices goroutinesNotifiedOfSuspension
 	forcedEnd         *forcedEnd
+	contextEndTimer   *time.Timer // ends the contexts of a run that must end; see run_end_contexts.go
 	nextGeneration    continueAsNewRequest
 	preflightFindings *replayFindings // not nil: the run is replayed by a preflight
 	functionStackBase uintptr         // stack.Base of the goroutine that executes the function; set before it is called
@@ -167,6 +168,7 @@ func (r *run) callWorkflow() (output []byte, failure *record.Failure) {
 		return nil, failure
 	}
 	r.functionStackBase = stack.BaseFunction()
+	r.noteReplayBegins()
 	return r.e.workflows[r.row.Workflow].CallFunction(scope, r.row.Input)
 }
 
@@ -178,8 +180,12 @@ func (r *run) writeResultOrSuspension(output []byte, failure *record.Failure) {
 		failure = r.stepGoexitFailure
 	}
 	r.mu.Unlock()
+	if failure != nil {
+		r.awaitBranchesRepeatCalls()
+	}
 	r.endCtx(errFunctionReturned)
 	r.awaitGoroutines() // wait for the branches: new calls return ErrSuspended, running steps finish
+	r.stopContextEndTimer()
 	if r.currentSuspension() == nil {
 		r.endAfterReturn(output, failure)
 	}

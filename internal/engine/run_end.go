@@ -21,44 +21,26 @@ type forcedEnd struct {
 	failure *record.Failure // nil: the run's row holds the reason
 
 	recorded bool // an earlier execution recorded the end; see run_end_decision.go
+	inReplay bool // the run had to end before it had repeated its recorded calls; see run_end_contexts.go
 }
 
 func newCancelledEnd() forcedEnd { return forcedEnd{cause: ErrCancelled, status: store.Cancelled} }
 
-// forceEnd marks the run as one that must end and ends its contexts. A cancel replaces a timeout.
+// forceEnd marks the run as one that must end and ends its contexts, unless the run still repeats its recorded calls. A cancel replaces a
+// timeout.
 func (r *run) forceEnd(d forcedEnd) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.forcedEnd == nil || d.status == store.Cancelled && r.forcedEnd.status != store.Cancelled {
+		d.inReplay = r.forcedEnd != nil && r.forcedEnd.inReplay
 		r.forcedEnd = &d
-		if r.pastReplay.Load() {
-			r.endCallContexts(d.cause)
-		}
+		r.endContextsUnlessRepeatingLocked()
 	}
 }
 
-// notePastReplay notes that the run has come to a call that it waits for. If the run must end, its contexts end now: it was at this call when
-// its end was requested, also if that end is recorded. r.mu is not held.
-func (r *run) notePastReplay() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pastReplay.Store(true)
-	if r.forcedEnd != nil {
-		r.endCallContexts(r.forcedEnd.cause)
-	}
-}
-
-// endContextsAfterReplayLocked ends the contexts of a run that must end, if it has repeated its recorded calls. r.mu is held.
-func (r *run) endContextsAfterReplayLocked() {
-	if r.forcedEnd != nil && !r.forcedEnd.recorded && r.pastReplay.Load() {
-		r.endCallContexts(r.forcedEnd.cause)
-	}
-}
-
-// isRepeatingBeforeEndLocked reports whether the run must end and still repeats its recorded calls, or has returned before it had made them
-// all. r.mu is held.
+// isRepeatingBeforeEndLocked reports whether the run had to end, without a recorded end, before it had repeated its recorded calls. r.mu is held.
 func (r *run) isRepeatingBeforeEndLocked() bool {
-	return r.forcedEnd != nil && !r.forcedEnd.recorded && r.stepsCtx.Err() == nil
+	return r.forcedEnd != nil && !r.forcedEnd.recorded && r.forcedEnd.inReplay
 }
 
 func (r *run) isRepeatingBeforeEnd() bool {
@@ -189,10 +171,7 @@ func (r *run) readCancellationFailure() *record.Failure {
 // the end of the run is written: if the process dies in between, the next execution calls it again, so no
 // child is forgotten. It reports false if the cancel could not be written.
 func (r *run) cancelChildren() bool {
-	r.mu.Lock()
-	open := len(r.children)
-	r.mu.Unlock()
-	if open == 0 {
+	if !r.hasOpenChildren() {
 		return true
 	}
 	const reason = repair.ParentEndedReason
@@ -211,6 +190,13 @@ func (r *run) cancelChildren() bool {
 	r.e.logCancelledRuns(o)
 	r.w.ownedRunChangesPending.Notify()
 	return true
+}
+
+// hasOpenChildren reports whether the run has attached children that may still run.
+func (r *run) hasOpenChildren() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.children) > 0
 }
 
 // addChild notes a child that may still run. removeChild removes it.

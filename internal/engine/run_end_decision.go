@@ -15,7 +15,8 @@ import (
 // if corrected code is deployed meanwhile.
 //
 // A cancelled run records its compensations too: the run's row holds the cancel, which is never revoked, but not what is to be undone. A run
-// without compensations needs no record.
+// without compensations needs a record only if it has not been cancelled and cancels its children: after a crash, a branch could see that a child
+// is cancelled before the function comes to its end again, and go on.
 
 // recordEndDecision records how the run ends. It does nothing if that is recorded already, or if no record is needed.
 // It reports false if the run was suspended meanwhile.
@@ -23,7 +24,7 @@ func (r *run) recordEndDecision(status store.Status, failure *record.Failure) bo
 	if r.compensations.recordedEnd != nil {
 		return r.dropUnrecordedCompensations()
 	}
-	if len(r.compensations.notExecuted) == 0 {
+	if len(r.compensations.notExecuted) == 0 && (status == store.Cancelled || !r.hasOpenChildren()) {
 		return true
 	}
 	made := record.Ending{Status: status.String()}

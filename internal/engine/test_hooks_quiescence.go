@@ -40,7 +40,7 @@ func (e *Engine) LoadedRunsActivity() LoadedRunsActivity {
 func (r *run) isOnlyWaiting() bool {
 	r.mu.Lock()
 	compensates := r.compensations.cancelContext != nil // also a compensation waits for its next attempt
-	going := r.suspension != nil || r.goroutines.functionReturned && !compensates
+	going := r.suspension != nil || r.goroutines.functionReturned && !compensates || r.contextEndTimer != nil
 	r.mu.Unlock()
 	if going {
 		return false

@@ -1,0 +1,95 @@
+package engine
+
+import "time"
+
+// If a run that must end is claimed, its contexts end only after it has repeated its recorded calls: code that looks at its context would
+// otherwise stop before it has registered all compensations. One goroutine of the run cannot tell whether the others have repeated theirs.
+// So the contexts end when no goroutine has repeated a recorded call for concurrentRunIdleTime, the time after which a run that only waits leaves
+// memory. Calls without an outcome are refused meanwhile, so only code that waits for its context waits for as long.
+
+// noteReplayBegins is called before the function is called, when the history is complete. r.mu is not held.
+func (r *run) noteReplayBegins() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.replayBegan = true
+	if !r.pastReplay.Load() {
+		r.lastReplayedAt = time.Now()
+	}
+	r.endContextsUnlessRepeatingLocked()
+}
+
+// noteReplayedCallLocked notes that a goroutine has repeated a recorded call. r.mu is held.
+func (r *run) noteReplayedCallLocked() {
+	r.countReplayedCall()
+	r.lastReplayedAt = time.Now()
+}
+
+// notePastReplay notes that the run has come to a call that it waits for. If the run must end, its contexts end. r.mu is not held.
+func (r *run) notePastReplay() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pastReplay.Store(true)
+	r.endContextsUnlessRepeatingLocked()
+}
+
+// replayQuietTimeLocked returns for how long no call must be repeated until the run counts as one that repeats none. r.mu is held.
+func (r *run) replayQuietTimeLocked() time.Duration {
+	if r.lastReplayedAt.IsZero() {
+		return 0
+	}
+	return concurrentRunIdleTime - time.Since(r.lastReplayedAt)
+}
+
+// endContextsUnlessRepeatingLocked ends the contexts of a run that must end, now or when it has repeated its recorded calls. r.mu is held.
+func (r *run) endContextsUnlessRepeatingLocked() {
+	if r.forcedEnd == nil || r.contextEndTimer != nil {
+		return
+	}
+	if !r.replayBegan && !r.pastReplay.Load() {
+		r.forcedEnd.inReplay = true
+		return // noteReplayBegins follows
+	}
+	quiet := r.replayQuietTimeLocked()
+	if quiet <= 0 {
+		r.endCallContexts(r.forcedEnd.cause)
+		return
+	}
+	r.forcedEnd.inReplay = true
+	r.contextEndTimer = time.AfterFunc(quiet, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.contextEndTimer = nil
+		r.endContextsUnlessRepeatingLocked()
+	})
+}
+
+// stopContextEndTimer is called when all goroutines of the run have returned. r.mu is not held.
+func (r *run) stopContextEndTimer() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.contextEndTimer != nil {
+		r.contextEndTimer.Stop()
+		r.contextEndTimer = nil
+	}
+}
+
+// awaitBranchesRepeatCalls waits until the branches have repeated their recorded calls, before the contexts end because the function has returned
+// an error. Branches that nobody waits for may still register compensations.
+func (r *run) awaitBranchesRepeatCalls() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.suspension == nil {
+		returned, quiet := r.goroutines.returnedChan(), r.replayQuietTimeLocked()
+		if returned == nil || quiet <= 0 {
+			return
+		}
+		r.mu.Unlock()
+		timer := time.NewTimer(quiet)
+		select {
+		case <-returned:
+		case <-timer.C:
+		}
+		timer.Stop()
+		r.mu.Lock()
+	}
+}

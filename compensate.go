@@ -25,6 +25,9 @@ import (
 // run expires. If the code no longer registers a compensation that is still to be executed, the run is held (see [ErrHeld])
 // until code that registers it is deployed.
 //
+// If a run fails or expires, its children are cancelled only after its compensations have been executed. A child that has not
+// ended may take effect meanwhile, so let the child compensate its own effects.
+//
 // Register a compensation before its step if fn does no harm when the step did not take effect. If a compensation is registered
 // before its step, no crash or cancel can come between the step and the registration. Compensate returns [ErrInvalidConfig],
 // [ErrInvalidName], [ErrDuplicateStep], [ErrNestedStep] or [ErrDiverged].

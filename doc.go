@@ -99,8 +99,11 @@
 //     are also executed when its workflow function returns an error.
 //  4. The run gets the status cancelled or expired. The children of the run are cancelled, unless they are [Detached].
 //
-// A cancelled or expired run that is not in memory is first replayed, so that its compensations are registered again.
-// [Engine.Terminate] ends a run at once, without executing its function or its compensations.
+// A cancelled or expired run that is not in memory is first replayed, so that its compensations are registered again. If the
+// run was in a [Ctx.Sleep], and the end of the sleep passes before a worker executes the run, the Sleep returns no error. The
+// compensations that the code registers between this Sleep and its next durable call are then executed too. So register only
+// compensations that do no harm if their steps did not take effect. [Engine.Terminate] ends a run at once, without executing
+// its function or its compensations.
 //
 // # Branches that a choice ends
 //

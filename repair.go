@@ -177,8 +177,9 @@ func FromEnd() ControlOption {
 // Undoes declares which steps a compensation undoes, by their names in the scope of the compensation. In Undoes, the name of a
 // [Ctx.Map] or of a branch of [Ctx.Go] stands for all calls in that Map or branch. If nothing is recorded for a name in Undoes,
 // the step of that name counts as not executed. If the compensation was executed, [Engine.Retry] and the other repairs under the
-// ID of the run execute again, with new idempotency keys, the steps that the compensation undid. Undoes is an option of
-// [Ctx.Compensate] only.
+// ID of the run execute again, with new idempotency keys, the steps that the compensation undid. A step that failed in a branch
+// that did not win a choice, and whose failure the run has handled, stays failed if the repair keeps the choice. Undoes is an
+// option of [Ctx.Compensate] only.
 func Undoes(steps ...string) StepOption {
 	return func(o *stepOptions) {
 		o.addOptionOnce(optionUndoes, "Undoes")

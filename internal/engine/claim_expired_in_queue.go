@@ -15,8 +15,8 @@ const (
 	maxConcurrentExpirations = 32          // how many of them it ends at once
 )
 
-// runsExpiredInQueueClaim claims runs whose time in line is over while all slots of the worker are taken. Such a run has not begun: its function is
-// not called, and its end is all that is written. claimLoop owns it.
+// runsExpiredInQueueClaim claims runs whose time in line is over while all slots of the worker are taken. Such a run was never executed, and is neither
+// repaired nor a copy: its function is not called, and its end is all that is written. claimLoop owns it.
 type runsExpiredInQueueClaim struct {
 	rows  *queues.Summary
 	rules *store.QueueClaimRules // of rows

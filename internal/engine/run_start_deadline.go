@@ -64,12 +64,13 @@ const expiringRunPoll = 5 * time.Millisecond
 // be ahead of this process's, so the run waits until it expires here, too. It reports whether the run's function is called, which
 // registers the compensations again. If the deadline was moved meanwhile, the run goes back to its queue.
 func (r *run) awaitExpiryAfterBypassedQueue(own *store.QueuedRun) bool {
+	mayCompensate := own.HasBegun || r.isRepairedOrHasCalls()
 	at := r.deadline.expiryTime()
 	if !own.HasBegun && !own.StartBy.IsZero() && (at.IsZero() || !at.Before(own.StartBy)) {
 		if !r.isForcedToEnd() {
 			r.expireUnbegun(own.StartBy)
 		}
-		return false
+		return mayCompensate && !r.isSuspended()
 	}
 	for !r.isForcedToEnd() && !r.isSuspended() {
 		if !r.deadline.expiryTime().Equal(at) {
@@ -78,8 +79,12 @@ func (r *run) awaitExpiryAfterBypassedQueue(own *store.QueuedRun) bool {
 		}
 		wakeup.SleepCtx(r.ctx, expiringRunPoll)
 	}
-	return own.HasBegun && !r.isSuspended()
+	return mayCompensate && !r.isSuspended()
 }
+
+// isRepairedOrHasCalls reports whether the run may have effects although its place in the queue has not begun: the place of a repaired run and of a
+// copy is a new one.
+func (r *run) isRepairedOrHasCalls() bool { return r.repairRecordCount > 0 || r.hasRecordedCalls() }
 
 // expireUnbegun ends the run, which has not begun by the given time.
 func (r *run) expireUnbegun(at time.Time) {

@@ -112,6 +112,23 @@ func withoutReturnedLosers(row *store.Step, executedAgain map[string]bool) (chan
 	return changed, true
 }
 
+// hasLostKeptChoice reports whether the call is in a branch that a kept choice names, and that did not win it.
+func (p *plan) hasLostKeptChoice(name string) bool {
+	for i := range p.History {
+		row := &p.History[i]
+		if p.dropped[row.Name] {
+			continue
+		}
+		c := record.DecodeChoiceStep(row)
+		for i := 0; c != nil && i < len(c.Of); i++ {
+			if !slices.Contains(c.Won, i) && strings.HasPrefix(name, branchPrefix(c.Of[i])) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // branchPrefix returns the prefix of the names in a branch.
 func branchPrefix(branch string) string { return naming.ParseDisplay(branch) + naming.Separator }
 

@@ -45,6 +45,7 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 	}
 	p.dropKnownUndone()
 	p.reviveEndedBranches()
+	p.dropUndoneFailuresOfLosers()
 	p.dropEnd()
 	for i := range p.History {
 		if row := &p.History[i]; !row.Status.IsTerminal() && p.callsWithValue[row.Name].Name == "" {

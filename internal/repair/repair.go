@@ -10,7 +10,7 @@
 //     the nodes are dropped for which something else follows if it succeeds.
 //   - A call that gets a value keeps its place in the history, and is not executed again.
 //   - The records of how the run ended, and its executed compensations, are always dropped. So are the steps that compensations have undone,
-//     unless the repair is a copy to another run.
+//     unless the repair is a copy to another run. A step that failed in a branch that lost a kept choice stays failed all the same.
 //   - A call that is dropped although it had completed is executed on purpose once more, or because it was undone: it
 //     gets a new idempotency key. A call that had failed or was interrupted keeps its key, because its first attempt
 //     may have had an effect, and the name in the key if the code calls it otherwise now. If a compensation that has succeeded has undone the
@@ -94,6 +94,7 @@ type plan struct {
 	rerunItem       string          // the item of a Map that is executed again, as people see it
 	renewedKeys     map[string]bool
 	undoneNames     []string                 // in the Undoes of compensations that have succeeded, as people see them
+	undoneFailures  map[string]*store.Step   // calls that a compensation has undone and that had failed in the loser of a choice
 	reopenedCalls   map[string]store.Step    // calls that wait for their children again
 	callsWithValue  map[string]store.Step    // calls that get a value
 	revivedPrefixes []string                 // prefixes of branches that a dropped choice had ended
@@ -105,6 +106,7 @@ func newPlan(s *RunToRepair, q *Request) *plan {
 	p := &plan{
 		RunToRepair: s, request: q, historyByName: make(map[string]*store.Step, len(s.History)), dropped: make(map[string]bool),
 		renewedKeys: make(map[string]bool), reopenedCalls: make(map[string]store.Step), callsWithValue: make(map[string]store.Step),
+		undoneFailures: make(map[string]*store.Step),
 	}
 	for i := range s.History {
 		p.historyByName[s.History[i].Name] = &s.History[i]
@@ -210,7 +212,7 @@ func (p *plan) dropStepsOfFailure() error {
 // dropOrReopenFailed drops a failed checkpoint, or makes it wait for its child again.
 func (p *plan) dropOrReopenFailed(row *store.Step) {
 	p.dropChoicesDecidedBy(row)
-	if row.Kind != store.KindChild || !p.reopenChildCall(row) {
+	if row.Kind != store.KindChild || p.undoneFailures[row.Name] != nil || !p.reopenChildCall(row) {
 		p.dropCheckpoint(row)
 	}
 }
@@ -246,6 +248,7 @@ func (p *plan) dropEnd() {
 // finishPlan decides about the end of the run and the children, and returns the result.
 func (p *plan) finishPlan() *Result {
 	p.reviveEndedBranches()
+	p.dropUndoneFailuresOfLosers()
 	p.dropEnd()
 	p.detachChildren()
 	return p.buildResult()

@@ -58,15 +58,40 @@ func hasCompensated(row *store.Step) bool {
 
 // dropUndoneBy drops the calls that the names in Undoes stand for, and gives new keys to them, also if they had failed or were interrupted: what
 // they did is undone. With its old key, an outside system would take such a call for a repetition of what was undone, and do nothing. An interrupted
-// call may have no record, so the names themselves get new keys too.
+// call may have no record, so the names themselves get new keys too. Whether a call is dropped that failed in the loser of a choice is decided by
+// dropUndoneFailuresOfLosers.
 func (p *plan) dropUndoneBy(steps []string) {
 	for _, name := range steps {
 		p.undoneNames = append(p.undoneNames, name)
 		for _, step := range p.callsOf(name) {
-			p.dropCheckpoint(step)
+			if p.isFailureOfLoser(step) {
+				p.undoneFailures[step.Name] = step
+			} else {
+				p.dropCheckpoint(step)
+			}
 			if hasIdempotencyKey(step.Kind) {
 				p.renewedKeys[step.Name] = true
 			}
+		}
+	}
+}
+
+// isFailureOfLoser reports whether the call has failed in the loser of a choice that is not dropped so far. An item of a Map is left out: it is
+// executed again with its Map.
+func (p *plan) isFailureOfLoser(row *store.Step) bool {
+	return row.Status == store.StepFailed && row.Kind != store.KindMap && p.mapOfItem(row) == nil && !p.dropped[row.Name] && p.hasLostKeptChoice(row.Name)
+}
+
+// dropUndoneFailuresOfLosers drops the undone calls that failed in the losers of choices that are dropped. If the choice is kept, the run has gone on
+// without the call: executed again, it could take effect beside what the winner did.
+func (p *plan) dropUndoneFailuresOfLosers() {
+	for name, row := range p.undoneFailures {
+		switch {
+		case p.dropped[name]:
+		case p.hasLostKeptChoice(name):
+			delete(p.renewedKeys, name)
+		default:
+			p.dropCheckpoint(row)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package durabletest_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"testing"
 	"time"
@@ -10,9 +11,12 @@ import (
 	"github.com/seed8ec063be/durable/durabletest"
 )
 
-// compute executes code of a workflow that takes its time, so that another goroutine repeats its calls first.
-func compute(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); {
+// compute executes code of a workflow that takes some milliseconds, so that another goroutine repeats its calls first.
+func compute() {
+	block := make([]byte, 1<<20)
+	for range 20 {
+		sum := sha256.Sum256(block)
+		copy(block, sum[:])
 	}
 }
 
@@ -35,12 +39,12 @@ func TestARunDoesNotGoOnWithTheChildrenThatItsEndHasCancelled(t *testing.T) {
 		if err := c.Sleep("minute", time.Minute); err != nil {
 			return 0, err
 		}
-		compute(60 * time.Millisecond)
+		compute()
 		return 0, errors.New("bad")
 	})
 	expires := durable.Define("expires", func(c *durable.Ctx, _ int) (int, error) {
 		c.Go("guard", func(c *durable.Ctx) (int, error) {
-			compute(60 * time.Millisecond)
+			compute()
 			return c.Receive[int]("ok", durable.Within(time.Hour), durable.ElseExpire())
 		})
 		_, err := c.Child("kid", kid, 1)

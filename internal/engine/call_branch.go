@@ -334,6 +334,10 @@ func (r *run) awaitGoroutines() {
 	if r.returnTimer != nil {
 		r.returnTimer.Stop()
 	}
+	if r.contextEndTimer != nil {
+		r.contextEndTimer.Stop()
+		r.contextEndTimer = nil
+	}
 }
 
 // HasCallBegun reports whether the run's history has a row for the call with this name in this scope, because an earlier

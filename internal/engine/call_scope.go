@@ -161,8 +161,8 @@ func (s *Scope) beginCallWithoutReportingDivergence(full string, kind store.Step
 	if err != nil || recorded != nil && (recorded.Status.IsTerminal() || kind == store.KindChild) {
 		return recorded, err
 	}
-	inReplay := s.r.isRepeatingBeforeEndLocked()
-	if err = s.checkOpenLocked(); err != nil && inReplay {
+	judges := s.r.isRepeatingBeforeEndLocked() && naming.Check("call", full[len(scopePrefix(full)):]) == nil // a call that is not valid proves nothing
+	if err = s.checkOpenLocked(); err != nil && judges {
 		if diverged := s.checkMissingCallsAtOpenCallLocked(full, kind, recorded); diverged != nil {
 			err = diverged
 		}

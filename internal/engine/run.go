@@ -180,12 +180,9 @@ func (r *run) writeResultOrSuspension(output []byte, failure *record.Failure) {
 		failure = r.stepGoexitFailure
 	}
 	r.mu.Unlock()
-	if failure != nil {
-		r.awaitBranchesRepeatCalls()
-	}
+	r.awaitBranchesRepeatCalls(failure)
 	r.endCtx(errFunctionReturned)
 	r.awaitGoroutines() // wait for the branches: new calls return ErrSuspended, running steps finish
-	r.stopContextEndTimer()
 	if r.currentSuspension() == nil {
 		r.endAfterReturn(output, failure)
 	}

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/record"
+)
 
 // If a run that must end is claimed, its contexts end only after it has repeated its recorded calls: code that looks at its context would
 // otherwise stop before it has registered all compensations. One goroutine of the run cannot tell whether the others have repeated theirs.
@@ -63,22 +67,12 @@ func (r *run) endContextsUnlessRepeatingLocked() {
 	})
 }
 
-// stopContextEndTimer is called when all goroutines of the run have returned. r.mu is not held.
-func (r *run) stopContextEndTimer() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.contextEndTimer != nil {
-		r.contextEndTimer.Stop()
-		r.contextEndTimer = nil
-	}
-}
-
 // awaitBranchesRepeatCalls waits until the branches have repeated their recorded calls, before the contexts end because the function has returned
 // an error. Branches that nobody waits for may still register compensations.
-func (r *run) awaitBranchesRepeatCalls() {
+func (r *run) awaitBranchesRepeatCalls(failure *record.Failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.suspension == nil {
+	for failure != nil && r.suspension == nil {
 		returned, quiet := r.goroutines.returnedChan(), r.replayQuietTimeLocked()
 		if returned == nil || quiet <= 0 {
 			return

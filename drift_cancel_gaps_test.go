@@ -74,10 +74,6 @@ func payAndWait(c *durable.Ctx) error {
 	return err
 }
 
-func payLater(c *durable.Ctx) error {
-	return c.Do("pay", func(context.Context) error { return errors.New("no reply") }, durable.Retry(durable.Fixed(time.Hour, 9)))
-}
-
 func payByChild(c *durable.Ctx) error {
 	_, err := c.Child("pay", neverEnding, 1)
 	return err

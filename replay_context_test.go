@@ -22,7 +22,7 @@ type bookings struct {
 
 func (b *bookings) book(c *durable.Ctx) error {
 	for i := range 3 {
-		realtime.Pass(20*time.Millisecond, "the code between two calls executes")
+		realtime.Pass(5*time.Millisecond, "the code between two calls executes")
 		if c.Err() != nil {
 			return context.Cause(c)
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 // secret is in every text of the tenant that Visible hides.
-const secret = "zq7"
+const secret = "zq7hidden"
 
 var (
 	family    *durable.Workflow[string, string] // it and strangers start each other

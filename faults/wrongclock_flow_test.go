@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
 // flowOfWrongClocks asserts that queues, limits, schedules and starts that fold go by the clock of the database, whatever the clocks of
@@ -41,6 +42,7 @@ func flowOfWrongClocks(t *testing.T, client *durable.Engine, anyone func() *wron
 		const runs, d = 6, 700 * time.Millisecond
 		must(t, "set the queue", client.SetQueue(bounded(t), "closed", durable.QueueSettings{MaxExecuting: 1}))
 		must(t, "pause the queue", client.PauseQueue(bounded(t), "closed"))
+		realtime.Pass(1500*time.Millisecond, "every process knows the settings of a new queue within a second")
 		for i := range runs {
 			anyone().do("expire", fmt.Sprint("expires", i), d)
 		}

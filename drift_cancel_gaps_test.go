@@ -60,6 +60,16 @@ func awaitHeldOrEnded(t *testing.T, client *durable.Engine) (info *durable.RunIn
 	return info
 }
 
+// wantRefunded checks that the order ends under the workflow, with its refund.
+func (x *refundedOrder) wantRefunded(t *testing.T, s durable.Store, version string, w *durable.Workflow[int, int], want durable.Status) {
+	t.Helper()
+	orderAtVersion(t, s, version, w)
+	awaitStatus(t, engineOn(t, s), "order", want)
+	if x.refunds.Load() != 1 {
+		t.Errorf("refunded %d times", x.refunds.Load())
+	}
+}
+
 func noCalls(*durable.Ctx) error { return nil }
 
 func doNothing(name string) orderPart {
@@ -113,11 +123,7 @@ func TestNewCallsBeforeACompensationHoldARunThatMustEnd(t *testing.T) {
 					t.Fatalf("refunded %d times, %+v", x.refunds.Load(), info)
 				}
 				stop()
-				orderAtVersion(t, s, "v3", old)
-				awaitStatus(t, client, "order", durable.StatusCancelled)
-				if x.refunds.Load() != 1 {
-					t.Errorf("refunded %d times", x.refunds.Load())
-				}
+				x.wantRefunded(t, s, "v3", old, durable.StatusCancelled)
 			})
 		})
 	}
@@ -134,11 +140,7 @@ func TestAnExpiredRunWithANewCallBeforeItsCompensationIsHeld(t *testing.T) {
 			t.Fatalf("%+v", info)
 		}
 		stop()
-		orderAtVersion(t, s, "v3", old)
-		awaitStatus(t, client, "order", durable.StatusExpired)
-		if x.refunds.Load() != 1 {
-			t.Errorf("refunded %d times", x.refunds.Load())
-		}
+		x.wantRefunded(t, s, "v3", old, durable.StatusExpired)
 	})
 }
 
@@ -163,11 +165,7 @@ func TestACancelOfAHeldRunWaitsForCodeThatFits(t *testing.T) {
 			t.Fatalf("refunded %d times, %+v", x.refunds.Load(), info)
 		}
 		stop()
-		orderAtVersion(t, s, "v3", old)
-		awaitStatus(t, client, "order", durable.StatusCancelled)
-		if x.refunds.Load() != 1 {
-			t.Errorf("refunded %d times", x.refunds.Load())
-		}
+		x.wantRefunded(t, s, "v3", old, durable.StatusCancelled)
 	})
 }
 
@@ -246,11 +244,7 @@ func TestACancelledRunOfUnchangedCodeIsNotHeld(t *testing.T) {
 				if got := read(e.Preflight(within(t), durable.Filter{Workflow: "order"}))(t); got.Diverged != 0 {
 					t.Errorf("the preflight found %+v", got)
 				}
-				orderAtVersion(t, s, "v1", w)
-				awaitStatus(t, client, "order", durable.StatusCancelled)
-				if x.refunds.Load() != 1 {
-					t.Errorf("refunded %d times", x.refunds.Load())
-				}
+				x.wantRefunded(t, s, "v1", w, durable.StatusCancelled)
 			})
 		})
 	}
@@ -274,10 +268,6 @@ func TestAnOpenCallOfABranchDoesNotEndTheContextOfAFunctionThatReplays(t *testin
 		client := x.waiting(t, s, w)
 		must(t)(client.Cancel(within(t), "order"))
 		replays.Store(true)
-		orderAtVersion(t, s, "v1", w)
-		awaitStatus(t, client, "order", durable.StatusCancelled)
-		if x.refunds.Load() != 1 {
-			t.Errorf("refunded %d times", x.refunds.Load())
-		}
+		x.wantRefunded(t, s, "v1", w, durable.StatusCancelled)
 	})
 }

@@ -59,9 +59,33 @@ var waitsOfADay = map[string]func(c *durable.Ctx) error{
 	"sleep":   func(c *durable.Ctx) error { return c.Sleep("night", 24*time.Hour) },
 	"child":   func(c *durable.Ctx) error { _, err := c.Child("kid", forever, 1); return err },
 	"receive": func(c *durable.Ctx) error { _, err := c.Receive[int]("signal"); return err },
+	"branch sleeps": func(c *durable.Ctx) error {
+		_, err := c.Go("branch", func(c *durable.Ctx) (int, error) { return 1, c.Sleep("night", 24*time.Hour) }).Wait()
+		return err
+	},
 	"backoff": func(c *durable.Ctx) error {
 		return c.Do("failing", func(context.Context) error { return errBroken }, durable.Retry(durable.Fixed(24*time.Hour, 5)))
 	},
+}
+
+// endAs cancels the run, or lets it expire.
+func endAs(t *testing.T, e *durable.Engine, want durable.Status) {
+	t.Helper()
+	if want == durable.StatusCancelled {
+		must(t)(e.Cancel(within(t), "run"))
+	} else if err := e.SetTimeout(within(t), "run", time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compensateTwice stops the engine when the run executes its first compensation, and waits until the run has ended in another engine.
+func compensateTwice(t *testing.T, undo gate, stop func(), next *durable.Engine, want durable.Status) {
+	t.Helper()
+	<-undo.entered
+	stop()
+	close(undo.open)
+	running(t, next)
+	awaitStatus(t, next, "run", want)
 }
 
 // A branch that looks at its context registers all its compensations in the replay of a run that was cancelled, although another branch
@@ -89,11 +113,7 @@ func TestABranchThatLooksAtItsContextRegistersItsCompensations(t *testing.T) {
 				read(w.Start(within(t), e, 1, durable.ID("run")))(t)
 				awaitStatus(t, e, "run", durable.StatusWaiting)
 				must(t)(e.Cancel(within(t), "run"))
-				<-b.undo.entered
-				stop()
-				close(b.undo.open)
-				running(t, engineWith(t, s, cfg))
-				awaitStatus(t, e, "run", durable.StatusCancelled)
+				compensateTwice(t, b.undo, stop, engineWith(t, s, cfg), durable.StatusCancelled)
 				b.wantAllUndone(t)
 			})
 		})
@@ -115,11 +135,7 @@ func TestARunThatCompensatesAgainRegistersItsCompensations(t *testing.T) {
 		e := engineWith(t, s, cfg)
 		stop := running(t, e)
 		read(w.Start(within(t), e, 1, durable.ID("run")))(t)
-		<-b.undo.entered
-		stop()
-		close(b.undo.open)
-		running(t, engineWith(t, s, cfg))
-		awaitStatus(t, e, "run", durable.StatusFailed)
+		compensateTwice(t, b.undo, stop, engineWith(t, s, cfg), durable.StatusFailed)
 		b.wantAllUndone(t)
 	})
 }
@@ -183,18 +199,9 @@ func TestTheContextOfARunThatMustEndEndsInAReplay(t *testing.T) {
 				read(w.Start(within(t), e, 1, durable.ID("run")))(t)
 				<-called
 				stop()
-				if want == durable.StatusCancelled {
-					must(t)(e.Cancel(within(t), "run"))
-				} else if err := e.SetTimeout(within(t), "run", time.Millisecond); err != nil {
-					t.Fatal(err)
-				}
-				again := engineWith(t, s, durable.Config{Workflows: []durable.Definition{version(true)}, Grace: -1})
-				stop = running(t, again)
-				<-undo.entered
-				stop()
-				close(undo.open)
-				running(t, engineWith(t, s, durable.Config{Workflows: []durable.Definition{version(true)}, Grace: -1}))
-				awaitStatus(t, e, "run", want)
+				endAs(t, e, want)
+				cfg := durable.Config{Workflows: []durable.Definition{version(true)}, Grace: -1}
+				compensateTwice(t, undo, running(t, engineWith(t, s, cfg)), engineWith(t, s, cfg), want)
 			})
 		})
 	}

@@ -18,9 +18,10 @@
 // run to begin, and the time at which a run was created.
 //
 // The clock stands still while a workflow or a step executes, except while its function waits in Run.Result for another run, with
-// the context of the step or the Ctx of the workflow. But while a branch of a run waits, the kit cannot tell a workflow function that is blocked
-// outside of a durable call, such as in a read from the network, from one that waits too: put such code into a step. The clock moves only while the test waits in Run.Result,
-// Workflow.Call, [Engine.Advance] or [Engine.AdvanceUntil]. When all runs wait, the clock jumps to the earliest time at which
+// the context of the step or the Ctx of the workflow. But while a branch of a run waits, the kit cannot tell a workflow function
+// that is blocked outside of a durable call, such as in a read from the network, from one that waits too: put such code into a
+// step. The clock moves only while the test waits in Run.Result, Workflow.Call, [Engine.Advance] or [Engine.AdvanceUntil]. When
+// all runs wait, the clock jumps to the earliest time at which
 // something is due. Between two calls that move the clock, the clock stands still. A signal that the test sends between two
 // calls that move the clock therefore arrives before the next timer ends. After [Engine.FreezeClock] the clock moves only in
 // Advance and AdvanceUntil.

@@ -43,11 +43,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 			return err
 		}
 		r.notePastReplay() // what follows was not executed before
-		err := s.endReason()
-		if err == nil {
-			err = r.idleTracker.waitUntilDueOrNotified(s, recorded.NextAt, nil)
-		}
-		if err != nil && !s.isInEndedBranch() {
+		if err := r.idleTracker.waitUntilDueOrNotified(s, recorded.NextAt, nil); err != nil && !s.isInEndedBranch() {
 			return err
 		}
 	}

@@ -164,6 +164,9 @@ func (i *idleTracker) waitUntilDueOrNotified(s *Scope, due time.Time, news <-cha
 
 // waitInMemoryUntil does the same as waitUntilDueOrNotified, and keeps the run in memory until the time stays: see waitingCall.inMemoryUntil.
 func (i *idleTracker) waitInMemoryUntil(s *Scope, due, stays time.Time, news <-chan struct{}) error {
+	if err := s.endReason(); err != nil { // the context of a run that must end may end later; see run_end_contexts.go
+		return err
+	}
 	defer i.endWait(i.beginWaitInMemory(due, stays))
 	var over <-chan time.Time
 	if !due.IsZero() {

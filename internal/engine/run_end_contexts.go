@@ -15,7 +15,6 @@ import (
 func (r *run) noteReplayBegins() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.replayBegan = true
 	if !r.pastReplay.Load() {
 		r.lastReplayedAt = time.Now()
 	}
@@ -49,7 +48,7 @@ func (r *run) endContextsUnlessRepeatingLocked() {
 	if r.forcedEnd == nil || r.contextEndTimer != nil {
 		return
 	}
-	if !r.replayBegan && !r.pastReplay.Load() {
+	if r.lastReplayedAt.IsZero() && !r.pastReplay.Load() {
 		r.forcedEnd.inReplay = true
 		return // noteReplayBegins follows
 	}

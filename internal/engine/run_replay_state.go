@@ -26,8 +26,7 @@ type replayState struct {
 	usedNames               map[string]uintptr  // names called in this execution, and their call sites
 	openedMaps              map[string]struct{} // the names of the Maps among them
 	replayedCheckpointCount int                 // checkpoints returned from history in this execution
-	replayBegan             bool                // the function is about to be called, with a complete history
-	lastReplayedAt          time.Time           // when a call last returned its recorded outcome, or the replay began; zero: no call has an outcome
+	lastReplayedAt          time.Time           // when a call last returned its recorded outcome, or the replay began; zero: no call has an outcome, or the function is not called yet
 
 	missingCallCounts  missingCallCounts         // see run_drift_missing_calls.go; run.mu guards it
 	checksMissingCalls bool                      // missingCallCounts counts some; set before the function is called

@@ -120,8 +120,11 @@ func (p *plan) hasLostKeptChoice(name string) bool {
 			continue
 		}
 		c := record.DecodeChoiceStep(row)
-		for i := 0; c != nil && i < len(c.Of); i++ {
-			if !slices.Contains(c.Won, i) && strings.HasPrefix(name, branchPrefix(c.Of[i])) {
+		if c == nil {
+			continue
+		}
+		for b, branch := range c.Of {
+			if !slices.Contains(c.Won, b) && strings.HasPrefix(name, branchPrefix(branch)) {
 				return true
 			}
 		}

@@ -149,7 +149,7 @@
 //	the run is cancelled, or its branch is            ErrCancelled              return it
 //	  ... by Terminate                                ErrTerminated as well
 //	the run failed                                    *RunError                 read the cause, which it wraps
-//	  ... and a compensation failed                   ErrCompensation           check what was not undone
+//	  ... and not all of its effects were undone      ErrCompensation           check what was not undone
 //	the run leaves this process                       ErrSuspended              return it
 //	a goroutine called after the function's return    ErrReturned               use Go, and Wait or All
 //	one name twice in a scope                         ErrDuplicateStep          add the item's key, or use Map

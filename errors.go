@@ -106,8 +106,9 @@ var (
 	// database rejects the run's writes, so that the run is held ([ErrHeld]), the hold also counts as a death of the process.
 	// Without Config.FailAtMaxCrashes, a run that crashed too often is paused and does not fail.
 	ErrCrashLoop = errors.New("durable: the run crashed too often without a new checkpoint")
-	// ErrCompensation is returned for a run if one of its compensations failed and has no attempts left.
-	ErrCompensation = errors.New("durable: a compensation failed")
+	// ErrCompensation is returned for a run that did not undo all its effects: one of its compensations failed and has no attempts
+	// left, or the run ended before its function called again what a repair has kept. The error names the compensations or the calls.
+	ErrCompensation = errors.New("durable: effects of the run were not undone")
 	// ErrState is returned when the run's current state does not allow the operation. Every [*StateError] wraps ErrState.
 	ErrState = errors.New("durable: the run's state does not allow the operation")
 	// ErrInvalidCursor is returned for a cursor that was not returned by [Engine.List] or [Engine.Events] of this database.

@@ -126,7 +126,7 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 			if !r.recordEndDecision(status, failure) || !r.executeCompensations() {
 				return
 			}
-			failure = r.compensations.addFailuresTo(failure)
+			failure = r.addUnreachedKeptCallsTo(r.compensations.addFailuresTo(failure))
 		}
 		if !r.cancelChildren() || !r.endWriteBegan.CompareAndSwap(false, true) {
 			return

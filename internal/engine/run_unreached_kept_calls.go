@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A repair can keep calls that follow a call that it repeats. If the run then ends at the repeated call, its function does not come to the
+// kept calls, and does not register the compensations that follow them. Their effects remain, so the run's error has to say so.
+
+// addUnreachedKeptCallsTo returns the run's failure with the calls added that a repair has kept and that the function did not reach. The
+// compensations of the run have been executed.
+func (r *run) addUnreachedKeptCallsTo(failure *record.Failure) *record.Failure {
+	if failure == nil || r.keyRenewals.runGeneration() == 1 {
+		return failure
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var kept []*store.Step
+	for name, row := range r.history {
+		if _, isMade := r.usedNames[name]; !isMade && mayHaveTakenEffect(row) && r.mustBeCalledInReplay(row) && r.branchEnds.endOfOutermostBranch(name) == nil {
+			kept = append(kept, row)
+		}
+	}
+	if len(kept) == 0 {
+		return failure
+	}
+	slices.SortFunc(kept, func(a, b *store.Step) int { return int(a.Position() - b.Position()) })
+	var names []string
+	for _, row := range kept[:min(len(kept), maxLoggedUncalled)] {
+		names = append(names, naming.Display(row.Name))
+	}
+	f := *failure
+	f.Codes = append(slices.Clone(f.Codes), record.CodeCompensation)
+	f.Message += fmt.Sprintf("; nothing has undone the effects of %q", names)
+	if more := len(kept) - len(names); more > 0 {
+		f.Message += fmt.Sprintf(" and %d other calls", more)
+	}
+	f.Message += ", which a repair has kept, because the run ended before its function called them again"
+	return &f
+}
+
+// mayHaveTakenEffect reports whether the row records a call that has succeeded and that may have changed something outside of the run.
+func mayHaveTakenEffect(row *store.Step) bool {
+	switch row.Kind {
+	case store.KindStep, store.KindTx, store.KindChild, store.KindSendSignal, store.KindStartRoot:
+		return row.Status == store.StepCompleted
+	}
+	return false
+}

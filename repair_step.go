@@ -51,7 +51,8 @@ func (e *Engine) Skip(ctx context.Context, id, step string, value any, opts ...C
 // branch that a choice has ended, because such a branch executes nothing more. Rerun keeps all other calls with their outcomes,
 // including calls that began after the step; [Engine.Fork] executes the later calls again, too. If the call that Rerun repeats
 // is a child, the run starts a new child; if it is a receive, the run receives the same signal again. If the run fails or is cancelled
-// before the repeated call has succeeded, compensations that the function registers after the call are not executed: the error of the run then wraps [ErrCompensation] and names the kept calls.
+// before the repeated call has succeeded, compensations that the function registers after the call are not executed: the error of
+// the run then wraps [ErrCompensation] and names the kept calls.
 //
 // In all other respects, Rerun works as [Engine.Override].
 func (e *Engine) Rerun(ctx context.Context, id, step string, opts ...ControlOption) (*Repaired, error) {

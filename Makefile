@@ -94,11 +94,12 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 PLAIN = /durable/(bench|cmd|durablecli|durabletest|examples|faults|internal/(doctor|lint|pgtest|wording)|mutants|postgres|schema|soak|ui)(/|$$)
 
 # Some tests measure how long a takeover takes: faults and postgres are tested one at a time. The tests are played in their small form,
-# which leaves out no promise and no row, only repetitions. test-all plays everything, under the race detector.
+# which leaves out no promise and no row, only repetitions. test-all plays everything, under the race detector. lint vets all packages
+# before, so go test does not vet them once more (-vet=off).
 test: compiler lint ## check the style, run every test, those of concurrent code under the race detector, and soak both stores for 30 seconds
-	go test $(RACE) -p 2 -timeout 20m $$(go list ./... | grep -vE '$(PLAIN)')
-	go test -p 2 -timeout 20m $$(go list ./... | grep -E '$(PLAIN)' | grep -vE '/durable/(faults|postgres)$$')
-	go test -p 1 -timeout 20m ./postgres ./faults
+	go test -vet=off $(RACE) -p 2 -timeout 20m $$(go list ./... | grep -vE '$(PLAIN)')
+	go test -vet=off -p 2 -timeout 20m $$(go list ./... | grep -E '$(PLAIN)' | grep -vE '/durable/(faults|postgres)$$')
+	go test -vet=off -p 1 -timeout 20m ./postgres ./faults
 	@$(MAKE) --no-print-directory -j 2 test-codec test-without-local-facts SKIP=/postgres
 	@$(MAKE) --no-print-directory test-newest
 	@$(MAKE) --no-print-directory soak SECONDS=30

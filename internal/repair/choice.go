@@ -114,13 +114,16 @@ func withoutReturnedLosers(row *store.Step, executedAgain map[string]bool) (chan
 
 // hasLostKeptChoice reports whether the call is in a branch that a kept choice names, and that did not win it.
 func (p *plan) hasLostKeptChoice(name string) bool {
-	for i := range p.History {
-		row := &p.History[i]
-		if p.dropped[row.Name] {
-			continue
+	if p.choices == nil {
+		p.choices = make(map[string]*record.Choice)
+		for i := range p.History {
+			if c := record.DecodeChoiceStep(&p.History[i]); c != nil {
+				p.choices[p.History[i].Name] = c
+			}
 		}
-		c := record.DecodeChoiceStep(row)
-		if c == nil {
+	}
+	for choice, c := range p.choices {
+		if p.dropped[choice] {
 			continue
 		}
 		for b, branch := range c.Of {

@@ -93,12 +93,14 @@ type plan struct {
 	droppedBefore   map[string]bool // those that only DroppedByRetry names
 	rerunItem       string          // the item of a Map that is executed again, as people see it
 	renewedKeys     map[string]bool
-	undoneNames     []string                 // in the Undoes of compensations that have succeeded, as people see them
-	undoneFailures  map[string]*store.Step   // calls that a compensation has undone and that had failed in the loser of a choice
-	reopenedCalls   map[string]store.Step    // calls that wait for their children again
-	callsWithValue  map[string]store.Step    // calls that get a value
-	revivedPrefixes []string                 // prefixes of branches that a dropped choice had ended
-	rowsByScope     map[string][]*store.Step // by the prefixes of the scopes around them; nil: not needed yet
+	undoneNames     []string                  // in the Undoes of compensations that have succeeded, as people see them
+	undoneFailures  map[string]*store.Step    // calls that a compensation has undone and that had failed in the loser of a choice, with the items of failed Maps
+	failedMaps      map[string]bool           // whether an item of the Map has failed; only those that were needed
+	choices         map[string]*record.Choice // by their names; nil: not needed yet
+	reopenedCalls   map[string]store.Step     // calls that wait for their children again
+	callsWithValue  map[string]store.Step     // calls that get a value
+	revivedPrefixes []string                  // prefixes of branches that a dropped choice had ended
+	rowsByScope     map[string][]*store.Step  // by the prefixes of the scopes around them; nil: not needed yet
 	result          Result
 }
 
@@ -106,7 +108,7 @@ func newPlan(s *RunToRepair, q *Request) *plan {
 	p := &plan{
 		RunToRepair: s, request: q, historyByName: make(map[string]*store.Step, len(s.History)), dropped: make(map[string]bool),
 		renewedKeys: make(map[string]bool), reopenedCalls: make(map[string]store.Step), callsWithValue: make(map[string]store.Step),
-		undoneFailures: make(map[string]*store.Step),
+		undoneFailures: make(map[string]*store.Step), failedMaps: make(map[string]bool),
 	}
 	for i := range s.History {
 		p.historyByName[s.History[i].Name] = &s.History[i]

@@ -76,10 +76,29 @@ func (p *plan) dropUndoneBy(steps []string) {
 	}
 }
 
-// isFailureOfLoser reports whether the call has failed in the loser of a choice that is not dropped so far. An item of a Map is left out: it is
-// executed again with its Map.
+// isFailureOfLoser reports whether the call has failed in the loser of a choice that is not dropped so far. A Map has failed if one of its items
+// has; it stays failed with all its items.
 func (p *plan) isFailureOfLoser(row *store.Step) bool {
-	return row.Status == store.StepFailed && row.Kind != store.KindMap && p.mapOfItem(row) == nil && !p.dropped[row.Name] && p.hasLostKeptChoice(row.Name)
+	failed := row.Status == store.StepFailed
+	if row.Kind != store.KindMap {
+		if scope := p.mapOfItem(row); scope != nil {
+			row = scope
+		}
+	}
+	if row.Kind == store.KindMap {
+		failed = p.hasFailedItem(row)
+	}
+	return failed && !p.dropped[row.Name] && p.hasLostKeptChoice(row.Name)
+}
+
+// hasFailedItem reports whether an item of the Map has failed.
+func (p *plan) hasFailedItem(scope *store.Step) bool {
+	failed, isKnown := p.failedMaps[scope.Name]
+	if !isKnown {
+		failed = slices.ContainsFunc(p.callsOf(naming.Display(scope.Name)), func(item *store.Step) bool { return item.Status == store.StepFailed })
+		p.failedMaps[scope.Name] = failed
+	}
+	return failed
 }
 
 // dropUndoneFailuresOfLosers drops the undone calls that failed in the losers of choices that are dropped. If the choice is kept, the run has gone on

@@ -84,6 +84,8 @@ const (
 type Shape struct {
 	Nodes  []Node `json:"nodes"`
 	Output string `json:"output"`
+
+	indexes map[string]int // of the nodes by their names, as Check found them; nil before
 }
 
 // Node is one node. All names are those of nodes that were declared before it.
@@ -121,18 +123,23 @@ func Decode(b []byte) (*Shape, error) {
 
 // Index returns the index of the node with the name, or -1.
 func (s *Shape) Index(name string) int {
+	if i, ok := s.indexes[name]; ok && i < len(s.Nodes) && s.Nodes[i].Name == name {
+		return i
+	}
 	return slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == name })
 }
 
-// Check returns all that is wrong with the shape. Each error names the node.
+// Check returns all that is wrong with the shape. Each error names the node. After Check, Index does not search.
 func (s *Shape) Check() error {
 	var errs []error
 	if len(s.Nodes) == 0 {
 		return errors.New("it has no nodes")
 	}
 	declared := make(map[string]bool, len(s.Nodes))
+	s.indexes = make(map[string]int, len(s.Nodes))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
+		s.indexes[n.Name] = i
 		if err := n.check(declared); err != nil {
 			errs = append(errs, fmt.Errorf("node %q: %w", n.Name, err))
 		}

@@ -118,6 +118,20 @@ func TestShapeRoundTrip(t *testing.T) {
 	}
 }
 
+// Index finds the nodes that the shape has now, also if they have changed since Check.
+func TestIndexAfterChange(t *testing.T) {
+	s := &Shape{Nodes: []Node{{Name: "a", Kind: KindStep}, {Name: "b", Kind: KindStep}}, Output: "b"}
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	s.Nodes = append([]Node{{Name: "c", Kind: KindStep}}, s.Nodes[1:]...)
+	for name, want := range map[string]int{"a": -1, "b": 1, "c": 0} {
+		if got := s.Index(name); got != want {
+			t.Errorf("the index of %q is %d, want %d", name, got, want)
+		}
+	}
+}
+
 // A node that has not begun may change and go; one that has begun may not.
 func TestRevise(t *testing.T) {
 	was := &Shape{Nodes: []Node{{Name: "a", Kind: KindStep}, {Name: "b", Kind: KindStep, Needs: []string{"a"}}}, Output: "b"}

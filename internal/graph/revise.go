@@ -27,7 +27,7 @@ func (s *Shape) CheckRevision(now *Shape, begun func(node string) bool) error {
 // if both have the same nodes, in whatever order they and their needs are declared. Otherwise it is now, in which the nodes that have not
 // changed are as they were recorded.
 func (s *Shape) ContinuedShape(now *Shape) *Shape {
-	next := &Shape{Nodes: slices.Clone(now.Nodes), Output: now.Output}
+	next := &Shape{Nodes: slices.Clone(now.Nodes), Output: now.Output, indexes: now.indexes}
 	same := s.Output == now.Output && len(s.Nodes) == len(now.Nodes)
 	for i := range next.Nodes {
 		n := &next.Nodes[i]

@@ -15,10 +15,12 @@
 package graph
 
 import (
+	"crypto/sha256"
 	"encoding/json/v2"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seed8ec063be/durable/internal/naming"
 )
@@ -54,8 +56,19 @@ func CallName(kind string) string {
 // ChoiceName returns the name of the node's choice with the index.
 func ChoiceName(i int) string { return fmt.Sprint("choice ", i+1) }
 
-// FailChoiceName returns the name of the choice by which a node fails the run because the node with the given name did.
-func FailChoiceName(failed string) string { return "fails with " + failed }
+// failChoicePrefix begins the name of each choice by which a node fails the run. The SQL views know it too.
+const failChoicePrefix = "fails with "
+
+// FailChoiceName returns the name of the choice by which a node fails the run because the node with the given name did. If the name of
+// that node is so long that the choice's name would be invalid, its end is replaced by a hash of it.
+func FailChoiceName(failed string) string {
+	const room = naming.MaxName - len(failChoicePrefix)
+	if len(failed) <= room {
+		return failChoicePrefix + failed
+	}
+	hash := fmt.Sprintf("…%x", sha256.Sum256([]byte(failed)))
+	return failChoicePrefix + strings.ToValidUTF8(failed[:room-len(hash)], "") + hash
+}
 
 // UnmetPolicy is what follows for a node if one of its needs was not met.
 type UnmetPolicy string
@@ -71,6 +84,8 @@ const (
 type Shape struct {
 	Nodes  []Node `json:"nodes"`
 	Output string `json:"output"`
+
+	indexes map[string]int // of the nodes by their names, as Check found them; nil before
 }
 
 // Node is one node. All names are those of nodes that were declared before it.
@@ -108,18 +123,23 @@ func Decode(b []byte) (*Shape, error) {
 
 // Index returns the index of the node with the name, or -1.
 func (s *Shape) Index(name string) int {
+	if i, ok := s.indexes[name]; ok && i < len(s.Nodes) && s.Nodes[i].Name == name {
+		return i
+	}
 	return slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == name })
 }
 
-// Check returns all that is wrong with the shape. Each error names the node.
+// Check returns all that is wrong with the shape. Each error names the node. After Check, Index does not search.
 func (s *Shape) Check() error {
 	var errs []error
 	if len(s.Nodes) == 0 {
 		return errors.New("it has no nodes")
 	}
 	declared := make(map[string]bool, len(s.Nodes))
+	s.indexes = make(map[string]int, len(s.Nodes))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
+		s.indexes[n.Name] = i
 		if err := n.check(declared); err != nil {
 			errs = append(errs, fmt.Errorf("node %q: %w", n.Name, err))
 		}

@@ -37,13 +37,16 @@ type NodeView struct {
 // NodeViews derives the states of all nodes, in the order of declaration. ended reports whether a choice ended the node. over reports that
 // the run has ended.
 func (s *Shape) NodeViews(rows []HistoryRow, ended func(node string) bool, over bool) []NodeView {
-	v := viewBuilder{shape: s, rowsByName: make(map[string]*HistoryRow, len(rows)), rowsByScope: make(map[string][]*HistoryRow), views: make([]NodeView, len(s.Nodes))}
+	v := viewBuilder{shape: s, rowsByName: make(map[string]*HistoryRow, len(rows)), rowsByScope: make(map[string][]*HistoryRow), culprits: make(map[string]string, len(s.Nodes)), views: make([]NodeView, len(s.Nodes))}
 	for i := range rows {
 		name := rows[i].Name
 		v.rowsByName[name] = &rows[i]
 		if at := strings.LastIndex(name, naming.Separator); at >= 0 {
 			v.rowsByScope[name[:at]] = append(v.rowsByScope[name[:at]], &rows[i])
 		}
+	}
+	for i := range s.Nodes {
+		v.culprits[FailChoiceName(s.Nodes[i].Name)] = s.Nodes[i].Name
 	}
 	for i := range s.Nodes {
 		view := &v.views[i]
@@ -73,6 +76,7 @@ type viewBuilder struct {
 	shape       *Shape
 	rowsByName  map[string]*HistoryRow
 	rowsByScope map[string][]*HistoryRow // by the scope that they are in
+	culprits    map[string]string        // the nodes by the names of the choices that fail the run with them
 	views       []NodeView
 }
 
@@ -93,9 +97,9 @@ func (v *viewBuilder) fromRows(n *Node, view *NodeView) {
 			view.Because = "" // the output cannot be read here
 		}
 	}
-	for i := range v.shape.Nodes {
-		if r := v.rowsByName[scope+FailChoiceName(v.shape.Nodes[i].Name)]; r != nil {
-			view.State, view.EndedAt, view.Because = Failed, r.EndedAt, v.shape.Nodes[i].Name
+	for _, r := range v.rowsByScope[n.Name] {
+		if culprit, ok := v.culprits[r.Name[len(scope):]]; ok {
+			view.State, view.EndedAt, view.Because = Failed, r.EndedAt, culprit
 		}
 	}
 	call := scope + CallName(n.Kind)

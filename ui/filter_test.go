@@ -33,6 +33,11 @@ func TestFiltersThatCannotBeKeptAreRefused(t *testing.T) {
 		if got := send(h, "/bulk?verb=terminate&status=live&older-than=2d", nil); got.Code != http.StatusBadRequest || !strings.Contains(got.Body.String(), "older-than") {
 			t.Errorf("a bulk act with an unknown condition gives %d: %s", got.Code, got.Body)
 		}
+		for _, path := range []string{"/api/v1/runs?", "/api/v1/failures?", "/api/v1/bulk?verb=retry&"} {
+			if got := send(h, path+"status=live&worklow=order", nil); got.Code != http.StatusBadRequest || !strings.Contains(got.Body.String(), "worklow") {
+				t.Errorf("%s with an unknown condition gives %d: %s", path, got.Code, got.Body)
+			}
+		}
 		for _, q := range []string{"tag=tenant.id", "tag=tenant.id%3Da", "tag=&tag=tenant.id", "workflow=&failed_step=&failed_type="} {
 			if got := send(h, "/runs?"+q, nil); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), ">waits</a>") {
 				t.Errorf("/runs?%s gives %d: %s", q, got.Code, got.Body)

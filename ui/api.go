@@ -44,7 +44,8 @@ func (s *dashboard) registerAPIRoutes() {
 			return v.redactedHistoryPage(run, part, opts...)
 		}),
 		"divergences": withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) {
-			return v.engine.Divergences(v.ctx(), run.RunID)
+			all, err := v.engine.Divergences(v.ctx(), run.RunID)
+			return run.redactor.redactDivergences(all), err
 		}),
 		"generations": withVisibleRun(apiGenerations),
 		"tree":        withVisibleRun(apiTree),

@@ -58,7 +58,7 @@ func decodeInto[T any](b []byte, v *T) error {
 		opts = exactNumberOptions
 	}
 	if err := json.Unmarshal(b, v, opts); err != nil {
-		return fmt.Errorf("decode into %v: %w", reflect.TypeFor[T](), err)
+		return newDecodeError(reflect.TypeFor[T](), err)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func decodeExactNumber(dec *jsontext.Decoder, v *any) error {
 		return nil
 	}
 	if strconv.FormatFloat(f, 'f', -1, 64) != text {
-		return fmt.Errorf("the integer %s fits neither int64 nor uint64", text)
+		return errors.New("the integer fits neither int64 nor uint64")
 	}
 	*v = f // a float64 that was encoded without an exponent
 	return nil
@@ -181,11 +181,13 @@ func containsInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
+// customDecodings are the interfaces by which a type determines how it is decoded.
+var customDecodings = []reflect.Type{reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[json.UnmarshalerFrom](), reflect.TypeFor[encoding.TextUnmarshaler]()}
+
 // customEncodings are the interfaces by which a type determines its own encoding.
-var customEncodings = []reflect.Type{
+var customEncodings = append([]reflect.Type{
 	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.MarshalerTo](), reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextAppender](),
-	reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[json.UnmarshalerFrom](), reflect.TypeFor[encoding.TextUnmarshaler](),
-}
+}, customDecodings...)
 
 // decodesToItself reports whether each value of the type that can be encoded decodes to an equal value, which shares no memory with it: the
 // type is a number, a text, a boolean, or a struct whose fields are all encoded and of such types.

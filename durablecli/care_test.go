@@ -194,6 +194,25 @@ func TestExport(t *testing.T) {
 	})
 }
 
+// An export into a folder writes every run that exists, whatever the ID, and creates the folder.
+func TestExportIntoAFolderWritesEveryRun(t *testing.T) {
+	onStores(t, func(t *testing.T, p *place) {
+		e := p.client(t)
+		long := strings.Repeat("ü", 250) // a character of an escaped name takes six bytes
+		run := start(t, e, order, long, "long")
+		start(t, e, order, "a-1", "book")
+		dir := filepath.Join(t.TempDir(), "archive", "today")
+		if got := runOn(t, e, durablecli.ExitNotFound, "missing\n"+long+"\na-1\n", "export", "-", "--dir", dir); !strings.Contains(got.err, `no run "missing"`) {
+			t.Errorf("the missing run is not named: %s", got.err)
+		}
+		for name, input := range map[string]string{run.RunID() + ".json": `"long"`, "a-1.json": `"book"`} {
+			if document, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(document), input) {
+				t.Errorf("the file %s has %s, %v", name, document, err)
+			}
+		}
+	})
+}
+
 func TestRepairOfOneStep(t *testing.T) {
 	onStores(t, func(t *testing.T, p *place) {
 		e, stop := p.engine(t)

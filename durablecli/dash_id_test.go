@@ -113,7 +113,7 @@ func TestEmptyConditionIsRefused(t *testing.T) {
 	p := onFile(t)
 	e := p.client(t)
 	start(t, e, order, "a-1", "book")
-	for _, flag := range []string{"--workflow", "--queue", "--key", "--tag", "--id-prefix", "--created-after", "--created-before", "--run-version", "--worker", "--ended-after", "--ended-before", "--failed-type", "--status", "--parent", "--priority", "--older-than"} {
+	for _, flag := range []string{"--workflow", "--queue", "--key", "--tag", "--id-prefix", "--created-after", "--created-before", "--run-version", "--worker", "--ended-after", "--ended-before", "--failed-type", "--failed-step", "--status", "--parent", "--priority", "--older-than"} {
 		if got := runOn(t, e, durablecli.ExitUsage, "", "terminate", "--created-before", "now", flag, "", "--yes"); !strings.Contains(got.err, flag) {
 			t.Errorf("an empty %s: %s", flag, got.err)
 		}
@@ -138,9 +138,18 @@ func TestFailedStepWithDash(t *testing.T) {
 	for id, step := range map[string]string{"plain": "charge", "dashed": "-charge", "none": ""} {
 		await(t, start(t, e, charges, id, step))
 	}
-	for step, want := range map[string]string{"charge": "plain\n", "-charge": "dashed\n", "-": "none\n", "": "none\n"} {
+	for step, want := range map[string]string{"charge": "plain\n", "-charge": "dashed\n", "-": "none\n"} {
 		if got := runOn(t, e, 0, "", "list", "-o", "id", "-w", "charges", "--failed-type", "*errors.errorString", "--failed-step", step).out; got != want {
 			t.Errorf("the runs that failed in step %q are %q", step, got)
+		}
+	}
+	group := []string{"-w", "charges", "--failed-type", "*errors.errorString"}
+	if got := runOn(t, e, 0, "", append([]string{"list", "-o", "id"}, group...)...).out; got != "none\n" {
+		t.Errorf("the runs of a group without a step are %q", got)
+	}
+	for _, given := range [][]string{group, {"-w", "charges"}} { // as by a variable that is not set
+		if got := runOn(t, e, durablecli.ExitUsage, "", slices.Concat([]string{"retry", "--yes", "--failed-step", ""}, given)...); !strings.Contains(got.err, "--failed-step is given and empty") {
+			t.Errorf("an empty --failed-step with %v: %s", given, got.err)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package durablecli
 
 import (
 	"context"
+	"encoding/json/v2"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -22,7 +24,7 @@ func exportCommand(f *globalFlags) []*cobra.Command {
 		Long:    "Write a run with its history as JSON to standard output, or several to a folder. The documents contain all inputs and\noutputs: protect them as you protect these. If the engine has a codec, they are encoded, unless --plain is given.",
 		Example: "  durable export order-42 > order-42.json\n  durable list -s live -w checkout -n 50 -o id | durable export - --dir testdata/histories",
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "write each run to a file ID.json in this folder")
+	cmd.Flags().StringVar(&dir, "dir", "", "write each run to a file ID.json in this folder, which is created; if the ID is too long for a file name, to UUID.json")
 	cmd.Flags().BoolVar(&plain, "plain", false, "write payloads in clear although the engine has a codec; durabletest.Replay needs that")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		ids, err := s.readIDs(s.args)
@@ -36,20 +38,60 @@ func exportCommand(f *globalFlags) []*cobra.Command {
 		if plain {
 			opts = append(opts, durable.DecodePayloads())
 		}
+		if dir == "" {
+			for _, id := range ids { // one at most
+				document, err := s.engine.Export(ctx, id, opts...)
+				if err != nil {
+					return err
+				}
+				return s.write(wording.EscapeJSON(string(document)) + "\n")
+			}
+			return nil
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("create the folder of --dir: %w", err)
+		}
+		var failed []error
 		for _, id := range ids {
 			document, err := s.engine.Export(ctx, id, opts...)
+			switch {
+			case err == nil:
+			case isFatal(err):
+				return errors.Join(append(failed, err)...)
+			default: // of this run only: it was deleted meanwhile
+				failed = append(failed, err)
+				continue
+			}
+			name, err := exportFileName(id, document)
 			if err != nil {
 				return err
 			}
-			if dir == "" {
-				return s.write(wording.EscapeJSON(string(document)) + "\n")
-			}
-			file := filepath.Join(dir, url.PathEscape(id)+".json") // an ID may contain slashes
+			file := filepath.Join(dir, name)
 			if err := os.WriteFile(file, document, 0o600); err != nil {
 				return fmt.Errorf("write the export of run %q: %w", id, err)
 			}
 			s.writeMessage("wrote %s", file)
 		}
-		return nil
+		return errors.Join(failed...)
 	})}
+}
+
+// longestFileName is how many bytes the file systems allow for the name of a file.
+const longestFileName = 255
+
+// exportFileName returns the name of the file for the export of a run: the ID, escaped because it may contain slashes, or the run's UUID if that is
+// too long.
+func exportFileName(id string, document []byte) (string, error) {
+	if name := url.PathEscape(id) + ".json"; len(name) <= longestFileName {
+		return name, nil
+	}
+	var exported struct {
+		Run struct {
+			RunID string `json:"run_id"`
+		} `json:"run"`
+	}
+	if err := json.Unmarshal(document, &exported); err != nil {
+		return "", fmt.Errorf("read the export of run %q: %w", id, err)
+	}
+	return exported.Run.RunID + ".json", nil
 }

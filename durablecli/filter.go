@@ -47,7 +47,7 @@ func (f *filterFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.worker, "worker", "", "runs that the worker with this ID executes now")
 	flags.StringVar(&f.endedAfter, "ended-after", "", "runs that ended after this time")
 	flags.StringVar(&f.endedBefore, "ended-before", "", "runs that ended before this time")
-	flags.StringVar(&f.failedStep, "failed-step", "", "with --failed-type and --workflow: runs of a group that the command failures shows; none: the function failed by itself")
+	flags.StringVar(&f.failedStep, "failed-step", "", "with --failed-type and --workflow: runs of a group that the command failures shows; -, or no flag: the function failed by itself")
 	flags.StringVar(&f.failedType, "failed-type", "", "runs that failed with an error of this type; with --workflow and, if there is one, --failed-step")
 	flags.StringSliceVar(&f.parents, "parent", nil, "children of the runs with these UUIDs")
 	flags.BoolVar(&f.held, "held", false, "runs that are held, because the code does not fit them or their writes were rejected; not with --key, --parent or --failed-type")
@@ -62,6 +62,9 @@ func (f *filterFlags) checkEmpty() error {
 		if flag := f.cmd.Flags().Lookup(name); flag != nil && flag.Changed && (flag.Value.String() == "" || flag.Value.String() == "[]") {
 			return newUsageError("--%s is given and empty: give it a value, or leave it out", name)
 		}
+	}
+	if flag := f.cmd.Flags().Lookup("failed-step"); flag != nil && flag.Changed && flag.Value.String() == "" {
+		return newUsageError("--failed-step is given and empty: give it a step; for runs whose function failed by itself, give it -")
 	}
 	return nil
 }

@@ -140,6 +140,9 @@ func (v *requestView) performAct(f actForm) (*actOutcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := f.checkVerbFields(verb); err != nil {
+		return nil, err
+	}
 	opts := []durable.ControlOption{durable.Actor(actor)}
 	if reason := f.text("reason"); reason != "" {
 		opts = append(opts, durable.Reason(reason))
@@ -157,10 +160,14 @@ func (v *requestView) performAct(f actForm) (*actOutcome, error) {
 }
 
 // newControlAct is an act that pauses, resumes, cancels or terminates a run.
-func newControlAct(call func(*durable.Engine, context.Context, string, ...durable.ControlOption) (durable.ControlResult, error), more func(actForm) []durable.ControlOption) actFunc {
+func newControlAct(call func(*durable.Engine, context.Context, string, ...durable.ControlOption) (durable.ControlResult, error), more func(actForm) ([]durable.ControlOption, error)) actFunc {
 	return func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
 		if more != nil {
-			opts = append(opts, more(f)...)
+			given, err := more(f)
+			if err != nil {
+				return "", err
+			}
+			opts = append(opts, given...)
 		}
 		result, err := call(e, ctx, id, opts...)
 		return describeControl(result), err

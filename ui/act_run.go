@@ -15,21 +15,13 @@ var previewableVerbs = map[string]bool{"retry": true, "fork": true, "override": 
 // runActs are the acts on one run, by their verbs.
 var runActs = map[string]actFunc{
 	"pause": newControlAct((*durable.Engine).Pause, nil),
-	"resume": newControlAct((*durable.Engine).Resume, func(f actForm) []durable.ControlOption {
+	"resume": newControlAct((*durable.Engine).Resume, func(f actForm) ([]durable.ControlOption, error) {
 		if f.Has("freeze_timers") {
-			return []durable.ControlOption{durable.FreezeTimers()}
+			return []durable.ControlOption{durable.FreezeTimers()}, nil
 		}
-		return nil
+		return nil, nil
 	}),
-	"cancel": newControlAct((*durable.Engine).Cancel, func(f actForm) []durable.ControlOption {
-		switch f.text("reach") {
-		case "only itself":
-			return []durable.ControlOption{durable.OnlyItself()}
-		case "only unstarted":
-			return []durable.ControlOption{durable.OnlyUnstarted()}
-		}
-		return nil
-	}),
+	"cancel":    newControlAct((*durable.Engine).Cancel, actForm.reachOptions),
 	"terminate": newControlAct((*durable.Engine).Terminate, nil),
 	"retry": newRepairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
 		return e.Retry(ctx, id, append(opts, repairStartOption(f)...)...)

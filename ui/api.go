@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -43,7 +44,8 @@ func (s *dashboard) registerAPIRoutes() {
 			return v.redactedHistoryPage(run, part, opts...)
 		}),
 		"divergences": withVisibleRun(func(v *requestView, run *visibleRun, _ url.Values) (any, error) {
-			return v.engine.Divergences(v.ctx(), run.RunID)
+			all, err := v.engine.Divergences(v.ctx(), run.RunID)
+			return run.redactor.redactDivergences(all), err
 		}),
 		"generations": withVisibleRun(apiGenerations),
 		"tree":        withVisibleRun(apiTree),
@@ -79,7 +81,21 @@ func withVisibleRun(read func(*requestView, *visibleRun, url.Values) (any, error
 	}
 }
 
+// checkKnownConditions returns an error if an address has a parameter that is no condition of a filter: a list without the condition would have
+// more runs than its author meant. Pages have further parameters.
+func checkKnownConditions(q url.Values) error {
+	for name := range q {
+		if !slices.Contains(filterParams, name) && name != paramLimit && name != paramCursor {
+			return &statusError{http.StatusBadRequest, fmt.Sprintf("there is no condition %q of a filter: docs/dashboard.md names them", name)}
+		}
+	}
+	return nil
+}
+
 func apiRuns(v *requestView, q url.Values) (any, error) {
+	if err := checkKnownConditions(q); err != nil {
+		return nil, err
+	}
 	f, err := parseFilter(q, v.at)
 	if err != nil {
 		return nil, err
@@ -102,6 +118,9 @@ func apiEvents(v *requestView, q url.Values) (any, error) {
 
 // apiFailures returns the groups of failures of the filter; without a time, of the last seven days.
 func apiFailures(v *requestView, q url.Values) (any, error) {
+	if err := checkKnownConditions(q); err != nil {
+		return nil, err
+	}
 	f, _, err := parseFailuresFilter(q, v.at)
 	if err != nil {
 		return nil, err

@@ -40,11 +40,18 @@ const (
 
 var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramVersion, paramWorker, paramEndedAfter, paramEndedBefore, paramRoots, paramHeld, paramParent, paramFailureStep, paramFailureType}
 
-// selectFilterParams returns the parameters of a filter among those of an address, without empty ones.
+// selectFilterParams returns the parameters of a filter among those of an address, without empty ones. A condition that is true or missing
+// is "yes" or left out.
 func selectFilterParams(q url.Values) url.Values {
 	kept := make(url.Values)
 	for _, name := range filterParams {
 		for _, value := range q[name] {
+			switch {
+			case slices.Contains(flagConditions, name) && (value == "no" || value == "false"):
+				value = ""
+			case slices.Contains(flagConditions, name) && value == "true":
+				value = "yes"
+			}
 			if value != "" {
 				kept.Add(name, value)
 			}
@@ -64,6 +71,11 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 			return wrong("The filter has the condition %q %d times: give it once.", name, len(values))
 		}
 	}
+	for _, name := range flagConditions {
+		if text := q.Get(name); text != "" && text != "yes" {
+			return wrong("The condition %q is %q: use yes or no.", name, text)
+		}
+	}
 	tag, value, hasValue := strings.Cut(q.Get(paramTag), "=")
 	if hasValue && (tag == "" || value == "") {
 		return wrong("The tag %q is incomplete: write key or key=value.", q.Get(paramTag))
@@ -77,6 +89,9 @@ func parseFilter(q url.Values, now time.Time) (durable.Filter, error) {
 			return wrong("A group of failures has a workflow and a type of error: give %s and %s too.", paramWorkflow, paramFailureType)
 		}
 		f.Failure = durable.FailureKey{Workflow: f.Workflow, Step: q.Get(paramFailureStep), Type: q.Get(paramFailureType)}
+		if f.Failure.Step == "-" { // as in the command: the function failed by itself
+			f.Failure.Step = ""
+		}
 	}
 	for _, s := range q[paramStatus] {
 		switch group := wording.StatusGroups[s]; {

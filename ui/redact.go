@@ -2,6 +2,7 @@ package ui
 
 import (
 	"encoding/json/jsontext"
+	"slices"
 
 	"github.com/seed8ec063be/durable"
 )
@@ -14,7 +15,7 @@ const (
 	FieldInput  FieldKind = "input"
 	FieldOutput FieldKind = "output" // the output of a run
 	FieldResult FieldKind = "result" // the result of a step
-	FieldError  FieldKind = "error"  // the message of an error
+	FieldError  FieldKind = "error"  // the message of an error, also of one because of which a run is held
 	FieldStack  FieldKind = "stack"
 	FieldTag    FieldKind = "tag"
 )
@@ -68,6 +69,9 @@ func (d *redactor) redactRun(r *durable.RunInfo) {
 	d.redactPayload(FieldInput, "", &r.Input)
 	d.redactPayload(FieldOutput, "", &r.Output)
 	r.Err = d.redactRunError(r.Err)
+	if r.Diverged && r.PausedBy == "" || r.Status != durable.StatusPaused { // else it is the reason of a person
+		d.redactText(FieldError, "", &r.Reason)
+	}
 	r.LastFailure = d.redactAttempt(r.LastFailure)
 	if w := r.RetryWait; w != nil {
 		w.Err = d.redactRunError(w.Err)
@@ -114,6 +118,15 @@ func (d *redactor) redactCheckpoint(c *durable.Checkpoint) {
 	d.redactPayload(FieldResult, c.Name, &c.Output)
 	c.Err = d.redactStepError(c.Name, c.Err)
 	c.FirstFailure, c.LastFailure = d.redactAttempt(c.FirstFailure), d.redactAttempt(c.LastFailure)
+}
+
+// redactDivergences returns the divergences with redacted reasons, which are texts of errors. Others may be shown the same divergences.
+func (d *redactor) redactDivergences(all []durable.Divergence) []durable.Divergence {
+	own := slices.Clone(all)
+	for i := range own {
+		d.redactText(FieldError, own[i].Call, &own[i].Reason)
+	}
+	return own
 }
 
 func (d *redactor) redactGenerations(all []durable.Generation) {

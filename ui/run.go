@@ -48,6 +48,7 @@ func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestVi
 		if d.Divergences, err = readOncePerReloadRound(v, "divergences "+run.RunID, func(ctx context.Context) ([]durable.Divergence, error) { return v.engine.Divergences(ctx, run.RunID) }); err != nil {
 			return err
 		}
+		d.Divergences = run.redactor.redactDivergences(d.Divergences)
 	}
 	for _, key := range slices.Sorted(maps.Keys(run.Tags)) {
 		d.Tags = append(d.Tags, keyValue{key, run.Tags[key]})

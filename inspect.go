@@ -26,18 +26,18 @@ type RunInfo struct {
 	Priority      int    // see Priority
 	Version       string // the version of the program that executed the run last, or that started it; see Config.Version
 	Status        Status
-	Parent        string        // the UUID of the parent; empty for a root run
-	Detached      bool          // the run is a child that continues when its parent ends
-	Requested     Verb          // VerbPause or VerbCancel, if a pause or a cancel was requested and has not taken effect yet; else empty
-	Reason        string        // why the run is paused, or was last held (see ErrHeld)
-	Diverged      bool          // the run is held because the code does not fit its history (see DriftHolds)
-	PausedBy      string        // the [Actor] of the call that paused the run, if the call had one
-	Cancellation  *Cancellation // nil unless a cancel was requested
-	Owner         string        // the ID of the worker that executes the run; empty if no worker does
-	Epoch         int           // how many times workers have claimed the run
-	Crashes       int           // how many times the run lost its process or was held since its last checkpoint
-	LastLeaseLoss *LeaseLoss    // the most recent time that the run lost its process; nil if the run never lost its process, and in results of List
-	Input         jsontext.Value
+	Parent        string         // the UUID of the parent; empty for a root run
+	Detached      bool           // the run is a child that continues when its parent ends
+	Requested     Verb           // VerbPause or VerbCancel, if a pause or a cancel was requested and has not taken effect yet; else empty
+	Reason        string         // why the run is paused, or was last held (see ErrHeld)
+	Diverged      bool           // the run is held because the code does not fit its history (see DriftHolds)
+	PausedBy      string         // the [Actor] of the call that paused the run, if the call had one
+	Cancellation  *Cancellation  // nil unless a cancel was requested
+	Owner         string         // the ID of the worker that executes the run; empty if no worker does
+	Epoch         int            // how many times workers have claimed the run
+	Crashes       int            // how many times the run lost its process or was held since its last checkpoint
+	LastLeaseLoss *LeaseLoss     // the most recent time that the run lost its process; nil if the run never lost its process, and in results of List
+	Input         jsontext.Value // for a debounced run that has not begun, the input of the last start
 	Output        jsontext.Value // nil unless the run completed
 	Err           *RunError      // nil unless the run failed, was cancelled or expired
 	CreatedAt     time.Time
@@ -184,7 +184,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		for i := range permits {
 			info.addPermitWait(&permits[i])
 		}
-		if info.KeyWait, err = e.readStartKeyWait(ctx, r, now); err != nil {
+		if err := e.addStartKeyWaitToInfo(ctx, r, now, info); err != nil {
 			return nil, fmt.Errorf("get run %q: %w", id, err)
 		}
 		if err := e.addQueuePlaceToInfo(ctx, r, info); err != nil {

@@ -40,7 +40,7 @@ type QueuePlaceState string
 const (
 	PlaceOutside   QueuePlaceState = "outside"    // the run is not due or is paused, or no worker has seen yet that the run is due
 	PlaceInLine    QueuePlaceState = "in line"    // the run waits for its turn
-	PlaceBehindKey QueuePlaceState = "behind key" // the run waits behind other runs of its group key
+	PlaceBehindKey QueuePlaceState = "behind key" // the run waits because its group key has reached a bound, or behind other runs of the key
 	PlaceExecuting QueuePlaceState = "executing"  // the run executes, or has its turn and waits until a worker claims it
 	PlacePassing   QueuePlaceState = "passing"    // the run may execute without a turn, in order to end, because it was cancelled, has failed, or its time is over
 )
@@ -66,7 +66,11 @@ func (p *QueuePlace) String() string {
 		default:
 			notes = append(notes, fmt.Sprintf("%d before it", p.Before))
 		}
-		if p.State == PlaceBehindKey {
+		switch {
+		case p.State != PlaceBehindKey:
+		case p.Before == 0:
+			notes = append(notes, "its key has reached a bound")
+		default:
 			notes = append(notes, "behind others of its key")
 		}
 	case PlaceExecuting:

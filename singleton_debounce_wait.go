@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/startkey"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -49,15 +50,23 @@ func (w *KeyWait) String() string {
 	return fmt.Sprintf("waits for the end of run %q, which has its singleton key %q, and until %s", w.Live, w.Key, until)
 }
 
-// readStartKeyWait returns what the run waits for, or nil if it may begin or has begun.
-func (e *Engine) readStartKeyWait(ctx context.Context, r *store.Run, now time.Time) (*KeyWait, error) {
+// addStartKeyWaitToInfo adds what the run waits for, and the input with which it will begin, unless it may begin or has begun.
+func (e *Engine) addStartKeyWaitToInfo(ctx context.Context, r *store.Run, now time.Time, info *RunInfo) error {
 	if r.Epoch.Count > 0 || !r.WakeAt.IsZero() || r.Status != store.Pending && r.Status != store.Paused {
-		return nil, nil
+		return nil
 	}
 	row, err := e.inner.Store().StartKeyOfWaitingRun(ctx, r.UUID)
 	if err != nil || row == nil {
-		return nil, err
+		return err
 	}
+	if row.WaitingInput != nil {
+		info.Input = payload.Shown(row.WaitingInput)
+	}
+	info.KeyWait, err = e.newKeyWait(ctx, row, now)
+	return err
+}
+
+func (e *Engine) newKeyWait(ctx context.Context, row *store.StartKeyRow, now time.Time) (*KeyWait, error) {
 	live, due, err := startkey.WaitReason(row)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func (s *database) StartKeyOfWaitingRun(ctx context.Context, run uuid.UUID) (row
 			return eachRow(res, func(rows pgx.Rows) error {
 				row = new(store.StartKeyRow)
 				var after, waiting pgtype.UUID
-				err := rows.Scan(&row.Workflow, &row.Key, (*int16)(&row.Kind), (*timeValue)(&row.CheckAt), &after, &waiting, &row.State)
+				err := rows.Scan(&row.Workflow, &row.Key, (*int16)(&row.Kind), (*timeValue)(&row.CheckAt), &after, &waiting, &row.State, &row.WaitingInput)
 				row.CheckAfterRun, row.WaitingRun = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}, uuid.NullUUID{UUID: waiting.Bytes, Valid: waiting.Valid}
 				return err
 			})

@@ -45,7 +45,9 @@ func (s *database) StartKeyOfWaitingRun(ctx context.Context, run uuid.UUID) (row
 		row = nil // drops what a failed attempt read
 		return x.query(qStartKeyOfWaitingRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
-			row = &store.StartKeyRow{StartKey: c.startKey(), CheckAt: c.time(), CheckAfterRun: c.nullUUID(), WaitingRun: c.nullUUID(), State: slices.Clone(c.bytes())}
+			row = &store.StartKeyRow{
+				StartKey: c.startKey(), CheckAt: c.time(), CheckAfterRun: c.nullUUID(), WaitingRun: c.nullUUID(), State: slices.Clone(c.bytes()), WaitingInput: slices.Clone(c.bytes()),
+			}
 			return c.err
 		}, bindUUID(run))
 	})

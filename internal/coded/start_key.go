@@ -3,6 +3,8 @@ package coded
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/startkey"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -11,6 +13,12 @@ import (
 // UpdateStartKeyRow implements store.StartKeyStore.
 func (s *Store) UpdateStartKeyRow(ctx context.Context, c *store.StartKeyChangeRequest) error {
 	return s.UpdateStartKeyRowWith(c, func(sealed *store.StartKeyChangeRequest) error { return s.Store.UpdateStartKeyRow(ctx, sealed) })
+}
+
+// StartKeyOfWaitingRun implements store.StartKeyStore.
+func (s *Store) StartKeyOfWaitingRun(ctx context.Context, run uuid.UUID) (*store.StartKeyRow, error) {
+	row, err := s.Store.StartKeyOfWaitingRun(ctx, run)
+	return s.openFold(row), err
 }
 
 // UpdateStartKeyRowWith calls change with a StartKeyChangeRequest that encodes what c plans, and sets the outcome in c. The function change

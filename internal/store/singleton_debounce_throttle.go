@@ -18,8 +18,7 @@ type StartKeyStore interface {
 	// ended or was removed. The result next is the earliest CheckAt of the other rows, or zero if there is none.
 	DueStartKeys(ctx context.Context, now time.Time, limit int) (due []StartKey, next time.Time, err error)
 
-	// StartKeyOfWaitingRun returns the row of the start key whose WaitingRun is the given run, without WaitingInput of the row.
-	// StartKeyOfWaitingRun returns nil if there is no such row.
+	// StartKeyOfWaitingRun returns the row of the start key whose WaitingRun is the given run, or nil if there is no such row.
 	StartKeyOfWaitingRun(ctx context.Context, run uuid.UUID) (*StartKeyRow, error)
 }
 

@@ -1,0 +1,37 @@
+package durable_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// Get shows the input with which a debounced run will begin, also while the run is paused and with a codec: the input of the last
+// start, although the row of the run holds that of the first.
+func TestGetShowsTheLastInputOfADebouncedRun(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		w := durable.Define("w", double)
+		for what, codec := range map[string]durable.Codec{"plain": nil, "with a codec": bothCodecs(t, "a")} {
+			e := engineAsGiven(t, s, durable.Config{Workflows: []durable.Definition{w}, Codec: codec})
+			start := func(in int) string {
+				t.Helper()
+				return orFail(w.Start(ctx, e, in, durable.Debounce(what, time.Hour, time.Hour)))(t).ID()
+			}
+			check := func(id, when, want string) {
+				t.Helper()
+				if info := orFail(e.Get(ctx, id))(t); string(info.Input) != want || info.KeyWait == nil {
+					t.Errorf("%s, %s: the input is %s, want %s; it waits for %v", what, when, info.Input, want, info.KeyWait)
+				}
+			}
+			id := start(1)
+			check(id, "after the first start", "1")
+			start(2)
+			check(id, "after the second start", "2")
+			must(t)(e.Pause(ctx, id))
+			start(3)
+			check(id, "while it is paused", "3")
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seed8ec063be/durable"
@@ -142,6 +143,31 @@ func TestGraphInAnotherOrder(t *testing.T) {
 			if edge.Choice > 0 && edge.Won != (edge.From != "slow" && edge.From != "idle") {
 				t.Errorf("%+v", edge)
 			}
+		}
+	})
+}
+
+// If newer code gives other needs to a node that was skipped, and a node after it has acted on the skip, the run is held: it would do both.
+func TestASkippedNodeThatOthersActedOnStaysSkipped(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var shipped atomic.Bool
+		build := func(paysAgain bool) func(g *durable.Graph[int]) *durable.Node[int] {
+			return func(g *durable.Graph[int]) *durable.Node[int] {
+				paid := g.Step("charge", broken)
+				if paysAgain {
+					paid = g.Step("charge again", constant(1))
+				}
+				ship := g.Step("ship", func(context.Context, *durable.NodeInput) (int, error) { shipped.Store(true); return 1, nil }, durable.Needs(paid))
+				tell := g.Step("tell that it is not shipped", constant(2), durable.After(ship))
+				gate := g.Receive[int]("gate", durable.Needs(tell))
+				return g.Step("last", constant(3), durable.Needs(gate))
+			}
+		}
+		e, _ := continued(t, s, build(false), build(true))
+		info := read(e.Get(within(t), "run"))(t)
+		waitFor(t, func() bool { info = read(e.Get(within(t), "run"))(t); return info.Diverged })
+		if want := `node "ship" was skipped, and the node "tell that it is not shipped", which comes after it, has begun`; !strings.Contains(info.Reason, want) || shipped.Load() {
+			t.Errorf("the run is held because %q, and shipped: %v, want %q", info.Reason, shipped.Load(), want)
 		}
 	})
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // CheckRevision returns an error if a run whose recorded shape is s cannot continue with the shape now: if a node that has begun is gone or
-// has other needs, another kind or another policy. begun reports whether a node has begun. The error names the node.
+// has other needs, another kind or another policy, or a node that was skipped and after which another has begun. begun reports whether a node
+// has begun. The error names the node.
 func (s *Shape) CheckRevision(now *Shape, begun func(node string) bool) error {
 	for i := range s.Nodes {
 		was := &s.Nodes[i]
@@ -14,6 +15,9 @@ func (s *Shape) CheckRevision(now *Shape, begun func(node string) bool) error {
 		switch {
 		case at >= 0 && was.equalExceptConditions(&now.Nodes[at]):
 		case !begun(was.Name):
+			if after := s.begunAfter(was.Name, begun); after != "" {
+				return fmt.Errorf("node %q was skipped, and the node %q, which comes after it, has begun, so node %q cannot begin any more: bring back its needs, or give the new node another name", was.Name, after, was.Name)
+			}
 		case at < 0:
 			return fmt.Errorf("node %q has begun, and the code does not declare it any more: bring it back", was.Name)
 		default:
@@ -21,6 +25,18 @@ func (s *Shape) CheckRevision(now *Shape, begun func(node string) bool) error {
 		}
 	}
 	return nil
+}
+
+// begunAfter returns a node that has begun although it begins only when the given node is over, or an empty name. A node with choices is left
+// out, because they are recorded before it begins.
+func (s *Shape) begunAfter(name string, begun func(node string) bool) string {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if len(n.Choices) == 0 && (slices.Contains(n.After, name) || slices.Contains(n.Needs, name)) && begun(n.Name) {
+			return n.Name
+		}
+	}
+	return ""
 }
 
 // ContinuedShape returns the shape with which a run continues that has recorded the shape s and executes code with the shape now. It is s

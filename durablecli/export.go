@@ -39,14 +39,14 @@ func exportCommand(f *globalFlags) []*cobra.Command {
 			opts = append(opts, durable.DecodePayloads())
 		}
 		if dir == "" {
-			for _, id := range ids { // one at most
-				document, err := s.engine.Export(ctx, id, opts...)
-				if err != nil {
-					return err
-				}
-				return s.write(wording.EscapeJSON(string(document)) + "\n")
+			if len(ids) == 0 {
+				return nil
 			}
-			return nil
+			document, err := s.engine.Export(ctx, ids[0], opts...) // there is one at most
+			if err != nil {
+				return err
+			}
+			return s.write(wording.EscapeJSON(string(document)) + "\n")
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("create the folder of --dir: %w", err)

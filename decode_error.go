@@ -62,22 +62,7 @@ func describeForeignError(err error) string {
 	return fmt.Sprintf("its decoding returned an error of type %T, whose text is left out because it may quote the value", err)
 }
 
+// containsMap reports whether values of the type can contain a map.
 func containsMap(t reflect.Type, seen map[reflect.Type]bool) bool {
-	if seen[t] {
-		return false
-	}
-	seen[t] = true
-	switch t.Kind() {
-	case reflect.Map, reflect.Interface:
-		return true
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return containsMap(t.Elem(), seen)
-	case reflect.Struct:
-		for f := range t.Fields() {
-			if containsMap(f.Type, seen) {
-				return true
-			}
-		}
-	}
-	return false
+	return containsKind(t, seen, reflect.Map, reflect.Interface)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -160,20 +161,26 @@ func checkTypeCached(types *sync.Map, t reflect.Type, find func(t reflect.Type, 
 }
 
 func containsInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
+	return containsKind(t, seen, reflect.Interface)
+}
+
+// containsKind reports whether the type is of one of the kinds, or contains a type that is.
+func containsKind(t reflect.Type, seen map[reflect.Type]bool, kinds ...reflect.Kind) bool {
 	if seen[t] {
 		return false
 	}
 	seen[t] = true
-	switch t.Kind() {
-	case reflect.Interface:
+	if slices.Contains(kinds, t.Kind()) {
 		return true
+	}
+	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return containsInterface(t.Elem(), seen)
+		return containsKind(t.Elem(), seen, kinds...)
 	case reflect.Map:
-		return containsInterface(t.Key(), seen) || containsInterface(t.Elem(), seen)
+		return containsKind(t.Key(), seen, kinds...) || containsKind(t.Elem(), seen, kinds...)
 	case reflect.Struct:
 		for f := range t.Fields() {
-			if containsInterface(f.Type, seen) {
+			if containsKind(f.Type, seen, kinds...) {
 				return true
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +18,18 @@ type changingBank struct {
 }
 
 func (b *changingBank) change(charge func(ctx context.Context) error) { b.charge.Store(&charge) }
+
+// hang lets the next charge wait until its context ends. The returned channel is closed when it waits.
+func (b *changingBank) hang() <-chan struct{} {
+	began := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(began) })
+	b.change(func(ctx context.Context) error {
+		begin()
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	return began
+}
 
 // saleThatShips is a workflow that charges and ships, each with its compensation.
 func saleThatShips(l *keyLedger, bank *changingBank) *durable.Workflow[string, string] {
@@ -76,12 +89,7 @@ func TestARunThatEndsBeforeKeptCallsNamesThem(t *testing.T) {
 			t.Errorf("the run failed with %v, want %v", err, errDeclined)
 		}
 
-		began := make(chan struct{})
-		bank.change(func(ctx context.Context) error {
-			close(began)
-			<-ctx.Done()
-			return ctx.Err()
-		})
+		began := bank.hang()
 		orFail(e.Rerun(within(t), "cancelled", "charge"))(t)
 		<-began
 		orFail(e.Cancel(within(t), "cancelled"))(t)
@@ -135,10 +143,7 @@ func TestARunThatExpiresBeforeKeptCallsNamesThem(t *testing.T) {
 		running(t, e)
 		run := orFail(w.Start(within(t), e, "", durable.ID("r"), durable.Timeout(time.Hour)))(t)
 		wantResult(t, w, e, "r", "sold")
-		bank.change(func(ctx context.Context) error {
-			<-ctx.Done()
-			return ctx.Err()
-		})
+		bank.hang()
 		orFail(e.Rerun(within(t), "r", "charge"))(t)
 		if err := e.SetTimeout(within(t), "r", time.Millisecond); err != nil {
 			t.Fatal(err)

@@ -9,14 +9,6 @@ import (
 	"slices"
 )
 
-// actFields are the fields of acts, as docs/dashboard.md lists them.
-var actFields = slices.Concat(flagFields, []string{
-	"verb", paramTargetRun, paramTargetQueue, paramTargetLimit, paramTargetSchedule, paramTargetWorker, "reason",
-	"reach", "from", "new_id", "step", "value", "name", "payload", "key", "tag_key", "tag_value", "to_queue", "priority", "timeout",
-	"max_executing", "max_executing_per_worker", "max_in_progress", "max_executing_per_key", "max_in_progress_per_key", "depth", "rate", "burst", "rate_per_key", "burst_per_key", paramClosed,
-	"concurrent", "after", "before",
-})
-
 // payloadFields are the fields whose values stay JSON.
 var payloadFields = map[string]bool{"value": true, "payload": true}
 

@@ -38,6 +38,20 @@ var verbFields = map[string]map[string][]string{
 	paramTargetWorker:   {},
 }
 
+// actFields are the fields of all acts, as docs/dashboard.md lists them.
+var actFields = collectActFields()
+
+func collectActFields() []string {
+	fields := slices.Clone(fieldsOfEachVerb)
+	for target, verbs := range verbFields {
+		fields = append(fields, target)
+		for _, names := range verbs {
+			fields = append(fields, names...)
+		}
+	}
+	return fields
+}
+
 // checkVerbFields returns an error if the form has a field that the verb does not take, or fields that exclude each other: the act would do
 // something else than its author meant. An empty field is as if it were missing.
 func (f actForm) checkVerbFields(verb string) error {

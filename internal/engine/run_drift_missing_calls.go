@@ -225,8 +225,24 @@ func (r *run) missingCallNames(prefix string, position int32) (names []string) {
 			missing = append(missing, row)
 		}
 	}
-	slices.SortFunc(missing, func(a, b *store.Step) int { return int(a.Seq - b.Seq) })
-	for _, row := range missing[:min(len(missing), maxLoggedUncalled)] {
+	return displayFirst(missing)
+}
+
+// uncalledRowsLocked returns the recorded calls that this execution has not made and that a replay has to make, except those in branches that a
+// choice has ended. r.mu is held.
+func (r *run) uncalledRowsLocked() (uncalled []*store.Step) {
+	for name, row := range r.history {
+		if _, isMade := r.usedNames[name]; !isMade && r.mustBeCalledInReplay(row) && r.branchEnds.endOfOutermostBranch(name) == nil {
+			uncalled = append(uncalled, row)
+		}
+	}
+	return uncalled
+}
+
+// displayFirst returns the names of the calls that began first, as people see them, at most as many as fit into a text.
+func displayFirst(rows []*store.Step) (names []string) {
+	slices.SortFunc(rows, func(a, b *store.Step) int { return int(a.Position() - b.Position()) })
+	for _, row := range rows[:min(len(rows), maxLoggedUncalled)] {
 		names = append(names, naming.Display(row.Name))
 	}
 	return names

@@ -77,10 +77,8 @@ const maxLoggedUncalled = 10
 func (r *run) warnUncalledSteps() {
 	r.mu.Lock()
 	var names []string
-	for name, row := range r.history {
-		if _, called := r.usedNames[name]; !called && r.mustBeCalledInReplay(row) && r.branchEnds.endOfOutermostBranch(name) == nil {
-			names = append(names, naming.Display(name))
-		}
+	for _, row := range r.uncalledRowsLocked() {
+		names = append(names, naming.Display(row.Name))
 	}
 	r.mu.Unlock()
 	if len(names) == 0 {

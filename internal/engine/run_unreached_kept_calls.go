@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -20,20 +19,11 @@ func (r *run) addUnreachedKeptCallsTo(failure *record.Failure) *record.Failure {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var kept []*store.Step
-	for name, row := range r.history {
-		if _, isMade := r.usedNames[name]; !isMade && mayHaveTakenEffect(row) && r.mustBeCalledInReplay(row) && r.branchEnds.endOfOutermostBranch(name) == nil {
-			kept = append(kept, row)
-		}
-	}
+	kept := slices.DeleteFunc(r.uncalledRowsLocked(), func(row *store.Step) bool { return !mayHaveTakenEffect(row) })
 	if len(kept) == 0 {
 		return failure
 	}
-	slices.SortFunc(kept, func(a, b *store.Step) int { return int(a.Position() - b.Position()) })
-	var names []string
-	for _, row := range kept[:min(len(kept), maxLoggedUncalled)] {
-		names = append(names, naming.Display(row.Name))
-	}
+	names := displayFirst(kept)
 	f := *failure
 	f.Codes = append(slices.Clone(f.Codes), record.CodeCompensation)
 	f.Message += fmt.Sprintf("; nothing has undone the effects of %q", names)

@@ -9,6 +9,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
+// recordedChoice is a choice of the history, with its row.
+type recordedChoice struct {
+	row *store.Step
+	*record.Choice
+}
+
 // dropChoicesDecidedBy drops the choices that the failure of the call, or of a branch around it, has decided.
 func (p *plan) dropChoicesDecidedBy(failed *store.Step) {
 	p.dropChoicesDecidedBelow(failed.Name)
@@ -23,12 +29,11 @@ func (p *plan) dropChoicesOfFailure() {
 
 // dropChoicesDecidedBelow drops the choices that the failure of a branch whose prefix the name has decided.
 func (p *plan) dropChoicesDecidedBelow(name string) {
-	for i := range p.History {
-		row := &p.History[i]
-		if c := record.DecodeChoiceStep(row); c != nil && slices.ContainsFunc(c.Failed, func(i int) bool {
+	for _, c := range p.choices {
+		if slices.ContainsFunc(c.Failed, func(i int) bool {
 			return i >= 0 && i < len(c.Of) && strings.HasPrefix(name, branchPrefix(c.Of[i]))
 		}) {
-			p.dropCheckpoint(row)
+			p.dropCheckpoint(c.row)
 		}
 	}
 }
@@ -42,18 +47,15 @@ func (p *plan) reviveEndedBranches() {
 		p.revivedPrefixes = p.revivedPrefixes[:0]
 		var stayEnded []string
 		since := make(map[string]*store.Step) // the first choice that ended the branch
-		for i := range p.History {
-			row := &p.History[i]
-			c := record.DecodeChoiceStep(row)
-			switch {
-			case c == nil:
-			case !p.dropped[row.Name]:
-				stayEnded = append(append(stayEnded, c.Ended...), c.Returned...)
-			default:
-				for _, branch := range slices.Concat(c.Ended, c.Returned) {
-					if first := since[branch]; first == nil || row.StartedAt.Before(first.StartedAt) {
-						since[branch] = row
-					}
+		for _, c := range p.choices {
+			branches := slices.Concat(c.Ended, c.Returned)
+			if !p.dropped[c.row.Name] {
+				stayEnded = append(stayEnded, branches...)
+				continue
+			}
+			for _, branch := range branches {
+				if first := since[branch]; first == nil || c.row.StartedAt.Before(first.StartedAt) {
+					since[branch] = c.row
 				}
 			}
 		}
@@ -114,16 +116,8 @@ func withoutReturnedLosers(row *store.Step, executedAgain map[string]bool) (chan
 
 // hasLostKeptChoice reports whether the call is in a branch that a kept choice names, and that did not win it.
 func (p *plan) hasLostKeptChoice(name string) bool {
-	if p.choices == nil {
-		p.choices = make(map[string]*record.Choice)
-		for i := range p.History {
-			if c := record.DecodeChoiceStep(&p.History[i]); c != nil {
-				p.choices[p.History[i].Name] = c
-			}
-		}
-	}
-	for choice, c := range p.choices {
-		if p.dropped[choice] {
+	for _, c := range p.choices {
+		if p.dropped[c.row.Name] {
 			continue
 		}
 		for b, branch := range c.Of {

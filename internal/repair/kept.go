@@ -43,13 +43,9 @@ func (p *plan) withInterruptedAttempt(row *store.Step) store.Step {
 
 // choiceThatEnded returns a kept choice that has ended a branch around the call, or nil. A branch that had returned before can make its calls again.
 func (p *plan) choiceThatEnded(name string) *store.Step {
-	for i := range p.History {
-		row := &p.History[i]
-		if p.dropped[row.Name] {
-			continue
-		}
-		if c := record.DecodeChoiceStep(row); c != nil && slices.ContainsFunc(c.Ended, func(branch string) bool { return strings.HasPrefix(name, branchPrefix(branch)) }) {
-			return row
+	for _, c := range p.choices {
+		if !p.dropped[c.row.Name] && slices.ContainsFunc(c.Ended, func(branch string) bool { return strings.HasPrefix(name, branchPrefix(branch)) }) {
+			return c.row
 		}
 	}
 	return nil

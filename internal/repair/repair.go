@@ -93,14 +93,14 @@ type plan struct {
 	droppedBefore   map[string]bool // those that only DroppedByRetry names
 	rerunItem       string          // the item of a Map that is executed again, as people see it
 	renewedKeys     map[string]bool
-	undoneNames     []string                  // in the Undoes of compensations that have succeeded, as people see them
-	undoneFailures  map[string]*store.Step    // calls that a compensation has undone and that had failed in the loser of a choice, with the items of failed Maps
-	failedMaps      map[string]bool           // whether an item of the Map has failed; only those that were needed
-	choices         map[string]*record.Choice // by their names; nil: not needed yet
-	reopenedCalls   map[string]store.Step     // calls that wait for their children again
-	callsWithValue  map[string]store.Step     // calls that get a value
-	revivedPrefixes []string                  // prefixes of branches that a dropped choice had ended
-	rowsByScope     map[string][]*store.Step  // by the prefixes of the scopes around them; nil: not needed yet
+	undoneNames     []string                 // in the Undoes of compensations that have succeeded, as people see them
+	undoneFailures  map[string]*store.Step   // calls that a compensation has undone and that had failed in the loser of a choice, with the items of failed Maps
+	failedMaps      map[string]bool          // whether an item of the Map has failed; only those that were needed
+	choices         []recordedChoice         // in the order of the history
+	reopenedCalls   map[string]store.Step    // calls that wait for their children again
+	callsWithValue  map[string]store.Step    // calls that get a value
+	revivedPrefixes []string                 // prefixes of branches that a dropped choice had ended
+	rowsByScope     map[string][]*store.Step // by the prefixes of the scopes around them; nil: not needed yet
 	result          Result
 }
 
@@ -111,7 +111,11 @@ func newPlan(s *RunToRepair, q *Request) *plan {
 		undoneFailures: make(map[string]*store.Step), failedMaps: make(map[string]bool),
 	}
 	for i := range s.History {
-		p.historyByName[s.History[i].Name] = &s.History[i]
+		row := &s.History[i]
+		p.historyByName[row.Name] = row
+		if c := record.DecodeChoiceStep(row); c != nil {
+			p.choices = append(p.choices, recordedChoice{row, c})
+		}
 	}
 	for name := range s.DroppedByRetry {
 		p.dropped[name] = true

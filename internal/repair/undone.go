@@ -79,12 +79,10 @@ func (p *plan) dropUndoneBy(steps []string) {
 // isFailureOfLoser reports whether the call has failed in the loser of a choice that is not dropped so far. A Map has failed if one of its items
 // has; it stays failed with all its items.
 func (p *plan) isFailureOfLoser(row *store.Step) bool {
-	failed := row.Status == store.StepFailed
-	if row.Kind != store.KindMap {
-		if scope := p.mapOfItem(row); scope != nil {
-			row = scope
-		}
+	if scope := p.mapOfItem(row); scope != nil {
+		row = scope
 	}
+	failed := row.Status == store.StepFailed
 	if row.Kind == store.KindMap {
 		failed = p.hasFailedItem(row)
 	}

@@ -31,10 +31,11 @@ func parseCron(text string) (*cronExpression, error) {
 		trimmed = lower
 	}
 	spec, err := cronParser.Parse(trimmed)
-	if err != nil && strings.Contains(err.Error(), "option") { // of the parser, which a user cannot set
+	switch {
+	case err == nil:
+	case strings.Contains(err.Error(), "option"): // of the parser, which a user cannot set
 		return nil, fmt.Errorf("the characters L, W, # and H of other systems are not supported")
-	}
-	if err != nil {
+	default:
 		return nil, err
 	}
 	e := &cronExpression{spec: spec, usesElapsedTime: trimmed == "@hourly"}

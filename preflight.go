@@ -19,9 +19,10 @@ import (
 const (
 	preflightPageSize = 200 // how many runs a preflight lists at once
 
-	// firstPreflightPart is how many of them it reads at first with their inputs and histories, which it holds in memory together. It then
-	// reads more or fewer at once, so that they have about preflightPartBytes bytes of payloads.
+	// firstPreflightPart is how many of them it reads at first with their inputs and histories, which it holds in memory together, for each
+	// processor. It then reads more or fewer at once, so that they have about preflightPartBytes bytes of payloads.
 	firstPreflightPart = 8
+	maxPreflightPart   = 25 // so that several processors have work with one page
 	preflightPartBytes = 4 << 20
 )
 
@@ -98,17 +99,12 @@ func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, err
 		rows, err := e.inner.Store().ListRuns(ctx, filter, before, preflightPageSize)
 		if err == nil && len(rows) > 0 {
 			before = rows[len(rows)-1].UUID
-		}
-		isLast := len(rows) < preflightPageSize
-		for err == nil && len(rows) > 0 {
-			n := min(p.partSize, len(rows))
-			err = p.replayPart(ctx, rows[:n])
-			rows = rows[n:]
+			err = p.replayPage(ctx, rows)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("preflight: %w", err)
 		}
-		if isLast {
+		if len(rows) < preflightPageSize {
 			return p.makeReport(), nil
 		}
 	}
@@ -116,30 +112,64 @@ func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, err
 
 // preflightCall is one preflight under way.
 type preflightCall struct {
-	e        *Engine
-	replays  *engine.Preflight
-	out      PreflightReport
-	partSize int // how many runs to read next
+	e       *Engine
+	replays *engine.Preflight
+	out     PreflightReport
 
 	mu           sync.Mutex
+	partSize     int // how many runs to read next
 	neededCounts map[NeededChange]int
 }
 
-// replayPart replays runs that List has returned.
-func (p *preflightCall) replayPart(ctx context.Context, rows []*store.Run) error {
-	refs, ids := make([]store.RunRef, len(rows)), make([]uuid.UUID, len(rows))
-	for i, r := range rows {
-		refs[i], ids[i] = store.RunRef{UUIDOrName: r.UUID.String()}, r.UUID
+// replayPage replays runs that ListRuns has returned. One part of them is read while others are replayed.
+func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	found := make([]*PreflightRun, len(rows))
+	next := 0
+	takePart := func() (from, to int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		from, next = next, min(next+p.partSize, len(rows))
+		return from, next
 	}
-	full, err := p.e.inner.Store().GetRunsSelectingPayloads(ctx, refs, store.WithInput)
-	if err != nil {
+	var replaying sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		replaying.Go(func() {
+			for from, to := takePart(); from < to && ctx.Err() == nil; from, to = takePart() {
+				if err := p.replayPart(ctx, rows[from:to], found[from:to]); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	replaying.Wait()
+	if err := context.Cause(ctx); err != nil {
 		return err
+	}
+	for _, r := range found {
+		if r != nil {
+			p.addToReport(r)
+		}
+	}
+	return nil
+}
+
+// replayPart replays some runs. It returns nothing for a run that has ended or was deleted meanwhile.
+func (p *preflightCall) replayPart(ctx context.Context, listed []*store.Run, found []*PreflightRun) error {
+	refs, ids := make([]store.RunRef, len(listed)), make([]uuid.UUID, len(listed))
+	for i, r := range listed {
+		refs[i], ids[i] = store.RunRef{UUIDOrName: r.UUID.String()}, r.UUID
 	}
 	steps, err := p.e.inner.Store().Histories(ctx, ids)
 	if err != nil {
 		return err
 	}
-	p.choosePartSize(full, steps)
+	rows, err := p.e.inner.Store().GetRunsSelectingPayloads(ctx, refs, store.WithInput)
+	if err != nil {
+		return err
+	}
+	p.choosePartSize(rows, steps)
 	histories := make(map[uuid.UUID][]store.Step, len(rows))
 	for len(steps) > 0 {
 		n := 1
@@ -148,46 +178,45 @@ func (p *preflightCall) replayPart(ctx context.Context, rows []*store.Run) error
 		}
 		histories[steps[0].Run], steps = steps[:n], steps[n:]
 	}
-	if err := p.readChangedAgain(ctx, refs, full, histories); err != nil {
-		return err
-	}
-	found := make([]PreflightRun, len(rows))
-	var replaying sync.WaitGroup
-	next := make(chan int, len(rows))
-	for i := range rows {
-		next <- i
-	}
-	close(next)
-	for range runtime.GOMAXPROCS(0) {
-		replaying.Go(func() {
-			for i := range next {
-				if full[i] != nil { // else it was deleted meanwhile
-					found[i], _ = p.replayRun(full[i], histories[full[i].UUID], false)
-					found[i].PinnedTo = p.replays.PinnedTo(full[i])
-				}
-			}
-		})
-	}
-	replaying.Wait()
-	for i := range found {
-		if full[i] == nil || full[i].Status.IsTerminal() {
+	for i, row := range rows {
+		if row == nil {
 			continue
 		}
-		switch r := &found[i]; {
-		case r.PinnedTo != "":
-			p.out.Pinned++
-		case r.Unknown:
-			p.out.Unknown++
-		case r.Diverged:
-			p.out.Diverged++
-		case r.Err != "":
-			p.out.Failing++
-		default:
-			p.out.Fit++
+		history := histories[row.UUID]
+		if row.Epoch != listed[i].Epoch {
+			// The run was claimed, repaired or continued as new since it was listed: its history can belong to another generation than its input.
+			row, history, err = p.e.inner.ReadWithHistory(ctx, refs[i].UUIDOrName, store.WithInput)
+			switch {
+			case errors.Is(err, ErrNotFound):
+				continue
+			case err != nil:
+				return err
+			}
 		}
-		p.out.Runs = append(p.out.Runs, found[i])
+		if row.Status.IsTerminal() {
+			continue
+		}
+		r, _ := p.replayRun(row, history, false)
+		r.PinnedTo = p.replays.PinnedTo(row)
+		found[i] = &r
 	}
 	return ctx.Err()
+}
+
+func (p *preflightCall) addToReport(r *PreflightRun) {
+	switch {
+	case r.PinnedTo != "":
+		p.out.Pinned++
+	case r.Unknown:
+		p.out.Unknown++
+	case r.Diverged:
+		p.out.Diverged++
+	case r.Err != "":
+		p.out.Failing++
+	default:
+		p.out.Fit++
+	}
+	p.out.Runs = append(p.out.Runs, *r)
 }
 
 // choosePartSize decides how many runs are read next, by the payloads of those that were read.
@@ -201,39 +230,14 @@ func (p *preflightCall) choosePartSize(rows []*store.Run, steps []store.Step) {
 	for i := range steps {
 		size += len(steps[i].Output) + len(steps[i].Error) + len(steps[i].Failures)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
 	case size > preflightPartBytes:
 		p.partSize = max(1, len(rows)*preflightPartBytes/size)
 	case len(rows) == p.partSize:
-		p.partSize = min(2*p.partSize, preflightPageSize)
+		p.partSize = min(2*p.partSize, maxPreflightPart)
 	}
-}
-
-// readChangedAgain reads each run again that was claimed, repaired or continued as new since it was read: its history can belong to another
-// generation than its input.
-func (p *preflightCall) readChangedAgain(ctx context.Context, refs []store.RunRef, rows []*store.Run, histories map[uuid.UUID][]store.Step) error {
-	now, err := p.e.inner.Store().GetRunsSelectingPayloads(ctx, refs, store.NoPayloads)
-	if err != nil {
-		return err
-	}
-	for i, r := range rows {
-		switch {
-		case r == nil:
-		case now[i] == nil:
-			rows[i] = nil
-		case now[i].Epoch != r.Epoch:
-			row, steps, err := p.e.inner.ReadWithHistory(ctx, refs[i].UUIDOrName, store.WithInput)
-			switch {
-			case err == nil:
-				rows[i], histories[r.UUID] = row, steps
-			case errors.Is(err, ErrNotFound):
-				rows[i] = nil
-			default:
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // replayRun replays one run. The result of the engine is empty if the run's workflow is not known here.

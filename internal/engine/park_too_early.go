@@ -27,22 +27,42 @@ const (
 
 // goroutinesNotifiedOfSuspension records which goroutines know that the run is suspended.
 type goroutinesNotifiedOfSuspension struct {
-	notifiedGoroutines map[string]bool // goroutines that were notified, by their numbers
-	sawSuspendedBranch map[string]bool // goroutines that got ErrSuspended as the result of a branch
-	callBeforeNotice   bool            // a goroutine that was not notified made a call
+	notifiedGoroutines goroutineSet // goroutines that were notified
+	sawSuspendedBranch goroutineSet // goroutines that got ErrSuspended as the result of a branch
+	callBeforeNotice   bool         // a goroutine that was not notified made a call
+}
+
+// goroutineSet is a set of goroutines of one run.
+type goroutineSet map[string]bool
+
+func (g *goroutineSet) addCaller(r *run) {
+	if *g == nil {
+		*g = make(goroutineSet)
+	}
+	(*g)[r.callerID()] = true
+}
+
+func (g goroutineSet) hasCaller(r *run) bool { return len(g) > 0 && g[r.callerID()] }
+
+// callerID identifies the calling goroutine among those of the run. The runtime shows the number of a goroutine only with its whole stack,
+// which takes 30 microseconds. The goroutine of the workflow function is known by how it began, which takes one.
+func (r *run) callerID() string {
+	if stack.BaseFunction() == r.functionStackBase {
+		return "workflow function"
+	}
+	return stack.GoroutineID()
 }
 
 // noteGoroutineNotifiedOfSuspension records that the calling goroutine is notified of the suspension. r.mu is held.
 func (r *run) noteGoroutineNotifiedOfSuspension() {
-	if r.suspensionNotices.notifiedGoroutines == nil {
-		r.suspensionNotices.notifiedGoroutines = make(map[string]bool)
+	if r.preflightFindings == nil { // a preflight parks nothing
+		r.suspensionNotices.notifiedGoroutines.addCaller(r)
 	}
-	r.suspensionNotices.notifiedGoroutines[stack.GoroutineID()] = true
 }
 
 // noteRefusedCall records that a call of the calling goroutine is refused. r.mu is held.
 func (r *run) noteRefusedCall() {
-	if r.suspension != nil && r.suspension.cause == ErrParked && !r.suspensionNotices.notifiedGoroutines[stack.GoroutineID()] {
+	if r.suspension != nil && r.suspension.cause == ErrParked && !r.suspensionNotices.notifiedGoroutines.hasCaller(r) {
 		r.suspensionNotices.callBeforeNotice = true
 	}
 	r.noteGoroutineNotifiedOfSuspension()
@@ -65,11 +85,7 @@ func (s *Scope) NoteBranchSuspensionSeen() {
 func (s *Scope) noteGoroutineSawSuspendedBranch() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	n := &s.r.suspensionNotices
-	if n.sawSuspendedBranch == nil {
-		n.sawSuspendedBranch = make(map[string]bool)
-	}
-	n.sawSuspendedBranch[stack.GoroutineID()] = true
+	s.r.suspensionNotices.sawSuspendedBranch.addCaller(s.r)
 }
 
 // NoteFunctionReturned records that the workflow function has returned with the error, or has panicked with it. If the run was
@@ -80,7 +96,7 @@ func (s *Scope) NoteFunctionReturned(err error) {
 	}
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	if cause := s.r.suspension; cause != nil && !errors.Is(err, cause.cause) && !s.r.suspensionNotices.sawSuspendedBranch[stack.GoroutineID()] {
+	if cause := s.r.suspension; cause != nil && !errors.Is(err, cause.cause) && !s.r.suspensionNotices.sawSuspendedBranch.hasCaller(s.r) {
 		s.r.noteRefusedCall()
 	}
 }

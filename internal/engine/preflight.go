@@ -16,7 +16,6 @@ import (
 	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
-	"github.com/seed8ec063be/durable/internal/stack"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -168,7 +167,7 @@ func (s *Scope) refuseInPreflight(full string, kind store.StepKind) error {
 		return nil
 	}
 	s.r.mu.Lock()
-	if s.r.suspensionNotices.sawSuspendedBranch[stack.GoroutineID()] {
+	if s.r.suspensionNotices.sawSuspendedBranch.hasCaller(s.r) {
 		s.r.mu.Unlock()
 		return ErrSuspended // code that handles ErrSuspended as another error makes this call, and a worker would not note it
 	}
@@ -204,7 +203,7 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) 
 		}
 		output, failure := r.callWorkflow()
 		r.mu.Lock()
-		awaitedBranch := r.suspensionNotices.sawSuspendedBranch[stack.GoroutineID()]
+		awaitedBranch := r.suspensionNotices.sawSuspendedBranch.hasCaller(r)
 		r.mu.Unlock()
 		if awaitedBranch {
 			r.preflightFindings.noteBranchAwaited()

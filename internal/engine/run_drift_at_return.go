@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
-	"github.com/seed8ec063be/durable/internal/stack"
 )
 
 // A function that returns, fails or panics before it has made the recorded calls of its own goroutine does not fit the history
@@ -63,7 +62,7 @@ func (b *Branch) CheckMissingCallsAtReturn() error {
 	var names []string
 	var err error
 	if b.stackBase.Load() != 0 && r.suspension == nil && r.forcedEnd == nil && !r.goroutines.functionReturned && b.earliestEndOfBranchOrAncestor().IsZero() &&
-		(r.preflightFindings == nil || !b.hasNextCall.Load() && !r.suspensionNotices.sawSuspendedBranch[stack.GoroutineID()]) {
+		(r.preflightFindings == nil || !b.hasNextCall.Load() && !r.suspensionNotices.sawSuspendedBranch.hasCaller(r)) {
 		names, err = r.missingCallsErrorLocked(s.namePrefix, fmt.Sprintf("branch %q of run %q of workflow %q returns", b.Name(), r.row.NameOrUUID(), r.row.Workflow))
 	}
 	r.mu.Unlock()

@@ -28,7 +28,7 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots,
 		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 	}
-	sql := s.statements.runsList
+	var sql string
 	switch {
 	case len(f.UUIDs)+len(f.Parents) > 0:
 		args = append(args, f.Tag.Key, f.Tag.Value, f.GroupKey, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
@@ -55,8 +55,30 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 		sql, args = s.statements.runsListFailed, append(args, "", "")
 	case f.SelectsOnlyStatuses(store.Paused):
 		sql, args = s.statements.runsListPaused, append(args, "", "")
+	default:
+		return s.listRunsOfAllShards(ctx, append(args, commonFilterArgs(&f)...), limit)
 	}
 	return s.readRuns(ctx, "list runs", sql, append(args, commonFilterArgs(&f)...)...)
+}
+
+// listRunsOfAllShards merges the newest runs of all shards, with the parameters of a list statement. It reads only a few more of each shard than
+// its part of the limit. If the runs lie in few shards, it reads on, each time twice as many.
+func (s *database) listRunsOfAllShards(ctx context.Context, args []any, limit int) ([]*store.Run, error) {
+	var runs []*store.Run
+	for ahead := 8 + 4*(limit/store.ShardCount); ; ahead *= 2 {
+		left := limit - len(runs)
+		ahead = min(ahead, left)
+		args[1] = int32(min(left, 1<<30))
+		part, err := s.readRuns(ctx, "list runs", s.statements.runsList, append(args, int32(min(ahead, 1<<30)))...)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, part...)
+		if len(part) < ahead || len(runs) == limit { // a shard that has more would have returned that many
+			return runs, nil
+		}
+		args[0] = pgUUID(runs[len(runs)-1].UUID)
+	}
 }
 
 // commonFilterArgs returns the last parameters of all list statements.

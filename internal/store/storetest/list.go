@@ -15,6 +15,7 @@ import (
 var lists = []test{
 	{"an empty database", listEmpty},
 	{"newest first, in pages", listPages},
+	{"newest first, if most runs are in one shard", listOneShard},
 	{"each filter, and several", listFilters},
 	{"by tag", listTags},
 	{"every two filters", listPairs},
@@ -43,12 +44,12 @@ func (b *fixture) wantList(what string, f store.Filter, all []store.Run, chosen 
 		}
 	}
 	slices.SortFunc(want, func(l, r store.Run) int { return bytes.Compare(r.UUID[:], l.UUID[:]) })
-	for _, limit := range []int{1000, 7} {
+	for _, limit := range []int{1000, 100, 7} {
 		var got []*store.Run
 		for before := (uuid.UUID{}); ; before = got[len(got)-1].UUID {
 			page := b.list(f, before, limit)
-			if len(page) > limit {
-				b.Errorf("%s: %d rows in a page of %d", what, len(page), limit)
+			if len(page) != min(limit, len(want)-len(got)) {
+				b.Errorf("%s: %d rows in a page of %d, and %d are left", what, len(page), limit, len(want)-len(got))
 			}
 			got = append(got, page...)
 			if len(page) == 0 || len(got) > len(want) {
@@ -97,6 +98,26 @@ func listPages(b *fixture) {
 	if got := b.list(store.Filter{}, uuid.UUID{15: 1}, 10); len(got) != 0 {
 		b.Errorf("before the oldest: got %d rows", len(got))
 	}
+}
+
+// listOneShard pages through runs most of which are in one shard, as the children of one run are.
+func listOneShard(b *fixture) {
+	var all []store.Run
+	batch := &store.Batch{}
+	for i := range 180 {
+		r := b.newRunningRun(fmt.Sprint("order-", i))
+		if i%6 != 0 {
+			r.UUID[15] = 5
+		}
+		if i%4 == 0 {
+			r.Workflow = "other"
+		}
+		all = append(all, r)
+		batch.Starts = append(batch.Starts, &store.StartWrite{Run: r})
+	}
+	b.commit(batch)
+	b.wantList("all", store.Filter{}, all, func(store.Run) bool { return true })
+	b.wantList("one workflow", store.Filter{Workflow: "other"}, all, func(r store.Run) bool { return r.Workflow == "other" })
 }
 
 // someOwner executes some of the runs that listed commits.

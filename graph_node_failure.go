@@ -22,21 +22,12 @@ type unrecordedNodeError struct{ error }
 func (e *unrecordedNodeError) Unwrap() error { return e.error }
 
 // executeNodeAndRecordFailure executes a node that is due. It records a failure of the node, unless a call of the node has recorded it.
-func (x *graphRun) executeNodeAndRecordFailure(c *Ctx, n dueNode) (v any, err error) {
-	var failure *record.Failure
-	execute := func() {
-		c.scope.CallCatchingPanicAndGoexit(func() { v, err = x.executeNode(c, n) }, func(f *record.Failure) { failure = f })
+func (x *graphRun) executeNodeAndRecordFailure(c *Ctx, n dueNode) (any, error) {
+	executeCatching := x.executeNodeCatchingPanic
+	if n.callsUserFunction {
+		executeCatching = x.executeNodeCatchingGoexit
 	}
-	if n.callsUserFunction { // after a runtime.Goexit, the calling goroutine must go on: it may be that of the workflow function
-		returned := make(chan struct{})
-		go func() {
-			defer close(returned)
-			execute()
-		}()
-		<-returned
-	} else {
-		execute()
-	}
+	v, failure, err := executeCatching(c, n)
 	if failure == nil && isFinalWithoutRecord(err) {
 		return v, err
 	}
@@ -54,6 +45,23 @@ func (x *graphRun) executeNodeAndRecordFailure(c *Ctx, n dueNode) (v any, err er
 		return nil, newStepError(c.scope.DisplayName(graph.CallFailure), failure)
 	}
 	return nil, recordNodeFailure(c, n.graphNode, failure)
+}
+
+func (x *graphRun) executeNodeCatchingPanic(c *Ctx, n dueNode) (v any, failure *record.Failure, err error) {
+	c.scope.CallCatchingPanicAndGoexit(func() { v, err = x.executeNode(c, n) }, func(f *record.Failure) { failure = f })
+	return v, failure, err
+}
+
+// executeNodeCatchingGoexit executes a node in a goroutine of its own. After a runtime.Goexit, the calling goroutine must go on: it may be that
+// of the workflow function.
+func (x *graphRun) executeNodeCatchingGoexit(c *Ctx, n dueNode) (v any, failure *record.Failure, err error) {
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		c.scope.CallCatchingPanicAndGoexit(func() { v, err = x.executeNode(c, n) }, func(f *record.Failure) { failure = f })
+	}()
+	<-returned
+	return v, failure, err
 }
 
 // recordNodeFailure records the failure of a node, or reads its record. It returns the recorded failure.

@@ -35,6 +35,7 @@ func (e *Engine) searchRuns(ctx context.Context, f store.Filter, before uuid.UUI
 	began := time.Now()
 	var ids []uuid.UUID
 	for examine := firstExaminedPerShard; ; examine = min(2*examine, maxExaminedPerShard) {
+		readBegan := time.Now()
 		found, end, err := s.SearchRuns(ctx, f, before, examine)
 		if err != nil {
 			return nil, reached, err
@@ -43,7 +44,7 @@ func (e *Engine) searchRuns(ctx context.Context, f store.Filter, before uuid.UUI
 		if len(ids) >= limit || end == (uuid.UUID{}) {
 			break
 		}
-		if time.Since(began) >= maxTime {
+		if now := time.Now(); now.Sub(began)+now.Sub(readBegan) > maxTime { // the next read takes at least as long as this one
 			reached = end
 			break
 		}

@@ -124,9 +124,9 @@ func NeedsAny(others LoserPolicy, nodes ...AnyNode) NodeOption {
 	return NeedsQuorum(1, others, nodes...)
 }
 
-// NeedsQuorum makes the declared node wait until k of the given nodes have completed. The winners are recorded before the
-// declared node begins, and every replay has the same winners. The declared node reads the winners' values with [Node.Get]. Get
-// returns [ErrNotChosen] for nodes that did not win, even if they complete later.
+// NeedsQuorum makes the declared node wait until k of the given nodes have completed. Before the node that has the option NeedsQuorum
+// begins, the run records which of the given nodes are the winners, so that every replay has the same winners. The declared node reads the
+// winners' values with [Node.Get]. Get returns [ErrNotChosen] for nodes that did not win, even if they complete later.
 //
 // With [CancelLosers], the nodes that did not win are cancelled, together with their children and with the nodes that only
 // losers need. A node that did not win is not cancelled if it is the output node, or if another unfinished node needs it. A

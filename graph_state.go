@@ -132,9 +132,9 @@ func (e *Engine) Edges(ctx context.Context, id, node string, direction EdgeDirec
 	}), nil
 }
 
-// Edge returns an edge of the run with the given ID: the edge with the same From, To, Choice and After as the argument. Edge
-// ignores the other fields of its argument. Edge returns the errors of [Engine.Graph], and [ErrNoGraph] if the graph has no
-// such edge.
+// Edge returns an edge of the run with the given ID: the edge with the same From, To, Choice and After as the argument. Edge compares only
+// the fields From, To, Choice and After of its argument, and ignores all others. Edge returns the errors of [Engine.Graph], and
+// [ErrNoGraph] if the graph has no such edge.
 func (e *Engine) Edge(ctx context.Context, id string, edge GraphEdge) (*EdgeInfo, error) {
 	info, err := e.Graph(ctx, id)
 	if err != nil {

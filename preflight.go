@@ -69,15 +69,15 @@ type NeededChange struct {
 	Runs     int
 }
 
-// Preflight replays the histories of all live runs that match the filter against the code of this engine's Config.Workflows.
-// Preflight reports which runs the code fits, and which calls each of these runs would make next. Preflight also reports which
-// runs would fail without a further call, and which runs would be held, at which call and why. If Preflight reports that a run
-// would fail, the code may still be correct, because the last step of the run may have failed. If new code fails or panics, its
-// runs are also reported as failing. Call Preflight before a deploy, from the new program; Preflight does not need an active
-// [Engine.Run]. Preflight writes nothing, claims nothing and executes no step: a call that is not recorded returns
-// [ErrSuspended], as in a run that leaves the process. Preflight executes the workflow functions, so that code of the functions
-// outside of steps takes effect. A run whose function does not return within 10 seconds is reported as unknown. A run that
-// is [Pinned] to another version is reported apart; see [PreflightRun].PinnedTo.
+// Preflight replays the histories of all live runs that match the filter against the code of this engine's Config.Workflows. Preflight
+// reports which runs the code fits, and which calls each of these runs would make next. Preflight also reports which runs would fail
+// without a further call, and which runs would be held, at which call and why. A run that Preflight reports as failing does not prove that
+// the new code is wrong: if the last recorded step of the run has failed, the run may fail with the old code, too. If new code fails or
+// panics, its runs are also reported as failing. Call Preflight before a deploy, from the new program; Preflight does not need an active
+// [Engine.Run]. Preflight writes nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in a
+// run that leaves the process. Preflight executes the workflow functions, so that code of the functions outside of steps takes effect. A
+// run whose function does not return within 10 seconds is reported as unknown. A run that is [Pinned] to another version is reported apart;
+// see [PreflightRun].PinnedTo.
 func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("preflight: %w", err)

@@ -14,10 +14,10 @@ import (
 // that each run ends with the code with which it began. With Pinned, keep workers of the old version running until its runs
 // have ended. The grace period is at least 30 s; a smaller value of grace, such as zero, counts as 30 s.
 //
-// A run is pinned to the version of the program that started it if workers of that version execute the workflow. A pinned run
-// that was started by any other program, such as a client with a version of its own, belongs to the version that claims the run
-// first. [RunInfo].Version is the version to which a run is pinned. Each worker applies the option Pinned of its own code, and
-// not of the code that started the run. A worker without an ordered version does not change the version of a run.
+// A run is pinned to the version of the program that started it if workers of that version execute the workflow. If no worker of that
+// version executes the workflow, for example because a client with a version of its own started the run, the run is pinned to the version
+// of the worker that claims it first. [RunInfo].Version is the version to which a run is pinned. Each worker applies the option Pinned of
+// its own code, and not of the code that started the run. A worker without an ordered version does not change the version of a run.
 func Pinned(grace time.Duration) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.addOptionOnce(optionPinned, "Pinned")

@@ -13,8 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// ownedRunHistory is a run that this process owns, a held run, with its acknowledged checkpoints.
-type ownedRunHistory struct {
+// acknowledgedHistory is a run that this process owns, a held run, with its acknowledged checkpoints.
+type acknowledgedHistory struct {
 	name  string
 	epoch store.Epoch
 	steps []acknowledgedCheckpoint
@@ -38,14 +38,14 @@ const (
 const checkpointSearchBatchSize = 20_000
 
 // addOwnedRun records the ownership of a run. The caller holds l.mu.
-func (l *rewindDetector) addOwnedRun(run *store.Run) *ownedRunHistory {
+func (l *rewindDetector) addOwnedRun(run *store.Run) *acknowledgedHistory {
 	h := l.ownedRuns[run.UUID]
 	if last := len(l.spareRunHistories) - 1; h == nil && last >= 0 {
 		h, l.spareRunHistories = l.spareRunHistories[last], l.spareRunHistories[:last]
 		l.ownedRuns[run.UUID] = h
 	}
 	if h == nil {
-		h = &ownedRunHistory{steps: make([]acknowledgedCheckpoint, 0, 8)}
+		h = &acknowledgedHistory{steps: make([]acknowledgedCheckpoint, 0, 8)}
 		l.ownedRuns[run.UUID] = h
 	}
 	h.name, h.epoch, h.steps = run.Name, run.Epoch, h.steps[:0]
@@ -74,7 +74,7 @@ func (l *rewindDetector) removeOwnedRun(run uuid.UUID, epoch store.Epoch) {
 	delete(l.ownedRuns, run)
 	if len(l.spareRunHistories) < maxSpareRuns && cap(h.steps) <= maxSpareCheckpoints {
 		clear(h.steps)
-		*h = ownedRunHistory{steps: h.steps[:0]}
+		*h = acknowledgedHistory{steps: h.steps[:0]}
 		l.spareRunHistories = append(l.spareRunHistories, h)
 	}
 }
@@ -210,7 +210,7 @@ func (l *rewindDetector) addHistoryPart(era uint64, part *store.ClaimedRun) erro
 }
 
 // addHistory records the terminal checkpoints of a history.
-func (h *ownedRunHistory) addHistory(history []store.Step) {
+func (h *acknowledgedHistory) addHistory(history []store.Step) {
 	for i := range history {
 		if step := &history[i]; step.Status.IsTerminal() {
 			h.steps = append(h.steps, acknowledgedCheckpoint{step.Name, step.Epoch})

@@ -119,8 +119,8 @@ func (c *citusLocation) notOnHomeNodeError() error {
 	return fmt.Errorf("%w: %w: let this process connect to %v", store.ErrUnavailable, errNotAtHome, c.home)
 }
 
-// readSchemaPlacement reads how the Citus behind a connection has distributed the schema.
-func (s *database) readSchemaPlacement(ctx context.Context, conn *pgx.Conn) (schemaPlacement, error) {
+// readCitusHomeNode reads how the Citus behind a connection has distributed the schema.
+func (s *database) readCitusHomeNode(ctx context.Context, conn *pgx.Conn) (schemaPlacement, error) {
 	p, err := s.scanCitusHomeNode(conn.QueryRow(ctx, s.statements.citusHomeNode, pgx.QueryExecModeExec))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return schemaPlacement{}, nil
@@ -149,7 +149,7 @@ func (s *database) findHomeNode(ctx context.Context) error {
 	if err != nil {
 		return s.wrapError(ctx, "find the home of the schema", err)
 	}
-	p, err := s.readSchemaPlacement(ctx, conn.Conn())
+	p, err := s.readCitusHomeNode(ctx, conn.Conn())
 	s.releaseConn(s.enginePool, conn)
 	if err != nil {
 		return s.wrapError(ctx, "find the home of the schema", err)
@@ -177,7 +177,7 @@ func (s *database) checkHomeNode(ctx context.Context, conn *pgx.Conn) error {
 	if !s.citus.isSchemaDistributed() {
 		return nil
 	}
-	p, err := s.readSchemaPlacement(ctx, conn)
+	p, err := s.readCitusHomeNode(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (s *database) checkUserConnOnHomeNode(ctx context.Context, conn *pgx.Conn) 
 	if !s.citus.isSchemaDistributed() {
 		return nil
 	}
-	p, err := s.readSchemaPlacement(ctx, conn)
+	p, err := s.readCitusHomeNode(ctx, conn)
 	if err != nil {
 		return s.wrapError(ctx, "look where the schema is", err)
 	}
@@ -219,8 +219,8 @@ func (s *database) checkUserConnOnHomeNode(ctx context.Context, conn *pgx.Conn) 
 	return nil
 }
 
-// isOnOtherNode reports whether a connection leads to a node that is not the home of the schema.
-func isOnOtherNode(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[connOffHomeNodeKey] != nil }
+// isOffHomeNode reports whether a connection leads to a node that is not the home of the schema.
+func isOffHomeNode(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[connOffHomeNodeKey] != nil }
 
 // runBatchOnHomeNode is runBatch for statements that only the home of the schema can execute. On a Citus it checks that in the same
 // transaction, after the statements have locked the tables that a move would have to lock.
@@ -230,7 +230,7 @@ func (s *database) runBatchOnHomeNode(ctx context.Context, what string, fill fun
 		return s.wrapError(ctx, what, err)
 	}
 	defer s.releaseConn(s.enginePool, conn)
-	if isOnOtherNode(conn.Conn()) {
+	if isOffHomeNode(conn.Conn()) {
 		_ = conn.Conn().Close(ctx) // the next connection may lead to the home
 		return fmt.Errorf("postgres: %s: %w", what, s.citus.notOnHomeNodeError())
 	}

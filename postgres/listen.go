@@ -118,7 +118,7 @@ func (s *database) listenUntilFailure(ctx context.Context, worker uuid.UUID, onH
 	if err := s.checkHomeNode(ctx, conn); err != nil {
 		return err
 	}
-	if isOnOtherNode(conn) {
+	if isOffHomeNode(conn) {
 		return s.citus.notOnHomeNodeError()
 	}
 	if err := s.subscribe(ctx, conn, heard); err != nil {

@@ -69,15 +69,15 @@ type rewindDetector struct {
 
 	mu                sync.Mutex
 	position          logPosition
-	ownedRuns         map[uuid.UUID]*ownedRunHistory
-	spareRunHistories []*ownedRunHistory // see maxSpareRuns
+	ownedRuns         map[uuid.UUID]*acknowledgedHistory
+	spareRunHistories []*acknowledgedHistory // see maxSpareRuns
 	rewinds           []store.DatabaseRewind
 	eraCtx            context.Context // ends when the database goes back
 	endEra            context.CancelFunc
 }
 
 func (l *rewindDetector) init() {
-	l.ownedRuns = make(map[uuid.UUID]*ownedRunHistory)
+	l.ownedRuns = make(map[uuid.UUID]*acknowledgedHistory)
 	l.eraCtx, l.endEra = context.WithCancel(context.Background())
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// CheckNamesAgainstUUIDs returns an error for each request in which the name of the new run is the UUID of another run. The errors
-// have the indexes of the requests. Control calls accept a UUID or a name and prefer the UUID, so a control call with such a name
-// would act on the other run. All UUIDs of runs have version 7, and nobody knows the UUID of a run before that run exists.
+// CheckNamesAgainstUUIDs returns an error for each request in which the name of the new run is the UUID of another run. The key of each
+// error in the returned map is the index of its request. Control calls accept a UUID or a name and prefer the UUID, so a control call with
+// such a name would act on the other run. All UUIDs of runs have version 7, and nobody knows the UUID of a run before that run exists.
 // Therefore CheckNamesAgainstUUIDs looks up only names that are UUIDs of version 7, and a run that is created later cannot cause a
 // conflict.
 func (e *Engine) CheckNamesAgainstUUIDs(ctx context.Context, requests []StartRequest) (map[int]error, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// SetLimit sets the bounds of a limit for an operator. The bounds of an operator apply instead of the bounds that code declares.
+// SetLimit sets the bounds of a limit on behalf of an operator. These bounds apply instead of the bounds that code declares.
 func (e *Engine) SetLimit(ctx context.Context, c store.LimitChangeRequest) error {
 	err := e.checkNoOlderWorkers(ctx, userCaller, "limits")
 	if err == nil {

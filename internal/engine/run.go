@@ -100,7 +100,7 @@ func newRun(w *worker, c *store.ClaimedRun) *run {
 	if !r.unreadHistory.Exists {
 		r.loadBranchEnds()
 		r.noteHistoryComplete()
-		r.countRecordedCalls()
+		r.initMissingCallCounts()
 	}
 	r.idleTracker.r, r.waitingReceives.r, r.deadline.r = r, r, r
 	if row.Control&store.CancelRequested != 0 {

@@ -48,8 +48,8 @@ func isCallOfUser(kind store.StepKind) bool {
 // workflowDefinition returns the definition of the run's workflow, or nil.
 func (r *run) workflowDefinition() *WorkflowDefinition { return r.e.workflows[r.row.Workflow] }
 
-// countRecordedCalls counts the recorded calls, before the function is called.
-func (r *run) countRecordedCalls() {
+// initMissingCallCounts counts the recorded calls of each scope that the replay must make, before the function is called.
+func (r *run) initMissingCallCounts() {
 	for _, row := range r.history {
 		if row.WasMadeByScopeGoroutine() && r.mustBeCalledInReplay(row) {
 			if r.missingCallCounts == nil {

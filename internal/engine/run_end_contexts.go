@@ -35,8 +35,8 @@ func (r *run) notePastReplay() {
 	r.endContextsUnlessRepeatingLocked()
 }
 
-// replayQuietTimeLocked returns for how long no call must be repeated until the run counts as one that repeats none. r.mu is held.
-func (r *run) replayQuietTimeLocked() time.Duration {
+// replayQuietTimeLeftLocked returns for how long no call must be repeated until the run counts as one that repeats none. r.mu is held.
+func (r *run) replayQuietTimeLeftLocked() time.Duration {
 	if r.lastReplayedAt.IsZero() {
 		return 0
 	}
@@ -52,7 +52,7 @@ func (r *run) endContextsUnlessRepeatingLocked() {
 		r.forcedEnd.inReplay = true
 		return // noteReplayBegins follows
 	}
-	quiet := r.replayQuietTimeLocked()
+	quiet := r.replayQuietTimeLeftLocked()
 	if quiet <= 0 {
 		r.endCallContexts(r.forcedEnd.cause)
 		return
@@ -72,7 +72,7 @@ func (r *run) awaitBranchesRepeatCalls(failure *record.Failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for failure != nil && r.suspension == nil {
-		returned, quiet := r.goroutines.returnedChan(), r.replayQuietTimeLocked()
+		returned, quiet := r.goroutines.returnedChan(), r.replayQuietTimeLeftLocked()
 		if returned == nil || quiet <= 0 {
 			return
 		}

@@ -51,6 +51,6 @@ func (r *run) readRemainingHistory() bool {
 	}
 	r.loadBranchEnds()
 	r.noteHistoryComplete()
-	r.countRecordedCalls()
+	r.initMissingCallCounts()
 	return true
 }

@@ -87,15 +87,15 @@ type Journal struct {
 
 	separateTxSlots chan struct{} // limits the concurrent transactions of SeparateTxWriter
 
-	mu                 sync.Mutex
-	pendingEntries     []*Entry
-	activeWriters      int
-	openTxRunsByWriter [2]transactionRuns
-	waitersByLockKey   map[string]int     // the number of SeparateTxWriter writers that wait for each lock, by the key of the lock
-	openSeparateTxRuns []*transactionRuns // one for each transaction of SeparateTxWriter that is in progress
-	closed             bool
-	writersDone        chan struct{} // closed when the last writer ends after Close
-	callerReturnRate   float64       // moving average: the fraction of a flush's callers that append to the next flush in time
+	mu                   sync.Mutex
+	pendingEntries       []*Entry
+	activeWriters        int
+	openTxRunsByWriter   [2]transactionRuns
+	waiterCountByLockKey map[string]int     // the number of SeparateTxWriter writers that wait for each lock, by the key of the lock
+	openSeparateTxRuns   []*transactionRuns // one for each transaction of SeparateTxWriter that is in progress
+	closed               bool
+	writersDone          chan struct{} // closed when the last writer ends after Close
+	callerReturnRate     float64       // moving average: the fraction of a flush's callers that append to the next flush in time
 }
 
 // New returns a journal that commits batches with the given function. If observe is not nil, the journal calls observe after each flush;
@@ -111,7 +111,7 @@ func New(commit CommitFunc, observe func(FlushStats), patience time.Duration) *J
 	return &Journal{
 		commit: commit, onFlush: observe, patience: patience,
 		flushCtx: ctx, cancelFlushes: cancel, writersDone: make(chan struct{}),
-		separateTxSlots: make(chan struct{}, maxSeparateTransactions), waitersByLockKey: make(map[string]int),
+		separateTxSlots: make(chan struct{}, maxSeparateTransactions), waiterCountByLockKey: make(map[string]int),
 	}
 }
 
@@ -134,7 +134,7 @@ func (j *Journal) appendEntry(e *Entry, callerMayWrite bool) (own *transactionRu
 		j.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if len(j.waitersByLockKey) > 0 && j.needsLockOfSeparateTxWriter(e) {
+	if len(j.waiterCountByLockKey) > 0 && j.needsLockOfSeparateTxWriter(e) {
 		j.mu.Unlock()
 		e.result <- errLockAwaited
 		return nil, nil

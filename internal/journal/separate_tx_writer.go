@@ -90,8 +90,8 @@ func (a *SeparateTxWriter) Close() {
 	a.journal.mu.Lock()
 	defer a.journal.mu.Unlock()
 	for _, key := range a.lockKeys {
-		if a.journal.waitersByLockKey[key]--; a.journal.waitersByLockKey[key] <= 0 {
-			delete(a.journal.waitersByLockKey, key)
+		if a.journal.waiterCountByLockKey[key]--; a.journal.waiterCountByLockKey[key] <= 0 {
+			delete(a.journal.waiterCountByLockKey, key)
 		}
 	}
 	a.lockKeys = nil
@@ -195,7 +195,7 @@ func (a *SeparateTxWriter) registerTransaction(e *Entry) (*transactionRuns, erro
 	if a.lockKeys == nil {
 		a.lockKeys = e.keysToLock()
 		for _, key := range a.lockKeys {
-			j.waitersByLockKey[key]++
+			j.waiterCountByLockKey[key]++
 		}
 	}
 	if j.openTxRunsByWriter[0].conflictsWith(e) || j.openTxRunsByWriter[1].conflictsWith(e) || j.conflictsWithSeparateTx(e) {
@@ -235,7 +235,7 @@ func (j *Journal) conflictsWithSeparateTx(e *Entry) bool {
 // needsLockOfSeparateTxWriter reports whether the entry needs a lock for which another entry already waits.
 // The caller holds j.mu.
 func (j *Journal) needsLockOfSeparateTxWriter(e *Entry) bool {
-	return slices.ContainsFunc(e.keysToLock(), func(key string) bool { return j.waitersByLockKey[key] > 0 })
+	return slices.ContainsFunc(e.keysToLock(), func(key string) bool { return j.waiterCountByLockKey[key] > 0 })
 }
 
 // failEntriesThatLock moves the entries that wait for no locks to the front, and returns their number. It

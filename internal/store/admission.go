@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// AdmissionRequest is the request of one admission of a queue. An admission is a transaction that decides which runs of the queue may
-// begin. An admission removes the places of runs that have ended or that wait. An admission gives each due run a place in the queue, or
-// adds the run to the line of runs that wait for a place.
+// AdmissionRequest holds the arguments and the results of one call of AdmitRuns for a queue. An admission is a transaction that decides
+// which runs of the queue may begin. An admission removes the places of runs that have ended or that wait. An admission gives each due run
+// a place in the queue, or adds the run to the line of runs that wait for a place.
 type AdmissionRequest struct {
 	Queue                    string
 	Now                      time.Time

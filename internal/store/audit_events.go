@@ -53,9 +53,10 @@ func (o *ControlRequest) ActorEvents(changes []ControlChange) (events []Event) {
 	return events
 }
 
-// PauseActorAndReason returns who requested the pause that takes effect when an ownership of the run ends, and why. PauseActorAndReason
-// returns an empty value if no request pauses the run. The argument before has the control bits of the run. The arguments by and reason are
-// the actor and the reason of the pause, as the run's row holds them.
+// PauseActorAndReason returns who requested the pause of a run, and the reason of the pause. A pause that is requested while a worker owns
+// the run takes effect when the worker releases the run. PauseActorAndReason returns an empty value if no request pauses the run. The
+// argument before has the control bits of the run. The arguments by and reason are the actor and the reason of the pause, as the run's row
+// holds them.
 func (w *OwnershipEnd) PauseActorAndReason(before ControlBits, by, reason string) ActorAndReason {
 	if before&PausedMask == 0 || w.Status == Paused && !w.HoldsRun && by == "" {
 		return ActorAndReason{}

@@ -162,13 +162,13 @@ type SignalWrite struct {
 // The end of a child wakes its parent: a Waiting parent becomes claimable at Now, and a Running parent is marked as woken. If CountingCall
 // is set, the end of a child may only increase the count of ended children, and not wake the parent; see SetAwaitedChildEndsRequest.
 //
-// An OwnershipEnd with HoldsRun releases a run because the database rejects the run's writes, or because locks prevent them. The Status of a
-// held run is Pending. A hold counts as a crash of the run. If a held run has more terminal checkpoints than at its last crash, its count
-// of crashes begins again at one. A held run becomes claimable at HoldUntilAfterCrash, even if its cancel was requested. If MaxCrashes is not zero
-// and a held run has reached MaxCrashes, the run becomes Paused, as a claim would pause it. A held run whose pause was requested becomes
-// Paused, and its count of crashes does not change. The store clears the Reason of a hold when the run parks, ends or is resumed. A claim
-// of a held run after a lost lease also clears the Reason if the run has new checkpoints since its last crash. After the write of a hold,
-// RunState holds the new state of the run.
+// An OwnershipEnd with HoldsRun releases a run because the database rejects the run's writes, or because locks prevent them. The Status of
+// a held run is Pending. A hold counts as a crash of the run. If a held run has more terminal checkpoints than at its last crash, its count
+// of crashes begins again at one. A held run becomes claimable at HoldUntilAfterCrash, even if its cancel was requested. If MaxCrashes is
+// not zero and a held run has reached MaxCrashes, the run becomes Paused, as a claim would pause it. A held run whose pause was requested
+// becomes Paused, and its count of crashes does not change. After a hold, the row of the run keeps the reason of the hold until the run is
+// parked, ends or is resumed. The store then clears the reason. A claim of a held run after a lost lease also clears the Reason if the run
+// has new checkpoints since its last crash. After the write of a hold, RunState holds the new state of the run.
 //
 // An OwnershipEnd with HoldsRun and NotCountedAsCrash, for a cause outside the run, does not change the run's count of crashes and never
 // pauses the run.

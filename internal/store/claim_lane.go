@@ -76,7 +76,7 @@ func (r *Run) ClaimLane() ClaimLane {
 	return ClaimLaneOf(r.Queue, r.Workflow, r.Version, r.Priority).WithAdmission(r.Admission)
 }
 
-// Admission returns the admission state that the lane contains.
+// Admission returns the AdmissionState of the runs in the lane, which is stored in the three lowest bits of the ClaimLane.
 func (l ClaimLane) Admission() AdmissionState { return AdmissionState(l & admissionMask) }
 
 // WithAdmission returns the lane that has the given admission state, and otherwise the same queue, workflow, version and priority.

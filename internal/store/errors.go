@@ -15,9 +15,9 @@ var (
 	// refused value by committing halves of the batch.
 	ErrBadData = errors.New("the database refused a value")
 
-	// ErrRejected: the database is available, but rejected a statement for another reason than a value; for example, a privilege or a table
-	// is missing. A call that returned ErrRejected has written nothing, and succeeds once the cause of the error is removed. Until then,
-	// other items of the batch may succeed in a batch of their own.
+	// ErrRejected: the database is available, but rejected a statement, and not because of an invalid value (see ErrBadData). For example, a
+	// privilege or a table is missing, or a limit of the database was exceeded. A call that returned ErrRejected has written nothing, and
+	// succeeds once the cause of the error is removed. Until then, other items of the batch may succeed in a batch of their own.
 	ErrRejected = errors.New("durable: the database rejected a statement")
 
 	// ErrLimit: a statement exceeded a limit of the database, such as the size of a row, because of a value or because of the load.

@@ -68,8 +68,8 @@ type KnownVersions struct {
 // VersionStore records which versions of the code execute which workflows.
 type VersionStore interface {
 	// RecordWorkerVersion records a report of the worker's version for each of its workflows and queues, and returns all versions of these
-	// workflows. A new version counts as later than all recorded versions, whatever the clock says. RecordWorkerVersion deletes sightings
-	// that are older than VersionRetention.
+	// workflows. A new version counts as later than all recorded versions, whatever the clock says. RecordWorkerVersion also deletes the
+	// rows of versions that no worker has reported for longer than VersionRetention.
 	RecordWorkerVersion(ctx context.Context, r *WorkerVersionReport) (KnownVersions, error)
 
 	// WorkflowVersions returns the known versions of the given workflows.

@@ -63,6 +63,18 @@ func (s *Shape) ContinuedShape(now *Shape) *Shape {
 	return next
 }
 
+// ChangedIn returns the names of the nodes of the shape now that s does not have, or has with other needs, another kind or another policy.
+func (s *Shape) ChangedIn(now *Shape) map[string]bool {
+	changed := make(map[string]bool)
+	for i := range now.Nodes {
+		n := &now.Nodes[i]
+		if at := s.Index(n.Name); at < 0 || !s.Nodes[at].equalExceptConditions(n) {
+			changed[n.Name] = true
+		}
+	}
+	return changed
+}
+
 // equalExceptConditions reports whether the nodes make the same calls after the same needs, in whatever order these are declared. Conditions do not
 // count: they are recorded.
 func (n *Node) equalExceptConditions(o *Node) bool {

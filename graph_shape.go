@@ -120,7 +120,11 @@ func recordShape(c *Ctx, d *graphDefinition) (_ *graph.Shape, tooLate map[string
 	if err != nil {
 		return nil, nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
 	}
-	if err := was.CheckRevision(&d.shape, c.scope.HasBegunCallInNestedScope); err != nil {
+	err = was.CheckRevision(&d.shape, c.scope.HasBegunCallInNestedScope)
+	if err == nil {
+		err = was.CheckSkips(&d.shape, recordedRows(c), c.scope.WasBranchEndedByChoice)
+	}
+	if err != nil {
 		return nil, nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err))
 	}
 	next := was.ContinuedShape(&d.shape)
@@ -135,6 +139,16 @@ func recordShape(c *Ctx, d *graphDefinition) (_ *graph.Shape, tooLate map[string
 		_, err = record(revision+1, encoded)
 	}
 	return next, nil, err
+}
+
+// recordedRows returns the history of the run with the status that each row has in the database.
+func recordedRows(c *Ctx) []graph.HistoryRow {
+	calls := c.scope.RecordedCalls()
+	rows := make([]graph.HistoryRow, len(calls))
+	for i := range calls {
+		rows[i] = graph.HistoryRow{Name: calls[i].Name, Status: calls[i].Status.String(), Output: calls[i].Output}
+	}
+	return rows
 }
 
 // firstShapeRecord returns the record of the first revision of the shape, which a start can write. d may be nil.

@@ -134,7 +134,7 @@ func (x *graphRun) executeNode(c *Ctx, n dueNode) (v any, err error) {
 		return nil, err
 	}
 	v, err = x.executeUnlessSkipped(c, in)
-	if isUndeclaredNeed(err) {
+	if isMistakeOfNode(err) {
 		return nil, x.endOpenNodesAndFail(c, n.graphNode, n.graphNode, err)
 	}
 	return v, err
@@ -211,7 +211,7 @@ func (x *graphRun) refersToSuspendedNode(n *graphNode) bool {
 
 // executeUnlessSkipped executes the node, unless one of its conditions does not hold.
 func (x *graphRun) executeUnlessSkipped(c *Ctx, in *NodeInput) (v any, err error) {
-	defer in.recoverUndeclaredNeed(&err) // conditions and the inputs of children read values in the workflow function
+	defer in.recoverMistake(&err) // conditions and the inputs of children read values in the workflow function
 	n, kind := in.node, in.node.spec().Kind
 	call := graph.CallName(kind)
 	if x.hasRecords && c.scope.HasCallBegun(graph.CallFailure) {

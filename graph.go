@@ -67,10 +67,14 @@ func DefineGraph[I, O any](name string, build func(g *Graph[I]) *Node[O], opts .
 // part with [Graph.Child].
 //
 // If build declares an invalid graph, the run fails with the error that New returns for an invalid graph of DefineGraph. The
-// Shape method of a workflow from DefineGraphFrom returns an empty shape; [Engine.Graph] returns the recorded shape of a run.
+// methods of g that declare nodes panic after build has returned, with an error that wraps [ErrInvalidConfig] and names the
+// node. If the function of a node declares a node, the run fails at once with this error.
+//
+// The Shape method of a workflow from DefineGraphFrom returns an empty shape; [Engine.Graph] returns the recorded shape of a
+// run.
 func DefineGraphFrom[I, O any](name string, build func(g *Graph[I], in I) *Node[O], opts ...WorkflowOption) *Workflow[I, O] {
 	w := Define(name, func(c *Ctx, in I) (O, error) {
-		d := new(graphDefinition)
+		d := &graphDefinition{isOfOneRun: true}
 		d.finishDeclaration(build(&Graph[I]{d}, in))
 		if d.err != nil {
 			return *new(O), fmt.Errorf("graph %q: %w", name, d.err)
@@ -112,6 +116,7 @@ type graphDefinition struct {
 	nodeIndexes  map[string]int // of the nodes by their names; set by finish
 	err          error
 	isFinished   bool
+	isOfOneRun   bool // of DefineGraphFrom: no New and no start sees what is declared late
 
 	late atomic.Pointer[error] // of the last node that was declared after build had returned
 }
@@ -176,6 +181,9 @@ func (d *graphDefinition) addNodeError(name string, err error) {
 func (d *graphDefinition) addNode(name, kind string, over AnyNode, o *nodeOptions, where uintptr, execute func(c *Ctx, in *NodeInput) (any, error)) *graphNode {
 	if d.isFinished { // runs may be using the definition
 		err := fmt.Errorf("%w: node %q is declared after the function that declares the nodes has returned: declare it in that function", ErrInvalidConfig, name)
+		if d.isOfOneRun {
+			panic(&lateDeclarationError{err})
+		}
 		d.late.Store(&err)
 		return &graphNode{name: name, callSite: where}
 	}
@@ -206,6 +214,12 @@ func (d *graphDefinition) addNode(name, kind string, over AnyNode, o *nodeOption
 	d.shape.Nodes, d.nodes = append(d.shape.Nodes, declared), append(d.nodes, n)
 	return n
 }
+
+// lateDeclarationError is the error with which the declaration of a node panics after the function that declares the nodes of one run has
+// returned.
+type lateDeclarationError struct{ error }
+
+func (e *lateDeclarationError) Unwrap() error { return e.error }
 
 // nodeNames returns the names of the nodes that the node called name refers to.
 func (d *graphDefinition) nodeNames(name string, nodes []AnyNode) (names []string) {

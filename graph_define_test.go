@@ -198,3 +198,43 @@ func TestNodeDeclaredTooLateIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A node that is declared too late in a graph that depends on its input fails the run at once, with an error that names the node, wherever it is
+// declared.
+func TestNodeDeclaredTooLateInAGraphFromItsInputFailsTheRun(t *testing.T) {
+	kid := durable.Define("kid", func(*durable.Ctx, int) (int, error) { return 0, nil })
+	for where, declare := range map[string]func(g *durable.Graph[int], late func()) *durable.Node[int]{
+		"step": func(g *durable.Graph[int], late func()) *durable.Node[int] {
+			return g.Step("a", func(context.Context, *durable.NodeInput) (int, error) { late(); return 1, nil })
+		},
+		"each": func(g *durable.Graph[int], late func()) *durable.Node[int] {
+			list := g.Step("list", constant([]int{1}))
+			g.Each("a", list, func(context.Context, int, *durable.NodeInput) (int, error) { late(); return 1, nil })
+			return g.Step("out", constant(1))
+		},
+		"condition": func(g *durable.Graph[int], late func()) *durable.Node[int] {
+			out := g.Step("out", constant(1))
+			g.Step("a", constant(1), durable.When(out, func(int) bool { late(); return true }))
+			return out
+		},
+		"input of a child": func(g *durable.Graph[int], late func()) *durable.Node[int] {
+			g.Child("a", kid, func(*durable.NodeInput) (int, error) { late(); return 1, nil })
+			return g.Step("out", constant(1))
+		},
+	} {
+		t.Run(where, func(t *testing.T) {
+			onStores(t, func(t *testing.T, s durable.Store) {
+				w := durable.DefineGraphFrom("graph", func(g *durable.Graph[int], _ int) *durable.Node[int] {
+					g.Receive[int]("never")
+					return declare(g, func() { g.Step("b", constant(1)) })
+				})
+				e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w, kid}})
+				running(t, e)
+				out, err := w.Call(within(t), e, 1, durable.ID("run"))
+				if want := `node "b" is declared after the function that declares the nodes has returned: declare it in that function`; !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), want) {
+					t.Errorf("%d, %v; want %s", out, err, want)
+				}
+			})
+		})
+	}
+}

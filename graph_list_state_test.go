@@ -126,6 +126,9 @@ func TestOverrideWithAShorterListKeepsTheNodesCompleted(t *testing.T) {
 				t.Errorf("%d, %v", out, err)
 			}
 			wantStates(t, e, db, prefix, map[string]durable.NodeState{"each": "completed"})
+			if items := *read(e.Graph(within(t), "run"))(t).Nodes[1].Items; items != (durable.NodeItemCounts{Total: 3, Completed: 3}) {
+				t.Errorf("after the list became %v, the items are %+v", list, items)
+			}
 		}
 	})
 }

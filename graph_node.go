@@ -73,7 +73,7 @@ func (g *Graph[I]) Step[T any](name string, fn func(context.Context, *NodeInput)
 	call := graph.CallName(graph.KindStep)
 	return &Node[T]{g.definition.addNode(name, graph.KindStep, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return newDurableCall(c, call, store.KindStep, where, func(ctx context.Context) (v T, err error) {
-			defer in.recoverUndeclaredNeed(&err)
+			defer in.recoverMistake(&err)
 			return fn(ctx, in)
 		}, o.stepOptions).executeCall()
 	})}
@@ -105,7 +105,7 @@ func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(contex
 	call := graph.CallName(graph.KindEach)
 	n := &Node[[]T]{g.definition.addNode(name, graph.KindEach, over, o, where, func(c *Ctx, in *NodeInput) (any, error) {
 		return c.Map(call, over.Of(in), func(ctx context.Context, item In) (v T, err error) {
-			defer in.recoverUndeclaredNeed(&err)
+			defer in.recoverMistake(&err)
 			return fn(ctx, item, in)
 		}, maps...)
 	})}
@@ -143,7 +143,7 @@ func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input fun
 
 // callInputFunc calls the function. It returns a panic of Of or Get as an error.
 func callInputFunc[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
-	defer in.recoverUndeclaredNeed(&err)
+	defer in.recoverMistake(&err)
 	return input(in)
 }
 

@@ -122,34 +122,39 @@ func newUndeclaredNeedError(in *NodeInput, need string, why error) *undeclaredNe
 	return &undeclaredNeedError{fmt.Errorf("%w: node %q read the value of %q: %w", ErrUndeclaredNeed, in.node.name, need, why)}
 }
 
-// recoverUndeclaredNeed is deferred around functions of users. It turns a panic of Of or Get into a permanent error.
-func (in *NodeInput) recoverUndeclaredNeed(err *error) {
+// recoverMistake is deferred around functions of users. It turns a panic of Of, of Get or of a late declaration into a permanent error.
+func (in *NodeInput) recoverMistake(err *error) {
 	switch v := recover().(type) {
 	case nil:
 	case *undeclaredNeedError:
+		*err = Permanent(v)
+	case *lateDeclarationError:
 		*err = Permanent(v)
 	default:
 		panic(v) // the stack is that of the panic, because a deferred function is executed above it
 	}
 }
 
-// undeclaredNeedType is the recorded type of the error of a node's own function.
-var undeclaredNeedType = fmt.Sprintf("%T", new(undeclaredNeedError))
+// The recorded types of the errors of a node's own function that fail the run.
+var (
+	undeclaredNeedType  = fmt.Sprintf("%T", new(undeclaredNeedError))
+	lateDeclarationType = fmt.Sprintf("%T", new(lateDeclarationError))
+)
 
-// isUndeclaredNeed reports whether the error is that a function of the node itself read a need that is not declared. The same mistake in
-// a child, or in a node whose error a function returns, is an ordinary failure.
-func isUndeclaredNeed(err error) bool {
+// isMistakeOfNode reports whether the error is that a function of the node itself read a need that is not declared, or declared a node. The
+// same mistake in a child, or in a node whose error a function returns, is an ordinary failure.
+func isMistakeOfNode(err error) bool {
 	switch e := err.(type) {
 	case nil, *RunError, *NodeError:
 		return false
-	case *undeclaredNeedError:
+	case *undeclaredNeedError, *lateDeclarationError:
 		return true
 	case *StepError:
-		return e.Type == undeclaredNeedType
+		return e.Type == undeclaredNeedType || e.Type == lateDeclarationType
 	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), isUndeclaredNeed)
+		return slices.ContainsFunc(e.Unwrap(), isMistakeOfNode)
 	}
-	return isUndeclaredNeed(errors.Unwrap(err))
+	return isMistakeOfNode(errors.Unwrap(err))
 }
 
 // nodeSkippedError is the error of a node that was skipped because of another one: because a condition on its value does not hold, or because it

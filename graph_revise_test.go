@@ -171,3 +171,33 @@ func TestASkippedNodeThatOthersActedOnStaysSkipped(t *testing.T) {
 		}
 	})
 }
+
+// If newer code gives other needs to a node, so that a node after it would not be skipped any more, the run is held if a third node has acted on
+// that skip.
+func TestANodeThatWasSkippedBehindASkippedOneStaysSkipped(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var mailed atomic.Bool
+		build := func(paysAgain bool) func(g *durable.Graph[int]) *durable.Node[int] {
+			return func(g *durable.Graph[int]) *durable.Node[int] {
+				paid := g.Step("charge", broken)
+				if paysAgain {
+					paid = g.Step("charge again", constant(1))
+				}
+				ship := g.Step("ship", constant(1), durable.Needs(paid))
+				mail := g.Step("mail", func(context.Context, *durable.NodeInput) (int, error) { mailed.Store(true); return 1, nil }, durable.Needs(ship))
+				tell := g.Step("tell", constant(2), durable.After(mail))
+				gate := g.Receive[int]("gate", durable.Needs(tell))
+				return g.Step("last", constant(3), durable.Needs(gate))
+			}
+		}
+		e, _ := continued(t, s, build(false), build(true))
+		info := read(e.Get(within(t), "run"))(t)
+		waitFor(t, func() bool {
+			info = read(e.Get(within(t), "run"))(t)
+			return info.Diverged || info.Status == durable.StatusCompleted
+		})
+		if want := `node "mail" was skipped because of node "ship", and the node "tell", which comes after it, has begun`; !strings.Contains(info.Reason, want) || mailed.Load() {
+			t.Errorf("the run is held because %q, and mailed: %v, want %q", info.Reason, mailed.Load(), want)
+		}
+	})
+}

@@ -37,6 +37,7 @@ type graphRun struct {
 	nodeFutures []Future[any]   // in the order of declaration
 	nodeCalls   []nodeArguments // likewise
 	hasRecords  bool            // an earlier execution has recorded more than the shape
+	tooLate     map[string]bool // the nodes that must not begin: newer code has added or changed them after it was recorded that a node fails the run
 	allFinal    chan struct{}   // closed when the results of all nodes are final
 
 	choosing      sync.Mutex             // held while a choice that ends nodes is made
@@ -69,11 +70,12 @@ type nodeChoiceKey struct {
 // executeGraph executes the graph in the run.
 func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 	var zero O
-	shape, err := recordShape(c, d)
+	shape, tooLate, err := recordShape(c, d)
 	if err != nil {
 		return zero, err
 	}
 	x := newGraphRun(c, d, shape, &typedInput[I]{in})
+	x.tooLate = tooLate
 	x.executeReadyNodes()
 	v, err := x.awaitAllNodes(c)
 	if err != nil {
@@ -121,16 +123,18 @@ func (x *graphRun) executeNode(c *Ctx, n dueNode) (v any, err error) {
 	in := &x.nodeCalls[n.index].input
 	in.run, in.node = x, n.graphNode
 	switch {
-	case n.failsRun:
-		err = x.failRunForUnmetNeed(c, n.graphNode)
 	case n.hasChoices():
 		err = x.awaitNeeds(c, in)
+	case x.tooLate[n.name]:
+		err = ErrCancelled
+	case n.failsRun:
+		err = x.failRunForUnmetNeed(c, n.graphNode)
 	}
 	if err != nil {
 		return nil, err
 	}
 	v, err = x.executeUnlessSkipped(c, in)
-	if isUndeclaredNeed(err) {
+	if isMistakeOfNode(err) {
 		return nil, x.endOpenNodesAndFail(c, n.graphNode, n.graphNode, err)
 	}
 	return v, err
@@ -164,7 +168,11 @@ func (x *graphRun) awaitNeeds(c *Ctx, in *NodeInput) error {
 		if x.nodeFutures[n.index].branch.WasEndedByChoice() && !x.hasBegun(c, n) {
 			return ErrCancelled // whatever happens to its needs, all its calls would be refused
 		}
-		switch verdict, choice := declared.NextVerdict(x.nodeState, func(i int) bool { return in.choiceWinners[i] != nil }); verdict {
+		verdict, choice := declared.NextVerdict(x.nodeState, func(i int) bool { return in.choiceWinners[i] != nil })
+		if verdict != graph.VerdictWait && verdict != graph.VerdictSkip && x.tooLate[n.name] {
+			return ErrCancelled
+		}
+		switch verdict {
 		case graph.VerdictBegin:
 			return nil
 		case graph.VerdictSkip:
@@ -203,7 +211,7 @@ func (x *graphRun) refersToSuspendedNode(n *graphNode) bool {
 
 // executeUnlessSkipped executes the node, unless one of its conditions does not hold.
 func (x *graphRun) executeUnlessSkipped(c *Ctx, in *NodeInput) (v any, err error) {
-	defer in.recoverUndeclaredNeed(&err) // conditions and the inputs of children read values in the workflow function
+	defer in.recoverMistake(&err) // conditions and the inputs of children read values in the workflow function
 	n, kind := in.node, in.node.spec().Kind
 	call := graph.CallName(kind)
 	if x.hasRecords && c.scope.HasCallBegun(graph.CallFailure) {

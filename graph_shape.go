@@ -101,8 +101,9 @@ const firstRevision = 1
 
 // recordShape records the shape of the graph before its first node begins, and returns the shape with which the run continues. That is
 // the recorded one if it has the same nodes. If it has others, and what the run has begun is the same here, recordShape records the shape
-// as the next revision.
-func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
+// as the next revision. If it is already recorded that a node fails the run, recordShape records no further revision, and also returns the
+// nodes that must not begin any more: the record has ended all nodes that the recorded shape has, and the others have no record.
+func recordShape(c *Ctx, d *graphDefinition) (_ *graph.Shape, tooLate map[string]bool, err error) {
 	sub := c.withScope(c.callScope().NestedScope(graph.ShapeScopeName)) // no node has this name
 	record := func(revision int, encoded []byte) ([]byte, error) {
 		return recordGraphCall(sub, strconv.Itoa(revision), 0, func() ([]byte, error) { return encoded, nil })
@@ -113,24 +114,41 @@ func recordShape(c *Ctx, d *graphDefinition) (*graph.Shape, error) {
 		recorded, err = record(revision+1, d.encodedShape)
 	}
 	if err != nil || bytes.Equal(recorded, d.encodedShape) {
-		return &d.shape, err
+		return &d.shape, nil, err
 	}
 	was, err := graph.Decode(recorded)
 	if err != nil {
-		return nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
+		return nil, nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
 	}
-	if err := was.CheckRevision(&d.shape, c.scope.HasBegunCallInNestedScope); err != nil {
-		return nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err))
+	err = was.CheckRevision(&d.shape, c.scope.HasBegunCallInNestedScope)
+	if err == nil {
+		err = was.CheckSkips(&d.shape, recordedRows(c), c.scope.WasBranchEndedByChoice)
+	}
+	if err != nil {
+		return nil, nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err))
 	}
 	next := was.ContinuedShape(&d.shape)
 	if next == was {
-		return was, nil
+		return was, nil, nil
+	}
+	if c.scope.HasBegunCallInAnyNestedScope(graph.FailChoicePrefix) {
+		return next, was.ChangedIn(&d.shape), nil
 	}
 	encoded, err := next.Encode()
 	if err == nil && !c.scope.IsPreflight() { // a preflight goes on to the nodes, as a worker does after the record
 		_, err = record(revision+1, encoded)
 	}
-	return next, err
+	return next, nil, err
+}
+
+// recordedRows returns the history of the run with the status that each row has in the database.
+func recordedRows(c *Ctx) []graph.HistoryRow {
+	calls := c.scope.RecordedCalls()
+	rows := make([]graph.HistoryRow, len(calls))
+	for i := range calls {
+		rows[i] = graph.HistoryRow{Name: calls[i].Name, Status: calls[i].Status.String(), Output: calls[i].Output}
+	}
+	return rows
 }
 
 // firstShapeRecord returns the record of the first revision of the shape, which a start can write. d may be nil.

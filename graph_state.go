@@ -40,7 +40,7 @@ type NodeInfo struct {
 
 // NodeItemCounts counts the items of a node.
 type NodeItemCounts struct {
-	Total     int // the number of items; zero while the list of items has no value
+	Total     int // the number of items, with those that an [Engine.Override] took out of the list after they had begun; zero while the list has no value and no item has begun
 	Completed int
 	Failed    int
 	Running   int // the number of items that have begun and not ended

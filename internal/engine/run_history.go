@@ -53,3 +53,14 @@ func (r *run) hasCallOfUser() bool {
 // HasRecordedCalls reports whether the history of the run holds the record of a call. HasRecordedCalls may be called before the run makes
 // its first call.
 func (s *Scope) HasRecordedCalls() bool { return s.r.hasRecordedCalls() }
+
+// RecordedCalls returns the rows of the run's history, in no order. The caller must not change their payloads.
+func (s *Scope) RecordedCalls() []store.Step {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	rows := make([]store.Step, 0, len(s.r.history))
+	for _, row := range s.r.history {
+		rows = append(rows, *row)
+	}
+	return rows
+}

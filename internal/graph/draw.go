@@ -3,6 +3,8 @@ package graph
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // An Edge leads from a node to one that refers to it.
@@ -99,9 +101,36 @@ func mermaidBrackets(kind string) (opening, closing string) {
 	return "[", "]"
 }
 
-// mermaidText escapes a text within quotes.
+// mermaidText escapes a text within quotes. Mermaid reads such a text as Markdown, in which it also finds entities, icons ("fa:fa-x"), links,
+// formulas ("$$"), line breaks ("\n") and directives ("%%{"). It replaces entity codes only after that.
 func mermaidText(text string) string {
-	return strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(text)
+	var b strings.Builder
+	for i, r := range text {
+		if isPlainInMermaid(text, i, r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, "#%d;", r)
+		}
+	}
+	return b.String()
+}
+
+// isPlainInMermaid reports whether the rune at the index of the text means only itself. Letters beside an underscore take its meaning away, and
+// some marks have one only at the beginning of the text, as those of a list.
+func isPlainInMermaid(text string, at int, r rune) bool {
+	switch before := text[:at]; {
+	case unicode.IsLetter(r) || unicode.IsDigit(r):
+		return true
+	case r == '_':
+		last, _ := utf8.DecodeLastRuneInString(before)
+		next, _ := utf8.DecodeRuneInString(text[at+1:])
+		return (unicode.IsLetter(last) || unicode.IsDigit(last)) && (unicode.IsLetter(next) || unicode.IsDigit(next))
+	case r == ' ' || r == '-' || r == '+' || r == '=':
+		return at > 0
+	case r == '.' || r == ')':
+		return strings.Trim(before, "0123456789") != "" && !strings.HasSuffix(strings.ToLower(before), "www")
+	}
+	return r >= utf8.RuneSelf || strings.ContainsRune("(,/;?'", r)
 }
 
 // DOT returns the graph in the language of Graphviz.
@@ -143,7 +172,7 @@ func (s *Shape) DOT() string {
 	return b.String()
 }
 
-// dotText quotes a text. Only a quote and a backslash have a meaning there.
+// dotText quotes a text. A quote and a backslash have a meaning in a quoted text, and entities such as "&lt;" in one that becomes a label.
 func dotText(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(text) + `"`
 }

@@ -150,6 +150,39 @@ func TestRevise(t *testing.T) {
 	}
 }
 
+// A node that was skipped behind another skipped one, and after which a third has begun, must still be skipped with the newer shape.
+func TestCheckSkips(t *testing.T) {
+	shape := func(ship, mail []string) *Shape {
+		return &Shape{Nodes: []Node{
+			{Name: "charge", Kind: KindStep},
+			{Name: "other", Kind: KindStep},
+			{Name: "ship", Kind: KindStep, Needs: ship},
+			{Name: "mail", Kind: KindStep, Needs: mail},
+			{Name: "file", Kind: KindStep, Needs: []string{"mail"}},
+			{Name: "tell", Kind: KindStep, After: []string{"file"}},
+		}, Output: "tell"}
+	}
+	charge, other, ship, both := []string{"charge"}, []string{"other"}, []string{"ship"}, []string{"charge", "ship"}
+	failed := HistoryRow{Name: "charge" + naming.Separator + "step", Status: "failed"}
+	told := HistoryRow{Name: "tell" + naming.Separator + "step", Status: "started"}
+	for what, c := range map[string]struct {
+		was, now *Shape
+		rows     []HistoryRow
+		want     string
+	}{
+		"the same":                   {shape(charge, ship), shape(charge, ship), []HistoryRow{failed, told}, ""},
+		"nobody acted on the skip":   {shape(charge, ship), shape(other, ship), []HistoryRow{failed}, ""},
+		"it is skipped all the same": {shape(charge, both), shape(other, both), []HistoryRow{failed, told}, ""},
+		"it was not skipped yet":     {shape(other, ship), shape(charge, ship), []HistoryRow{told}, ""},
+		"it may begin":               {shape(charge, ship), shape(other, ship), []HistoryRow{failed, told}, `node "file" was skipped because of node "ship", and the node "tell"`},
+	} {
+		err := c.was.CheckSkips(c.now, c.rows, func(string) bool { return false })
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", what, err, c.want)
+		}
+	}
+}
+
 // The view of a list counts its items, and a list without items is completed once it is recorded that it is executed.
 func TestViewOfLists(t *testing.T) {
 	s := &Shape{Nodes: []Node{

@@ -3,6 +3,9 @@ package graph
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/naming"
 )
 
 // CheckRevision returns an error if a run whose recorded shape is s cannot continue with the shape now: if a node that has begun is gone or
@@ -39,6 +42,47 @@ func (s *Shape) begunAfter(name string, begun func(node string) bool) string {
 	return ""
 }
 
+// CheckSkips returns an error if a node that was skipped, and after which another has begun, is not skipped any more with the shape now, because
+// a node before it has changed. rows and ended say what is recorded, as in [Shape.NodeViews]. CheckRevision must have returned nil.
+func (s *Shape) CheckSkips(now *Shape, rows []HistoryRow, ended func(node string) bool) error {
+	begun := make(map[string]bool)
+	for i := range rows {
+		node, _, _ := strings.Cut(rows[i].Name, naming.Separator)
+		begun[node] = true
+	}
+	before, after := s.NodeViews(rows, ended, false), now.NodeViews(rows, ended, false)
+	revives := func(node string) bool { // CheckRevision refuses that such a node goes
+		at := now.Index(node)
+		return at >= 0 && before[s.Index(node)].State == Skipped && after[at].State != Skipped
+	}
+	for i := range s.Nodes {
+		name := s.Nodes[i].Name
+		if !revives(name) {
+			continue
+		}
+		if follower := s.begunAfter(name, func(node string) bool { return begun[node] }); follower != "" {
+			changed := s.changedBefore(name, now, revives)
+			return fmt.Errorf("node %q was skipped because of node %q, and the node %q, which comes after it, has begun, so node %q cannot begin any more: bring back the needs of node %q, or give the new nodes other names",
+				name, changed, follower, name, changed)
+		}
+	}
+	return nil
+}
+
+// changedBefore returns the node that has changed and because of which the given node, which has not changed, is not skipped any more.
+func (s *Shape) changedBefore(name string, now *Shape, revives func(node string) bool) string {
+	n := &s.Nodes[s.Index(name)]
+	if at := now.Index(name); at < 0 || !n.equalExceptConditions(&now.Nodes[at]) {
+		return name
+	}
+	for _, need := range n.AllReferences() {
+		if revives(need) {
+			return s.changedBefore(need, now, revives)
+		}
+	}
+	return name
+}
+
 // ContinuedShape returns the shape with which a run continues that has recorded the shape s and executes code with the shape now. It is s
 // if both have the same nodes, in whatever order they and their needs are declared. Otherwise it is now, in which the nodes that have not
 // changed are as they were recorded.
@@ -61,6 +105,18 @@ func (s *Shape) ContinuedShape(now *Shape) *Shape {
 		return s
 	}
 	return next
+}
+
+// ChangedIn returns the names of the nodes of the shape now that s does not have, or has with other needs, another kind or another policy.
+func (s *Shape) ChangedIn(now *Shape) map[string]bool {
+	changed := make(map[string]bool)
+	for i := range now.Nodes {
+		n := &now.Nodes[i]
+		if at := s.Index(n.Name); at < 0 || !s.Nodes[at].equalExceptConditions(n) {
+			changed[n.Name] = true
+		}
+	}
+	return changed
 }
 
 // equalExceptConditions reports whether the nodes make the same calls after the same needs, in whatever order these are declared. Conditions do not

@@ -141,7 +141,8 @@ func (v *viewBuilder) fromItems(n *Node, call string, view *NodeView) {
 			last = r.EndedAt
 		}
 	}
-	view.Total = v.itemCount(n.Over)
+	// An override may have made the list shorter, and have kept the results of its former items.
+	view.Total = max(v.itemCount(n.Over), view.Completed+view.Failed+view.Running)
 	switch r := v.rowsByName[call]; {
 	case view.Running > 0:
 		view.State = Running
@@ -150,7 +151,7 @@ func (v *viewBuilder) fromItems(n *Node, call string, view *NodeView) {
 	case view.Failed > 0:
 		view.State = Failed
 	case r != nil || len(v.rowsByScope[call]) > 0:
-		if view.State = Running; view.Completed >= view.Total { // a repair may have made the list shorter
+		if view.State = Running; view.Completed >= view.Total {
 			view.State = Completed
 		} else if r != nil && r.Status == "cancelled" {
 			view.State = Cancelled

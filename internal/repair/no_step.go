@@ -14,7 +14,7 @@ import (
 const mostNamed = 10
 
 // NoStepError returns ErrNoStep for a call that the history does not have, with the names that were perhaps meant: those that are written so
-// without their scopes or without the escapes of their slashes, or the calls of the scope or node with the name; else all names. For a
+// without their scopes or without the escapes of their slashes, or the calls of the scope or node with the name, or of the node with the name of its first scope; else all names. For a
 // compensation it says what can be repaired instead.
 func NoStepError(name string, calls []store.Step) error {
 	plain := func(name string) string { return strings.ReplaceAll(name, naming.Separator, "/") }
@@ -22,13 +22,17 @@ func NoStepError(name string, calls []store.Step) error {
 		return fmt.Errorf("%w: %q is a compensation, which a repair cannot name: with From, name the step that it undoes; if the repaired run fails too, its compensations are executed again",
 			ErrNoStep, naming.Display(name))
 	}
-	var unescaped, unscoped, within, names []string
+	var unescaped, unscoped, within, beside, names []string
+	node, _, isInScope := strings.Cut(name, naming.Separator)
 	for i := range calls {
 		row := &calls[i]
 		if !isCall(row) || recordsTheCode(row) {
 			continue
 		}
 		names = append(names, row.Name)
+		if isInScope && strings.HasPrefix(row.Name, node+naming.Separator) {
+			beside = append(beside, row.Name)
+		}
 		switch {
 		case plain(row.Name) == plain(name):
 			unescaped = append(unescaped, row.Name)
@@ -46,6 +50,10 @@ func NoStepError(name string, calls []store.Step) error {
 		hint = "it is a node, and nothing of it is recorded"
 	case shape != nil && shape.Index(name) >= 0:
 		hint = "it is a node: name one of its calls: " + quoteNames(within)
+	case shape != nil && isInScope && shape.Index(node) >= 0 && len(beside) == 0:
+		hint = fmt.Sprintf("nothing of the node %q is recorded, because the node has not begun, or was skipped or cancelled: wait until it has begun, or name a call of a node that it needs", node)
+	case shape != nil && isInScope && shape.Index(node) >= 0 && len(within) == 0:
+		hint = fmt.Sprintf("name one of the calls of the node %q: %s", node, quoteNames(beside))
 	case len(within) > 0:
 		hint = "it is a scope: name one of its calls: " + quoteNames(within)
 	case len(unscoped) > 0:

@@ -30,6 +30,8 @@ func TestAnUnknownStepSuggestsAName(t *testing.T) {
 		{failedRun(t, "", long...), "x", `"s9" and 20 others`},
 		{drawn(t, "", all...), "left", `: it is a node: name one of its calls: "left/step"`},
 		{drawn(t, "", "step list/step completed"), "lift", `: it has "list/step"`},
+		{drawn(t, "", all...), "left/failure", `: name one of the calls of the node "left": "left/step"`},
+		{drawn(t, "", "step list/step completed"), "left/step", `: nothing of the node "left" is recorded, because the node has not begun, or was skipped or cancelled: wait until it has begun, or name a call of a node that it needs`},
 		{drawn(t, "", "step list/step completed"), "left", `: it is a node, and nothing of it is recorded`},
 	} {
 		q := laterRequest()

@@ -39,7 +39,7 @@ func failedRun(t *testing.T, failedStep string, calls ...string) *history {
 
 var kinds = map[string]store.StepKind{
 	"step": store.KindStep, "tx": store.KindTx, "child": store.KindChild, "choice": store.KindChoice, "receive": store.KindReceive,
-	"compensation": store.KindCompensation, "map": store.KindMap, "failure": store.KindRunEnd, "sleep": store.KindSleep,
+	"compensation": store.KindCompensation, "map": store.KindMap, "failure": store.KindRunEnd, "sleep": store.KindSleep, "graph": store.KindGraph,
 }
 
 var statuses = map[string]store.StepStatus{"started": store.StepStarted, "backoff": store.StepBackoff, "completed": store.StepCompleted, "failed": store.StepFailed}

@@ -4,6 +4,7 @@ import (
 	"encoding/json/jsontext"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/graph"
@@ -18,6 +19,8 @@ func PlanOverride(s *RunToRepair, q *Request, step string, value []byte) (*Resul
 	switch {
 	case err != nil:
 		return nil, err
+	case !takesValue(row):
+		return nil, p.noValueError(row)
 	case row.Status == store.StepFailed:
 		return nil, stateError("its step %q has failed: use Skip", row)
 	case row.Status != store.StepCompleted:
@@ -45,7 +48,10 @@ func PlanSkip(s *RunToRepair, q *Request, step string, value []byte) (*Result, e
 		}
 		return p.finishPlan(), nil
 	}
-	if row.Status == store.StepCompleted {
+	switch {
+	case !takesValue(row):
+		return nil, p.noValueError(row)
+	case row.Status == store.StepCompleted:
 		return nil, stateError("its step %q has succeeded: use Override", row)
 	}
 	if err := p.setValue(row, value); err != nil {
@@ -129,10 +135,8 @@ func (p *plan) checkNotCompensating() error {
 
 // setValue makes a call succeed with the value. It returns ErrValueType for a value of another JSON type than the recorded one.
 func (p *plan) setValue(row *store.Step, value []byte) error {
-	switch row.Kind {
-	case store.KindStep, store.KindTx, store.KindReceive, store.KindChild:
-	default:
-		return fmt.Errorf("%w: %q is a %s, whose value cannot be set", ErrNoStep, naming.Display(row.Name), row.Kind)
+	if !takesValue(row) {
+		return p.noValueError(row)
 	}
 	if err := p.checkValueType(row, value); err != nil {
 		return err
@@ -147,6 +151,44 @@ func (p *plan) setValue(row *store.Step, value []byte) error {
 	}
 	p.callsWithValue[row.Name] = set
 	return nil
+}
+
+// takesValue reports whether a repair can set the value of the call.
+func takesValue(row *store.Step) bool {
+	switch row.Kind {
+	case store.KindStep, store.KindTx, store.KindReceive, store.KindChild:
+		return true
+	}
+	return false
+}
+
+// noValueError returns ErrNoStep for a call whose value cannot be set, and says what to do instead.
+func (p *plan) noValueError(row *store.Step) error {
+	name := naming.Display(row.Name)
+	node, call, _ := strings.Cut(row.Name, naming.Separator)
+	switch {
+	case recordsTheCode(row):
+		return fmt.Errorf("%w: %q records how the code continues the run, and has no value: name a step", ErrNoStep, name)
+	case row.Kind == store.KindGraph && call == graph.CallFailure:
+		return fmt.Errorf("%w: %q records that the node %q failed outside its calls, so there is no call whose value could be set: correct the code of the node, and use Retry or Rerun, which execute the node again", ErrNoStep, name, node)
+	case row.Kind == store.KindGraph:
+		return fmt.Errorf("%w: %q records that the node %q was skipped or has no items, so there is no call whose value could be set: fork the run from %q, or set the value of a step that the node needs", ErrNoStep, name, node, node)
+	case row.Kind == store.KindSleep:
+		return fmt.Errorf("%w: %q is a sleep, which has no value: use Skip with nil, which ends it", ErrNoStep, name)
+	case row.Kind == store.KindMap:
+		return fmt.Errorf("%w: %q is a map, whose value consists of the values of its items: set the value of one of its items%s", ErrNoStep, name, p.firstItem(row))
+	}
+	return fmt.Errorf("%w: %q is a %s, whose value cannot be set: fork the run from it, or set the value of a step", ErrNoStep, name, row.Kind)
+}
+
+// firstItem returns the name of the first item of the map as an example, or an empty text.
+func (p *plan) firstItem(row *store.Step) string {
+	for i := range p.History {
+		if strings.HasPrefix(p.History[i].Name, row.Name+naming.Separator) {
+			return fmt.Sprintf(", such as %q", naming.Display(p.History[i].Name))
+		}
+	}
+	return ""
 }
 
 // checkValueType compares the JSON types of the new and the recorded value of a call. A recorded value that the code cannot decode, such as

@@ -3,6 +3,7 @@ package repair
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -217,5 +218,25 @@ func TestALiveRunStaysAsItWasStopped(t *testing.T) {
 	var refused *StateError
 	if _, err := PlanRerun(&h.RunToRepair, laterRequest(), "a"); !errors.As(err, &refused) {
 		t.Errorf("while it compensates: %v", err)
+	}
+}
+
+// The error for a call that has no value to set says what to do instead, and does not send the caller from Skip to Override and back.
+func TestWhatHasNoValueCannotBeSet(t *testing.T) {
+	for call, want := range map[string]string{
+		"graph left/failure failed":  `"left/failure" records that the node "left" failed outside its calls, so there is no call whose value could be set: correct the code of the node, and use Retry or Rerun, which execute the node again`,
+		"graph left/skip completed":  `"left/skip" records that the node "left" was skipped or has no items, so there is no call whose value could be set: fork the run from "left", or set the value of a step that the node needs`,
+		"graph left/held completed":  `"left/held" records that the node "left" was skipped or has no items, so there is no call`,
+		"graph shape/1 completed":    `"shape/1" records how the code continues the run, and has no value: name a step`,
+		"map left/each completed":    `"left/each" is a map, whose value consists of the values of its items: set the value of one of its items, such as "left/each/0"`,
+		"choice any/first completed": `"any/first" is a choice, whose value cannot be set: fork the run from it, or set the value of a step`,
+	} {
+		h := failedRun(t, "", call, "step left/each/0 failed")
+		for _, plan := range []func(*RunToRepair, *Request, string, []byte) (*Result, error){PlanOverride, PlanSkip} {
+			_, err := plan(&h.RunToRepair, laterRequest(), h.History[0].Name, []byte("1"))
+			if !errors.Is(err, ErrNoStep) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", call, err, want)
+			}
+		}
 	}
 }

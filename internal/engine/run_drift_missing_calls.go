@@ -112,9 +112,6 @@ func (s *Scope) CheckMapItems(names []string) error {
 		err = s.checkMapItemsLocked(names, open)
 	}
 	r.mu.Unlock()
-	if err == nil && open != "" && s.branch != nil && r.preflightFindings == nil {
-		err = s.awaitFunctionReplay(open)
-	}
 	if err == nil {
 		return nil
 	}

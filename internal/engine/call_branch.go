@@ -194,6 +194,9 @@ func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func
 		s.r.openedMaps = make(map[string]struct{})
 	}
 	s.r.openedMaps[full] = struct{}{}
+	sub := s.subScope(full)
+	sub.mapName = name
+	sub.noteNewMap(s, recorded, site)
 	s.r.mu.Unlock()
 	if errors.Is(err, ErrDiverged) {
 		s.reportDivergence(full, err)
@@ -204,8 +207,6 @@ func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func
 	if s.isInsideCall() {
 		return nil, nil, nestedCallError(s.r, full)
 	}
-	sub := s.subScope(full)
-	sub.mapName = name
 	if recorded != nil || total == 0 || out != nil || s.r.preflightFindings != nil {
 		return sub, func() {}, nil
 	}

@@ -18,7 +18,8 @@ import (
 // records whether it was made by the goroutine of its scope: the one that executes the workflow function, or the
 // branch of Ctx.Go. The calls of this goroutine follow one another, and each waits until it is recorded. So when it makes
 // a call that is not recorded, it has made all calls that it has recorded before, unless the code was changed. Calls of other
-// goroutines prove nothing, apart from the items of a Map, whose names are all known before the first item is executed. A call that returns
+// goroutines prove nothing, apart from the items of a Map, whose names are all known before the first item is executed. The goroutine that
+// makes a Map waits for its items, so the first item of a Map that is not recorded is judged like a step of the scope around the Map. A call that returns
 // an error without a record, because it is not valid, proves nothing either, so calls are judged after they are checked.
 //
 // A repair drops calls in the middle of a history, or changes their values. The code may then continue differently, so the recorded
@@ -112,9 +113,6 @@ func (s *Scope) CheckMapItems(names []string) error {
 		err = s.checkMapItemsLocked(names, open)
 	}
 	r.mu.Unlock()
-	if err == nil && open != "" && s.branch != nil && r.preflightFindings == nil {
-		err = s.awaitFunctionReplay(open)
-	}
 	if err == nil {
 		return nil
 	}
@@ -177,7 +175,13 @@ func provesCodeChange(kind store.StepKind, recorded *store.Step) bool {
 // checkMissingCallsLocked returns ErrDiverged if the call is about to be executed although the scope's goroutine has recorded calls
 // that it has not made in this execution. r.mu is held.
 func (s *Scope) checkMissingCallsLocked(full string, kind store.StepKind, recorded *store.Step) error {
-	if !provesCodeChange(kind, recorded) || !s.mayMissCallsLocked() {
+	if !provesCodeChange(kind, recorded) {
+		return nil
+	}
+	if s.newMapIn != nil && s.newMapIn.mayMissCallsBeforeOwnCallLocked() {
+		return s.newMapIn.missingCallsBeforeErrorLocked(full, math.MaxInt32)
+	}
+	if !s.mayMissCallsLocked() {
 		return nil
 	}
 	return s.missingCallsBeforeErrorLocked(full, math.MaxInt32)
@@ -199,8 +203,29 @@ func (s *Scope) checkMissingCallsAtOpenCallLocked(full string, kind store.StepKi
 // mayMissCallsLocked reports whether the calling goroutine is that of the scope, and calls of it that are recorded may be missing. r.mu is
 // held.
 func (s *Scope) mayMissCallsLocked() bool {
+	return s.mayMissCallsBeforeOwnCallLocked() && s.isOnOwnGoroutine(0)
+}
+
+// mayMissCallsBeforeOwnCallLocked reports whether recorded calls of the scope's goroutine may be missing before a call that this goroutine makes.
+// r.mu is held.
+func (s *Scope) mayMissCallsBeforeOwnCallLocked() bool {
 	r := s.r
-	return r.missingCallCounts[s.namePrefix] > 0 && r.workflowDefinition().OnDrift != DriftContinues && !r.goroutines.functionReturned && s.isOnOwnGoroutine(0)
+	return r.missingCallCounts[s.namePrefix] > 0 && r.workflowDefinition().OnDrift != DriftContinues && !r.goroutines.functionReturned
+}
+
+// noteNewMap is called for the scope of a Map when the goroutine that makes the Map is still the calling one. If the goroutine is that of the
+// scope around the Map, and neither the Map nor an item of it is recorded, the first item that is executed is judged like a step of the scope
+// around the Map: an earlier execution has not begun an item, so it has not come to a later call either. r.mu is held.
+func (s *Scope) noteNewMap(around *Scope, recorded *store.Step, callSite uintptr) {
+	if recorded != nil || !around.mayMissCallsBeforeOwnCallLocked() || !around.isOnOwnGoroutine(callSite) {
+		return
+	}
+	for name := range s.r.history {
+		if strings.HasPrefix(name, s.namePrefix) {
+			return
+		}
+	}
+	s.newMapIn = around
 }
 
 // missingCallsBeforeErrorLocked returns ErrDiverged if the scope's goroutine has recorded calls before the position that it has not made in this

@@ -138,7 +138,8 @@ var (
 	// ErrLocked is returned when another transaction, for example a transaction with StartTx or SignalTx, holds a lock on a row
 	// or a name that the call needs. Before returning ErrLocked, the call waits for the lock for as long as Config.Patience and
 	// its context permit. A StartTx or SignalTx of package postgres waits as long as its context and the lock_timeout of the
-	// caller's own session permit.
+	// caller's own session permit, and also returns ErrLocked if PostgreSQL aborts the caller's transaction because of a conflict
+	// with another transaction. Then roll the transaction back, and repeat it from its beginning.
 	ErrLocked = store.ErrLocked
 	// ErrClosed is returned when the store was closed before or during the call.
 	ErrClosed = store.ErrClosed

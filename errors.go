@@ -243,7 +243,7 @@ func (e *RunError) Unwrap() []error {
 //   - Err error is the error of the last attempt to write. errors.Is and errors.As unwrap Err.
 //
 // Err wraps [ErrUnavailable], [ErrRejected], [ErrLocked] or [ErrSchema]. If the context of the call ended before the write
-// succeeded, Err wraps the context.Cause of the context, and the error of the last attempt, if there was one.
+// succeeded, Err wraps the error and the context.Cause of the context, and the error of the last attempt, if there was one.
 type WriteError = engine.WriteError
 
 // Permanent marks an error of a step as an error that is not retried: the step fails at once, whatever its retry policy.

@@ -138,7 +138,8 @@ var (
 	// ErrLocked is returned when another transaction, for example a transaction with StartTx or SignalTx, holds a lock on a row
 	// or a name that the call needs. Before returning ErrLocked, the call waits for the lock for as long as Config.Patience and
 	// its context permit. A StartTx or SignalTx of package postgres waits as long as its context and the lock_timeout of the
-	// caller's own session permit.
+	// caller's own session permit, and also returns ErrLocked if PostgreSQL aborts the caller's transaction because of a conflict
+	// with another transaction. Then roll the transaction back, and repeat it from its beginning.
 	ErrLocked = store.ErrLocked
 	// ErrClosed is returned when the store was closed before or during the call.
 	ErrClosed = store.ErrClosed
@@ -242,7 +243,7 @@ func (e *RunError) Unwrap() []error {
 //   - Err error is the error of the last attempt to write. errors.Is and errors.As unwrap Err.
 //
 // Err wraps [ErrUnavailable], [ErrRejected], [ErrLocked] or [ErrSchema]. If the context of the call ended before the write
-// succeeded, Err wraps the context.Cause of the context, and the error of the last attempt, if there was one.
+// succeeded, Err wraps the error and the context.Cause of the context, and the error of the last attempt, if there was one.
 type WriteError = engine.WriteError
 
 // Permanent marks an error of a step as an error that is not retried: the step fails at once, whatever its retry policy.

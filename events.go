@@ -157,7 +157,8 @@ const (
 )
 
 // WatchEvents returns the events after the cursor, and waits for further events until ctx ends. When ctx has ended, WatchEvents
-// yields the cause of the context's end as its last error. WatchEvents retries while the database is not available.
+// yields an error that wraps ctx.Err() and the cause of the context's end as its last error. WatchEvents retries while the
+// database is not available.
 //
 //	for event, err := range engine.WatchEvents(ctx, cursor) {
 //		if err != nil { return err }
@@ -188,7 +189,7 @@ func (e *Engine) WatchEvents(ctx context.Context, after string) iter.Seq2[Event,
 			case <-t.C:
 			case <-ctx.Done():
 				t.Stop()
-				yield(Event{}, context.Cause(ctx))
+				yield(Event{}, store.ContextError(ctx))
 				return
 			}
 		}

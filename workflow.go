@@ -267,8 +267,8 @@ func (w *Workflow[I, O]) newRootOrChildRequest(limit int, in I, o *startOptions)
 //
 // Start returns [ErrInvalidName], [ErrInvalidConfig], [ErrNotEncodable] or [ErrPayloadTooLarge] for invalid arguments. If the
 // database does not acknowledge the write, Start returns a [*WriteError]. The WriteError wraps [ErrPermission] at once;
-// [ErrUnavailable], [ErrRejected] or [ErrLocked] after Config.Patience; or the cause of the end of ctx. If MayHaveCommitted of
-// the WriteError is true, start the same ID again to find out whether the run exists.
+// [ErrUnavailable], [ErrRejected] or [ErrLocked] after Config.Patience; or ctx.Err() and the cause of the end of ctx. If
+// MayHaveCommitted of the WriteError is true, start the same ID again to find out whether the run exists.
 func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
 	if err := e.checkUsableOutsideWorkflow(ctx, "a start", "Ctx.Start, Ctx.StartChild or Ctx.Child"); err != nil {
 		return nil, fmt.Errorf("start workflow %q: %w", w.Name(), err)
@@ -333,8 +333,8 @@ func (r *Run[O]) RunID() string { return r.uuid.String() }
 
 // Result waits until the run has ended, in whatever process, and returns the output of the run. Result returns a [*RunError] if
 // the run did not complete, [ErrDiverged] if the output does not decode into O, and [ErrNotFound] if the run was removed. If
-// ctx ends before the run has ended, Result returns the cause of the end of ctx, and the run continues. The text of this error
-// contains the state of the run and, if the run is paused or held, who paused it, why, and what continues it. While the
+// ctx ends before the run has ended, Result returns an error that wraps ctx.Err() and the cause of the end of ctx, and the run
+// continues. The text of this error contains the state of the run and, if the run is paused or held, who paused it, why, and what continues it. While the
 // database is not available, Result continues to wait. Result returns [ErrPermission] if the database refuses the privilege to
 // read the run, and [ErrRejected] or [ErrSchema] if the database has rejected every query for the result for Config.Patience.
 func (r *Run[O]) Result(ctx context.Context) (O, error) {
@@ -347,6 +347,9 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 		state := ""
 		if ctx.Err() != nil {
 			state = r.e.inner.DescribeRunState(ctx, r.uuid)
+			if err == context.Cause(ctx) { //nolint:errorlint // the wait returned the cause alone
+				err = store.ContextError(ctx)
+			}
 		}
 		return zero, fmt.Errorf("wait for run %q of workflow %q%s: %w", r.id, r.workflow, state, err)
 	}

@@ -197,7 +197,7 @@ func TestHostileDefaults(t *testing.T) {
 			for _, set := range []string{
 				"statement_timeout = '5s'", "lock_timeout = '100ms'", "idle_in_transaction_session_timeout = '100ms'",
 				"default_transaction_isolation = 'serializable'", "default_transaction_read_only = on", "idle_session_timeout = '100ms'",
-				"bytea_output = 'escape'", "\"DateStyle\" = 'German'",
+				"bytea_output = 'escape'", "\"DateStyle\" = 'German'", "array_nulls = off",
 			} {
 				sql := "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET " + strings.ReplaceAll(set, "'", "''") + "', current_database()); END $$"
 				if _, err := first.userPool.Exec(t.Context(), sql); err != nil {
@@ -206,6 +206,7 @@ func TestHostileDefaults(t *testing.T) {
 			}
 			s := openAt(t, first.userPool.Config().ConnString(), WithoutMigrations())
 			b, runs := whole(t, s)
+			b.Starts = append(b.Starts, &store.StartWrite{Run: pending(now(t, s))}) // several: as arrays, with NULLs in them
 			commit(t, s, b)
 			var isolation, timeout string
 			conn, err := s.enginePool.Acquire(t.Context())
@@ -222,6 +223,24 @@ func TestHostileDefaults(t *testing.T) {
 			history, err := s.History(t.Context(), runs[1])
 			if err != nil || len(history) != 1 || string(history[0].Output) != `{"ok":true}` {
 				t.Errorf("the history is %v, %v", history, err)
+			}
+			err = pgx.BeginFunc(t.Context(), s.userPool, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(t.Context(), "SET TRANSACTION READ WRITE"); err != nil {
+					return err
+				}
+				at := now(t, s)
+				if err := s.startRunsInTx(t.Context(), tx, []*store.StartWrite{{Run: pending(at)}, {Run: pending(at)}}); err != nil {
+					return err
+				}
+				var nulls string
+				err := tx.QueryRow(t.Context(), "SELECT current_setting('array_nulls')").Scan(&nulls)
+				if nulls != "off" {
+					t.Errorf("array_nulls of the user's transaction was off, and is %q after a start", nulls)
+				}
+				return err
+			})
+			if err != nil {
+				t.Errorf("a start in a transaction of the user: %v", err)
 			}
 		})
 	}

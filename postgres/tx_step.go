@@ -43,20 +43,22 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pg
 }
 
 // StartTx starts a run in the caller's own transaction, which must belong to the engine's database. The new run exists if and when the
-// caller's transaction commits, and workers are notified then. StartTx returns durable.ErrInvalidConfig if tx is nil or has ended.
+// caller's transaction commits, and workers are notified then. StartTx returns durable.ErrInvalidConfig if tx is nil, has ended, is read-only
+// or was aborted by the error of an earlier statement, and durable.ErrLocked if PostgreSQL aborts tx because of a deadlock or a
+// serialization failure. After such an ErrLocked, roll tx back and repeat the whole transaction.
 func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.StartWrite) error {
 		own, err := databaseForTx(s, tx)
 		if err != nil {
 			return err
 		}
-		return endedTxError(own.startRunsInTx(ctx, tx, starts))
+		return callerTxError(tx, own.startRunsInTx(ctx, tx, starts))
 	}, func(ctx context.Context, s store.Store, c *store.StartKeyChangeRequest) error {
 		own, err := databaseForTx(s, tx)
 		if err != nil {
 			return err
 		}
-		return endedTxError(own.updateStartKeyRowInTx(ctx, tx, c))
+		return callerTxError(tx, own.updateStartKeyRowInTx(ctx, tx, c))
 	})
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
@@ -64,29 +66,21 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 // SignalTx sends a signal in the caller's own transaction, which must belong to the engine's database. The signal exists if and when the
 // caller's transaction commits, and the run is woken then. Until the caller's transaction commits, the run can neither end nor receive a
 // signal, so commit soon. If another transaction has signalled the run, SignalTx waits until that transaction ends, as long as ctx and
-// the lock_timeout of the caller's session allow; after a lock_timeout, it returns durable.ErrLocked. SignalTx returns the errors of durable.Engine.Signal, and durable.ErrInvalidConfig if tx is nil or has ended.
+// the lock_timeout of the caller's session allow; after a lock_timeout, it returns durable.ErrLocked. SignalTx returns the errors of
+// durable.Engine.Signal, and the errors that [StartTx] returns because of tx.
 func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.SignalWrite) error {
 		own, err := databaseForTx(s, tx)
 		if err != nil {
 			return err
 		}
-		return endedTxError(own.signalInTx(ctx, tx, to, signal))
+		return callerTxError(tx, own.signalInTx(ctx, tx, to, signal))
 	})
 	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
 }
 
 // errNoTransaction is returned by StartTx and SignalTx if the transaction is nil.
 var errNoTransaction = fmt.Errorf("%w: the transaction is nil: pass one that Begin of the pool or of a connection returned", durable.ErrInvalidConfig)
-
-// endedTxError converts the error of a call in an ended transaction to durable.ErrInvalidConfig: a retry would
-// fail as well.
-func endedTxError(err error) error {
-	if errors.Is(err, pgx.ErrTxClosed) {
-		return fmt.Errorf("%w: the transaction was committed or rolled back before this call: call before Commit: %w", durable.ErrInvalidConfig, pgx.ErrTxClosed)
-	}
-	return err
-}
 
 // databaseForTx returns the database for a call in the caller's transaction tx.
 func databaseForTx(s store.Store, tx pgx.Tx) (*database, error) {

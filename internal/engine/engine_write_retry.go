@@ -172,8 +172,11 @@ func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeOptions, tr
 	var last error
 	for wait := firstWriteRetryDelay; ; wait = min(2*wait, maxWriteRetryDelay) {
 		err := try()
+		if cause := context.Cause(ctx); cause != nil && last == nil && by.isCalledByUser && unwrapWriteError(err) == cause { //nolint:errorlint // the journal returned the cause alone
+			return &WriteError{MayHaveCommitted: mayHaveCommitted(err), Err: store.ContextError(ctx)}
+		}
 		if err != nil && last != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-			return &WriteError{MayHaveCommitted: mayHaveCommitted(err), Err: fmt.Errorf("%w: %w", context.Cause(ctx), last)}
+			return &WriteError{MayHaveCommitted: mayHaveCommitted(err), Err: fmt.Errorf("%w: %w", store.ContextError(ctx), last)}
 		}
 		if !by.shouldRetry(err) {
 			return err
@@ -205,7 +208,7 @@ func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeOptions, tr
 			return err
 		case <-ctx.Done():
 			t.Stop()
-			return &WriteError{MayHaveCommitted: mayHaveCommitted(err), Err: fmt.Errorf("%w: %w", context.Cause(ctx), last)}
+			return &WriteError{MayHaveCommitted: mayHaveCommitted(err), Err: fmt.Errorf("%w: %w", store.ContextError(ctx), last)}
 		}
 	}
 }

@@ -147,7 +147,7 @@ func (e *Engine) DescribeRunState(ctx context.Context, id uuid.UUID) string {
 	state := ", which is " + DescribeStatus(found[0])
 	if e.clock.EnsureReading(ctx, e.store) == nil {
 		if nobody, err := e.IsRunWithoutWorker(ctx, found[0], e.clock.Now()); err == nil && nobody {
-			return state + ", and which no live worker executes,"
+			return state + ", and which no live worker executes"
 		}
 	}
 	return state + describeHowToContinue(found[0])

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -48,3 +49,13 @@ var (
 	// ErrSchema: the database's schema does not have the version that this code needs.
 	ErrSchema = errors.New("durable: the database's schema does not fit this version of durable")
 )
+
+// ContextError returns the error of a call that ended with its context ctx. The error wraps ctx.Err, for callers that check for
+// context.Canceled or context.DeadlineExceeded, and the cause of the end of ctx, which signal.NotifyContext, for example, sets.
+func ContextError(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", ctx.Err(), cause)
+}

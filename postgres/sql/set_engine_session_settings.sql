@@ -20,6 +20,8 @@ FROM (VALUES
     ('synchronous_commit', CASE WHEN $3::boolean AND pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' THEN 'on'
                                 ELSE pg_catalog.current_setting('synchronous_commit') END),
     ('plan_cache_mode', $4::pg_catalog.text), -- force_generic_plan, except on Citus
+    ('enable_indexscan', 'on'),
+    ('enable_nestloop', 'on'),
     ('enable_seqscan', 'off'),
     ('enable_bitmapscan', 'off'),
     ('enable_indexonlyscan', 'off'),
@@ -42,7 +44,8 @@ FROM (VALUES
     ('DateStyle', 'ISO, YMD'),
     ('IntervalStyle', 'postgres'),
     ('TimeZone', 'UTC'), -- a day has 24 hours: control_shift_timers.sql adds intervals
-    ('bytea_output', 'hex')
+    ('bytea_output', 'hex'),
+    ('array_nulls', 'on') -- in modes that send arrays as text, off makes every NULL in them the text NULL
 ) AS setting(name, value)
 WHERE ($2::integer OPERATOR(pg_catalog.=) 0 OR $2::integer OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid())
   AND pg_catalog.current_setting(setting.name, true) IS NOT NULL;

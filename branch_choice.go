@@ -96,7 +96,7 @@ func awaitQuorum[T any](c *Ctx, name string, k int, others LoserPolicy, futures 
 		case wrapsErrorOfCallRepeatedByRepair(c, name, err):
 			return nil, err
 		default:
-			return nil, c.scope.ReportDivergence(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q succeeded, and now it failed: %w", ErrDiverged, name, c.ID(), spec.Branches[i].Name(), err))
+			return nil, c.scope.ReportDivergence(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q succeeded, and now it failed: %w", ErrDiverged, c.scope.DisplayName(name), c.ID(), spec.Branches[i].Name(), err))
 		}
 	}
 	return winners, nil
@@ -190,7 +190,7 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 	}
 	branch := spec.Branches[deciders[0]].Name()
 	if _, err = futures[deciders[0]].Wait(); err == nil {
-		return nil, c.scope.ReportDivergence(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q failed, and now it did not", ErrDiverged, name, c.ID(), branch))
+		return nil, c.scope.ReportDivergence(name, fmt.Errorf("%w: choice %q in run %q recorded that branch %q failed, and now it did not", ErrDiverged, c.scope.DisplayName(name), c.ID(), branch))
 	}
 	return nil, &choiceDecidingError{err, branch}
 }

@@ -124,7 +124,7 @@ func (h *Child[O]) Wait() (O, error) {
 	}
 	out, err := decode[O](res.Output)
 	if err != nil {
-		return zero, undecodableError[O](h.c, h.name, "output of child", h.name, "does not decode", res.Output, err, "bring back the old type, or replace the value with Override")
+		return zero, undecodableError[O](h.c, h.name, "output of child", h.c.scope.DisplayName(h.name), "does not decode", res.Output, err, "bring back the old type, or replace the value with Override")
 	}
 	return out, nil
 }

@@ -70,6 +70,15 @@ func (x *refundedOrder) wantRefunded(t *testing.T, s durable.Store, version stri
 	}
 }
 
+// wantPreflightDiverged checks that a preflight of the order reports that a worker with the workflow would hold it.
+func wantPreflightDiverged(t *testing.T, s durable.Store, w *durable.Workflow[int, int]) {
+	t.Helper()
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w, neverEnding}})
+	if got := read(e.Preflight(within(t), durable.Filter{Workflow: "order"}))(t); got.Diverged != 1 {
+		t.Errorf("the preflight found %+v", got)
+	}
+}
+
 func noCalls(*durable.Ctx) error { return nil }
 
 func doNothing(name string) orderPart {
@@ -99,7 +108,7 @@ func reserve(items []string, opts ...durable.MapOption) orderPart {
 var byItem = durable.Key(func(item string) string { return item })
 
 // A run that must end is held under code that comes to a new call before it has registered the compensations again, whatever the call
-// is, if a call after it has an outcome. Code that fits ends it, with its compensations.
+// is, if a call after it has an outcome. A preflight reports it. Code that fits ends the run, with its compensations.
 func TestNewCallsBeforeACompensationHoldARunThatMustEnd(t *testing.T) {
 	two := []string{"a", "b"}
 	for name, test := range map[string]struct{ before, after, pay orderPart }{
@@ -118,6 +127,7 @@ func TestNewCallsBeforeACompensationHoldARunThatMustEnd(t *testing.T) {
 				old, changed := x.define(test.before, test.pay), x.define(test.after, test.pay)
 				client := x.waiting(t, s, old)
 				must(t)(client.Cancel(within(t), "order"))
+				wantPreflightDiverged(t, s, changed)
 				stop := orderAtVersion(t, s, "v2", changed)
 				if info := awaitHeldOrEnded(t, client); !info.Diverged || x.refunds.Load() != 0 {
 					t.Fatalf("refunded %d times, %+v", x.refunds.Load(), info)

@@ -50,6 +50,9 @@ func TestEndUnderCodeThatDoesNotFit(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
+					if end == "cancel" {
+						wantPreflightDiverged(t, s, version(wrong))
+					}
 					stop = atVersion(t, s, "v2", version(wrong))
 					awaitStatus(t, e, "order", durable.StatusPaused)
 					if info, err := e.Get(ctx, "order"); err != nil || !info.Diverged {
@@ -177,6 +180,7 @@ func TestCancelledRunWithoutItsCompensationIsHeld(t *testing.T) {
 		waitFor(t, func() bool { return calls.Load() > 1 })
 		stop()
 		broken.Store(false)
+		wantPreflightDiverged(t, s, version(false))
 		stop = atVersion(t, s, "v2", version(false))
 		awaitStatus(t, e, "order", durable.StatusPaused)
 		if info, err := e.Get(ctx, "order"); err != nil || !info.Diverged {

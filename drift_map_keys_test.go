@@ -73,3 +73,32 @@ func TestOtherKeysOfACompletedMapHoldTheRun(t *testing.T) {
 		}
 	})
 }
+
+// The reason for which a run is held names a call with its scope, as the history does.
+func TestTheReasonOfAHoldNamesTheScopeOfTheCall(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		before := durable.Define("charges", func(c *durable.Ctx, _ int) (int, error) {
+			if _, err := c.Map("charge", []int{1, 2}, func(context.Context, int) (string, error) { return "paid", nil }); err != nil {
+				return 0, err
+			}
+			return c.Receive[int]("go")
+		})
+		after := durable.Define("charges", func(c *durable.Ctx, _ int) (int, error) {
+			if _, err := c.Map("charge", []int{1, 2}, func(context.Context, int) (int, error) { return 1, nil }, durable.Parallel(1)); err != nil {
+				return 0, err
+			}
+			return c.Receive[int]("go")
+		})
+		old := engineWith(t, s, durable.Config{Workflows: []durable.Definition{before}})
+		stop := running(t, old)
+		orFail(before.Start(within(t), old, 1, durable.ID("run")))(t)
+		awaitCheckpoint(t, old, "run", "go", "started")
+		stop()
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{after}})
+		running(t, e)
+		awaitStatus(t, e, "run", durable.StatusPaused)
+		if info := read(e.Get(within(t), "run"))(t); !info.Diverged || !strings.Contains(info.Reason, `the output of step "charge/0" in run "run"`) {
+			t.Errorf("the reason is %s", info.Reason)
+		}
+	})
+}

@@ -36,6 +36,7 @@ type ExportedRun struct {
 	RunID     string         `json:"run_id"`        // the UUID
 	Name      string         `json:"name,omitzero"` // the name of the call that started a child, with its scope
 	Parent    string         `json:"parent,omitzero"`
+	Detached  bool           `json:"detached,omitzero"` // true if the run is a child that continues when its parent ends
 	Workflow  string         `json:"workflow"`
 	Queue     string         `json:"queue"`
 	Priority  int            `json:"priority,omitzero"`
@@ -159,7 +160,7 @@ func newExportedRun(r *store.Run) ExportedRun {
 	out := ExportedRun{
 		ID: r.NameOrUUID(), Name: childCallName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version, Status: Status(r.Status.String()),
 		Input: r.Input, Output: r.Output, Error: r.Error,
-		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, Deadline: r.Deadline,
+		Detached: r.Detached, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, Deadline: r.Deadline,
 	}
 	if r.Parent.Valid {
 		out.Parent = r.Parent.UUID.String()

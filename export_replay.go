@@ -14,6 +14,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/token"
 )
 
 // oldestExportFormat is the oldest format that ReplayExport reads; see [ExportFormat].
@@ -28,8 +29,8 @@ const oldestExportFormat = 2
 // An export of a completed or failed run diverges if the workflow function makes further calls, or ends in another way than the
 // run did. Further calls in branches that the function does not await are no divergence, because the run ends such branches when the function
 // returns. In the replay of a run that has ended, [Ctx.Patched] returns false unless the history holds another decision,
-// because the run has passed every place. The end of an expired or cancelled run is not compared. A run that returned the
-// [Callback.Token] of a callback diverges, because the replay does not have the key of the database's tokens.
+// because the run has passed every place. The end of an expired or cancelled run is not compared. Tokens of [Callback.Token] are
+// compared without their signatures, because the replay does not have the key of the database's tokens.
 //
 // ReplayExport decodes payloads that a [Config.Codec] has encoded. ReplayExport returns [ErrInvalidConfig] if exported is not
 // an export, and [ErrUnreadable] if a payload of the export cannot be decoded.
@@ -154,11 +155,11 @@ func (x *Exported) compareOutcome(found *PreflightRun, got engine.PreflightResul
 		diverges("", "the run has completed, and would fail now: %s", got.Failure.Message)
 	case failed && got.Failure == nil:
 		diverges("", "the run has failed, and would complete now")
-	case completed && !bytes.Equal(compactJSON(x.Run.Output), compactJSON(got.Output)):
+	case completed && !bytes.Equal(token.ClearMACs(compactJSON(x.Run.Output)), token.ClearMACs(compactJSON(got.Output))):
 		diverges("", "the run has another output now")
 		found.Output = got.Output
 	case failed:
-		if recorded := x.recordedFailure(); recorded.Message != got.Failure.Message {
+		if recorded := x.recordedFailure(); !bytes.Equal(token.ClearMACs([]byte(recorded.Message)), token.ClearMACs([]byte(got.Failure.Message))) {
 			diverges("", "the run failed with %q, and would fail with %q now", recorded.Message, got.Failure.Message)
 		}
 		found.Err = "" // it fails as it did

@@ -161,7 +161,7 @@ func (k *durableCall[T]) executeCall() (T, error) {
 	}
 	v, err := decode[T](res.Output)
 	if err != nil {
-		return zero, undecodableError[T](k.c, k.spec.Name, "output of "+k.spec.Kind.String(), k.spec.Name, "no longer decodes", res.Output, err,
+		return zero, undecodableError[T](k.c, k.spec.Name, "output of "+k.spec.Kind.String(), k.c.scope.DisplayName(k.spec.Name), "no longer decodes", res.Output, err,
 			"bring back the old type, give the step another name, or replace the value with Override")
 	}
 	return v, nil

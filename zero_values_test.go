@@ -15,12 +15,20 @@ import (
 // A value that New, Open or Go did not return is an error, and neither a panic nor an endless wait.
 func TestZeroValuesAreErrors(t *testing.T) {
 	t.Run("stores", func(t *testing.T) {
-		for _, s := range []durable.Store{&sqlite.Store{}, &postgres.Store{}, (*sqlite.Store)(nil)} {
+		for _, s := range []durable.Store{&sqlite.Store{}, &postgres.Store{}, (*sqlite.Store)(nil), (*postgres.Store)(nil)} {
+			if err := s.Close(); !errors.Is(err, durable.ErrInvalidConfig) {
+				t.Errorf("Close of an empty %T: %v", s, err)
+			}
 			if _, err := durable.New(s, durable.Config{}); !errors.Is(err, durable.ErrInvalidConfig) {
 				t.Errorf("New of an empty %T: %v", s, err)
 			}
 		}
 	})
+	for _, s := range []*postgres.Store{nil, {}} {
+		if _, err := s.OpenSchema(within(t), "tenant"); !errors.Is(err, durable.ErrInvalidConfig) {
+			t.Errorf("OpenSchema of an empty store: %v", err)
+		}
+	}
 	for name, wait := range map[string]func(*durable.Ctx, *durable.Future[int]) error{
 		"Wait": func(_ *durable.Ctx, f *durable.Future[int]) error { _, err := f.Wait(); return err },
 		"All":  func(_ *durable.Ctx, f *durable.Future[int]) error { _, err := durable.All(f); return err },

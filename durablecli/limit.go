@@ -35,7 +35,7 @@ func limitSetCommand(f *globalFlags, show func(context.Context, *session, string
 		Example: "  durable limit set bank --concurrent 4 --rate 20/s --reason \"agreed with the bank\"",
 	}
 	act.addTo(cmd)
-	cmd.Flags().IntVar(&concurrent, "concurrent", 0, "how many units are held at once; 0: no bound")
+	addBoundFlag(cmd, &concurrent, "concurrent", "how many units are held at once")
 	setRate := rateFlag(cmd, "rate", "burst", "how many units are granted in a period")
 	return f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		limits, err := s.engine.Limits(ctx)

@@ -73,11 +73,28 @@ func findByName[T any](items []T, name string, nameOf func(*T) string) *T {
 	return nil
 }
 
+// boundFlag is the value of a flag for a bound: a number from 1, or none.
+type boundFlag struct{ n *int }
+
+func (b boundFlag) Set(text string) (err error) {
+	*b.n, err = wording.ParseBound(text)
+	return err
+}
+
+func (b boundFlag) String() string { return "" }
+
+func (b boundFlag) Type() string { return "number" }
+
+// addBoundFlag adds a flag for a bound.
+func addBoundFlag(cmd *cobra.Command, n *int, name, help string) {
+	cmd.Flags().Var(boundFlag{n}, name, help+"; none removes the bound")
+}
+
 // rateFlag adds a flag for a rate, and returns a function that changes a rate if the flag is given.
 func rateFlag(cmd *cobra.Command, name, burstName, help string) func(n *int, per *time.Duration, burst *int) error {
 	var rate string
 	var newBurst int
-	cmd.Flags().StringVar(&rate, name, "", help+", such as 10/s or 600/1h; 0: no bound")
+	cmd.Flags().StringVar(&rate, name, "", help+", such as 10/s or 600/1h; none removes the bound")
 	cmd.Flags().IntVar(&newBurst, burstName, 0, fmt.Sprintf("how many of --%s may come at one moment", name))
 	return func(n *int, per *time.Duration, burst *int) (err error) {
 		if cmd.Flags().Changed(name) {

@@ -13,7 +13,7 @@ func TestQueues(t *testing.T) {
 	onStores(t, func(t *testing.T, p *place) {
 		e := p.client(t)
 		got := runOn(t, e, 0, "", "queue", "set", "mail", "--max-executing", "4", "--rate", "10/m", "--burst", "2", "--reason", "quota", "--actor", "ann").out
-		got += runOn(t, e, 0, "", "queue", "set", "mail", "--max-in-progress", "9", "--rate", "0").out // executing stays
+		got += runOn(t, e, 0, "", "queue", "set", "mail", "--max-in-progress", "9", "--rate", "none").out // executing stays
 		got += runOn(t, e, 0, "", "queue", "pause", "mail", "--reason", "provider down", "--actor", "ann").out
 		got += runOn(t, e, 0, "", "queue", "resume", "mail", "-o", "id").out
 		golden(t, "queue-verbs", got)
@@ -24,7 +24,7 @@ func TestQueues(t *testing.T) {
 		runOn(t, e, 0, "", "queue", "delete", "mail")
 		runOn(t, e, durablecli.ExitNotFound, "", "queue", "delete", "mail")
 		runOn(t, e, durablecli.ExitNotFound, "", "queue", "reset", "mail")
-		for _, args := range [][]string{{"queue", "bogus"}, {"queue", "set"}, {"queue", "set", "mail", "--rate", "fast"}, {"queue", "set", "mail", "--max-executing", "-1"}} {
+		for _, args := range [][]string{{"queue", "bogus"}, {"queue", "set"}, {"queue", "set", "mail", "--rate", "fast"}, {"queue", "set", "mail", "--max-executing", "-1"}, {"queue", "set", "mail", "--depth", "0"}} {
 			runOn(t, e, durablecli.ExitUsage, "", args...)
 		}
 		if got := runOn(t, e, 0, "", "queue"); !strings.Contains(got.out, "pause") {
@@ -62,6 +62,17 @@ func TestLimits(t *testing.T) {
 		got := runOn(t, e, 0, "", "limit", "set", "bank", "--concurrent", "4", "--rate", "20/s", "--actor", "ann").out
 		got += runOn(t, e, 0, "", "limit", "set", "bank", "--concurrent", "2").out
 		golden(t, "limit-verbs", got)
+		for _, flag := range []string{"--concurrent", "--rate"} { // who writes 0 may mean that nothing executes
+			if refused := runOn(t, e, durablecli.ExitUsage, "", "limit", "set", "bank", flag, "0"); !strings.Contains(refused.err, "none to remove the bound") {
+				t.Errorf("%s 0: %s", flag, refused.err)
+			}
+		}
+		if got := runOn(t, e, 0, "", "limit", "set", "bank", "--concurrent", "none").out; !strings.Contains(got, "rate 20 per") || strings.Contains(got, "concurrent") {
+			t.Errorf("without the bound the limit is %s", got)
+		}
+		if got := runOn(t, e, 0, "", "limit", "set", "bank", "--rate", "none").out; !strings.Contains(got, "no bounds") {
+			t.Errorf("without bounds the limit is %s", got)
+		}
 		runOn(t, e, 0, "", "limit", "delete", "bank")
 		runOn(t, e, durablecli.ExitNotFound, "", "limit", "delete", "bank")
 		runOn(t, e, durablecli.ExitNotFound, "", "limit", "reset", "bank")

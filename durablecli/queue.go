@@ -55,7 +55,7 @@ func queueSetCommand(f *globalFlags, show func(context.Context, *session, string
 		"depth":                    {&given.Depth, func(s *durable.QueueSettings) *int { return &s.Depth }, "how many runs may wait"},
 	}
 	for name, n := range numbers {
-		flags.IntVar(n.flag, name, 0, n.help+"; 0: no bound")
+		addBoundFlag(cmd, n.flag, name, n.help)
 	}
 	flags.BoolVar(&given.Closed, "closed", false, "refuse new root runs; --closed=false opens the queue")
 	setRate := rateFlag(cmd, "rate", "burst", "how many runs begin in a period")

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -49,7 +50,9 @@ func (s *database) DeleteTrees(ctx context.Context, d *store.DeleteTreesRequest)
 		}
 	}
 	return retryUnavailable(ctx, func() error {
-		return s.tryTransaction(ctx, "delete runs", controlLockTimeout, func(ask roundTripFunc) error { return s.tryDeleteTrees(ask, d) })
+		err := s.tryTransaction(ctx, "delete runs", controlLockTimeout, func(ask roundTripFunc) error { return s.tryDeleteTrees(ask, d) })
+		d.ReplyLost = d.ReplyLost || errors.Is(err, store.ErrUnavailable)
+		return err
 	})
 }
 

@@ -89,8 +89,11 @@ func (sv *sharedConns) reconnectAfterRewind(was, at logPosition) {
 //
 // OpenSchema accepts only the options WithoutMigrations and OwnedBy. OpenSchema returns the errors of [Open].
 func (s *Store) OpenSchema(ctx context.Context, name string, opts ...Option) (*Store, error) {
-	first, ok := s.storeForEngine.(*database)
-	if !ok {
+	var first *database
+	if s != nil {
+		first, _ = s.storeForEngine.(*database)
+	}
+	if first == nil {
 		return nil, fmt.Errorf("postgres: %w: the store was not returned by Open or New", durable.ErrInvalidConfig)
 	}
 	db, err := first.openSchema(ctx, name, opts...)

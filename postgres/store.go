@@ -2,9 +2,11 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -55,4 +57,10 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 func (s *Store) Name() string { return s.storeForEngine.Name() }
 
 // Close waits for calls in progress, and closes the connections that the store has opened. A second call of Close has no effect.
-func (s *Store) Close() error { return s.storeForEngine.Close() }
+// Close returns durable.ErrInvalidConfig if s is nil or empty.
+func (s *Store) Close() error {
+	if s == nil || s.storeForEngine == nil {
+		return fmt.Errorf("postgres: close the store: %w: the *Store is nil or empty: close what Open or New returned, once its error was checked", durable.ErrInvalidConfig)
+	}
+	return s.storeForEngine.Close()
+}

@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	"database/sql"
+	"fmt"
 
+	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -36,8 +38,13 @@ func Open(path string, opts ...Option) (*Store, error) {
 func (s *Store) Name() string { return s.storeForEngine.Name() }
 
 // Close closes the file. Calls that are under way when Close is called finish; later calls return durable.ErrClosed. A second call of Close
-// has no effect.
-func (s *Store) Close() error { return s.storeForEngine.Close() }
+// has no effect. Close returns durable.ErrInvalidConfig if s is nil or empty.
+func (s *Store) Close() error {
+	if s == nil || s.storeForEngine == nil {
+		return fmt.Errorf("sqlite: close the store: %w: the *Store is nil or empty: close what Open returned, once its error was checked", durable.ErrInvalidConfig)
+	}
+	return s.storeForEngine.Close()
+}
 
 // Writer returns the database handle with the single connection that writes to the file, for your own transactions. A transaction that
 // begins on the Writer is IMMEDIATE, and excludes every other write of this store until it ends. Transactions and single statements on the

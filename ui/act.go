@@ -65,9 +65,8 @@ func (o *actOutcome) Name() string {
 
 // performForm performs the act of a form. Afterwards the browser goes to the page of what was changed.
 func (s *dashboard) performForm(w http.ResponseWriter, r *http.Request, v *requestView) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return &statusError{http.StatusBadRequest, "The form was not understood: " + err.Error()}
+	if err := parseForm(w, r); err != nil {
+		return err
 	}
 	f := v.newActForm(r.PostForm)
 	done, err := v.performAct(f)
@@ -83,6 +82,19 @@ func (s *dashboard) performForm(w http.ResponseWriter, r *http.Request, v *reque
 
 // maxForm bounds a form, in bytes: the largest payload by default, escaped.
 const maxForm = 16 << 20
+
+// parseForm reads the form of a request.
+func parseForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	err := r.ParseForm()
+	if _, isTooLong := errors.AsType[*http.MaxBytesError](err); isTooLong {
+		return &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("The form is longer than %d MiB, so nothing was done: shorten its fields.", maxForm>>20)}
+	}
+	if err != nil {
+		return &statusError{http.StatusBadRequest, "The form was not understood: " + err.Error()}
+	}
+	return nil
+}
 
 // pathAfterAct returns the page to show after an act.
 func pathAfterAct(f actForm, done *actOutcome) string {

@@ -107,3 +107,30 @@ func TestTheFormOfAQueueHasAllBounds(t *testing.T) {
 		}
 	})
 }
+
+// A zero does not remove a bound: who writes it may mean that nothing executes. The text none does, and the form shows it.
+func TestAZeroDoesNotRemoveABound(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		h := ui.Handler(e, ui.Authorize(anyone))
+		bounds := durable.LimitBounds{Concurrent: 2, Rate: 7, Period: time.Hour, Burst: 4}
+		if err := e.SetLimit(within(t), "api", bounds); err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range []string{"concurrent", "rate"} {
+			if got := post(t, h, http.StatusBadRequest, "verb", "set", "limit_name", "api", field, "0"); !strings.Contains(got, "none to remove the bound") {
+				t.Errorf("%s 0: %s", field, got)
+			}
+		}
+		postJSON(t, h, http.StatusBadRequest, `{"verb": "set", "queue_name": "mail", "depth": 0}`)
+		if all, err := e.Limits(within(t)); err != nil || all[0].LimitBounds != bounds {
+			t.Errorf("the limit is %+v, %v", all, err)
+		}
+		post(t, h, http.StatusSeeOther, "verb", "set", "limit_name", "api", "concurrent", "none", "rate", "none")
+		if all, err := e.Limits(within(t)); err != nil || all[0].LimitBounds != (durable.LimitBounds{}) {
+			t.Errorf("the limit is %+v, %v", all, err)
+		}
+		if page := send(h, "/limits", nil).Body.String(); !strings.Contains(page, `<input name="concurrent" size="7" value="none">`) {
+			t.Errorf("the form of a limit without bounds: %s", page)
+		}
+	})
+}

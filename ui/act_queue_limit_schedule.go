@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -37,7 +38,7 @@ var queueActs = map[string]actFunc{
 			"max_executing": &settings.MaxExecuting, "max_executing_per_worker": &settings.MaxExecutingPerWorker, "max_in_progress": &settings.MaxInProgress,
 			"max_executing_per_key": &settings.MaxExecutingPerKey, "max_in_progress_per_key": &settings.MaxInProgressPerKey, "depth": &settings.Depth,
 		} {
-			if err := f.parseNumberInto(field, number); err != nil {
+			if err := f.parseBoundInto(field, number); err != nil {
 				return "", err
 			}
 		}
@@ -67,7 +68,7 @@ var limitActs = map[string]actFunc{
 				bounds = l.LimitBounds
 			}
 		}
-		if err := f.parseNumberInto("concurrent", &bounds.Concurrent); err != nil {
+		if err := f.parseBoundInto("concurrent", &bounds.Concurrent); err != nil {
 			return "", err
 		}
 		if err := f.parseRateInto("rate", "burst", &bounds.Rate, &bounds.Period, &bounds.Burst); err != nil {
@@ -108,30 +109,42 @@ var workerActs = map[string]actFunc{
 	"resume": newActByName("the worker is resumed from its next heartbeat on", (*durable.Engine).ResumeWorker),
 }
 
-// parseNumberInto sets a number if the form has the field with a value.
-func (f actForm) parseNumberInto(name string, to *int) error {
+// parseBoundInto sets a bound if the form has the field with a value.
+func (f actForm) parseBoundInto(name string, to *int) error {
 	text := f.text(name)
 	if text == "" {
 		return nil
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return &statusError{http.StatusBadRequest, fmt.Sprintf("The field %q is %q: use a number, or 0 for no bound.", name, text)}
+	n, err := wording.ParseBound(text)
+	if _, isNoNumber := errors.AsType[*strconv.NumError](err); isNoNumber {
+		return &statusError{http.StatusBadRequest, fmt.Sprintf("The field %q is %q: use a number from 1, or none to remove the bound.", name, text)}
+	}
+	if err != nil {
+		return &statusError{http.StatusBadRequest, fmt.Sprintf("The field %q is %q: %v.", name, text, err)}
 	}
 	*to = n
 	return nil
 }
 
-// parseRateInto sets a rate if the form has the field with a value, 10/s, 600/1h, or 0 for none, and its burst if the form has that.
+// parseRateInto sets a rate if the form has the field with a value, 10/s, 600/1h, or none, and its burst if the form has that.
 func (f actForm) parseRateInto(name, burstName string, n *int, per *time.Duration, burst *int) error {
 	if text := f.text(name); text != "" {
 		count, period, err := wording.ParseRate(text)
 		if err != nil {
-			return &statusError{http.StatusBadRequest, err.Error()}
+			return &statusError{http.StatusBadRequest, fmt.Sprintf("The field %q: %v.", name, err)}
 		}
 		if *n, *per = count, period; count == 0 {
 			*burst = 0
 		}
 	}
-	return f.parseNumberInto(burstName, burst)
+	text := f.text(burstName)
+	if text == "" {
+		return nil
+	}
+	most, err := strconv.Atoi(text)
+	if err != nil || most < 0 {
+		return &statusError{http.StatusBadRequest, fmt.Sprintf("The field %q is %q: use a number.", burstName, text)}
+	}
+	*burst = most
+	return nil
 }

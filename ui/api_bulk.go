@@ -174,7 +174,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
 	tooLong := new(http.MaxBytesError)
 	if errors.As(err, &tooLong) {
-		return nil, &statusError{http.StatusRequestEntityTooLarge, "the body is too long"}
+		return nil, &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d MiB, so nothing was done: shorten its fields", maxForm>>20)}
 	}
 	if err != nil {
 		return nil, &statusError{http.StatusBadRequest, "the body was not read: " + err.Error()}

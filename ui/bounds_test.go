@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -46,6 +47,26 @@ func TestJSONOfHistoriesAndTreesIsBounded(t *testing.T) {
 			if n := strings.Count(body, `"name": "kid `); got.Code != http.StatusOK || n != min(limit, 3) || strings.Contains(body, `"more": true`) != more || !strings.Contains(body, `"id": "narrow"`) {
 				t.Errorf("with a limit of %d the tree has %d children: %s", limit, n, body)
 			}
+		}
+	})
+}
+
+// A form, and a body with JSON, that are too long are refused with status 413 and a text, and nothing is done.
+func TestAFormThatIsTooLong(t *testing.T) {
+	onStores(t, func(t *testing.T, e *durable.Engine) {
+		h := ui.Handler(e, ui.Authorize(anyone))
+		long := strings.Repeat("x", 17<<20)
+		for _, path := range []string{"/act", "/bulk"} {
+			got := send(h, path, url.Values{"verb": {"pause"}, "queue_name": {"mail"}, "reason": {long}}, "Sec-Fetch-Site", "same-origin")
+			if got.Code != http.StatusRequestEntityTooLarge || !strings.Contains(got.Body.String(), "longer than 16 MiB, so nothing was done") {
+				t.Errorf("%s gives %d: %.300s", path, got.Code, got.Body)
+			}
+		}
+		if got := postJSON(t, h, http.StatusRequestEntityTooLarge, `{"verb": "pause", "queue_name": "mail", "reason": "`+long+`"}`); !strings.Contains(got, "longer than 16 MiB") {
+			t.Errorf("the refusal of the body says %.300s", got)
+		}
+		if all, err := e.Queues(within(t)); err != nil || len(all) != 0 {
+			t.Errorf("the queues are %+v, %v", all, err)
 		}
 	})
 }

@@ -205,9 +205,8 @@ func (s *dashboard) bulkPreview(w http.ResponseWriter, r *http.Request, v *reque
 
 // performBulkBatch performs an act on the next runs.
 func (s *dashboard) performBulkBatch(w http.ResponseWriter, r *http.Request, v *requestView) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return &statusError{http.StatusBadRequest, "The form was not understood: " + err.Error()}
+	if err := parseForm(w, r); err != nil {
+		return err
 	}
 	b, err := v.parseBulk(r.PostForm)
 	if err != nil {

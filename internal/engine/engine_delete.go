@@ -128,14 +128,19 @@ func (d *treeDeleter) tryDelete(ctx context.Context, results []DeleteTreeResult,
 	if len(planned) == 0 {
 		return again, nil
 	}
-	if err := d.e.commitInSeparateTx(ctx, userCaller, func() error { return d.e.store.DeleteTrees(ctx, op) }); err != nil {
+	err = d.e.commitInSeparateTx(ctx, userCaller, func() error {
+		err := d.e.store.DeleteTrees(ctx, op)
+		op.ReplyLost = op.ReplyLost || errors.Is(err, store.ErrUnavailable)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	for at, i := range planned {
-		switch t := &op.Trees[at]; t.Outcome {
-		case store.Written:
+		switch t := &op.Trees[at]; {
+		case t.Outcome == store.Written:
 			results[i].DeletedRunCount = t.DeletedRunCount
-		case store.AlreadyRecorded: // by another call, or by an earlier try whose result was lost
+		case t.Outcome == store.AlreadyRecorded && op.ReplyLost: // very likely by the earlier try
 			results[i].DeletedRunCount = len(t.EndedBeforeCall)
 		default:
 			if d.recordRefusal(&results[i], t) {
@@ -151,7 +156,7 @@ func (d *treeDeleter) recordRefusal(r *DeleteTreeResult, t *store.DeleteTreeRequ
 	n := &t.Blocker
 	refused := &StateError{Ref: t.Name, Verb: deleteVerb, Status: n.Status}
 	switch {
-	case t.Outcome == store.AlreadyRecorded:
+	case t.Outcome == store.AlreadyRecorded: // another call has deleted it
 		r.Err = notFoundError(t.Name)
 		return false
 	case t.Outcome == store.Fenced && !n.Status.IsTerminal() && n.UUID != t.Root:

@@ -214,16 +214,12 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) 
 		r.mu.Lock()
 		r.goroutines.functionReturned = true
 		r.mu.Unlock()
+		if r.isForcedToEnd() {
+			r.awaitBranchesRepeatCalls(failure)
+		}
 		r.endCtx(errFunctionReturned)
 		r.awaitGoroutines()
-		if r.preflightFindings.hasFunctionReturned() && !r.isSuspended() && !r.isForcedToEnd() {
-			verb := "complete"
-			switch {
-			case failure != nil:
-				verb = "fail"
-			case r.continueAsNewInput() != nil:
-				verb = "continue as new"
-			}
+		if verb := r.verbOfEndInPreflight(failure); verb != "" && r.preflightFindings.hasFunctionReturned() && !r.isSuspended() {
 			r.checkMissingCallsAtEnd(verb, failure)
 		}
 		if r.compensations.recordedEnd != nil && r.currentSuspension() == nil {
@@ -251,6 +247,22 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) 
 	out.NotCalled = r.notCalledNames()
 	out.WouldFail = out.FunctionReturned && out.Failure != nil && !r.isForcedToEnd()
 	return out
+}
+
+// verbOfEndInPreflight returns what the run would do after its function has returned the failure, or nil. It returns an empty string if a worker
+// would not check whether recorded calls are missing: an end is recorded.
+func (r *run) verbOfEndInPreflight(failure *record.Failure) string {
+	switch {
+	case r.isRepeatingBeforeEnd():
+		return verbsOfEnds[store.Cancelled] // the deadline of the run is not known to the replay
+	case r.isForcedToEnd():
+		return ""
+	case failure != nil:
+		return verbsOfEnds[store.Failed]
+	case r.continueAsNewInput() != nil:
+		return "continue as new"
+	}
+	return verbsOfEnds[store.Completed]
 }
 
 // isFunctionWaiting reports whether the function would wait for a call that it would make next, if a worker executed the run.

@@ -118,6 +118,10 @@ type DeleteTreesRequest struct {
 	Actor      string
 	Reason     string
 	WithEvents bool
+
+	// ReplyLost is set if an earlier try may have been committed, because it returned ErrUnavailable. The caller and DeleteTrees set it.
+	// An outcome AlreadyRecorded then does not tell whether this call or another one has deleted the tree.
+	ReplyLost bool
 }
 
 // DeleteTreeRequest deletes one tree.

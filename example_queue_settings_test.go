@@ -61,7 +61,7 @@ func ExampleGroupKey() {
 	if err := engine.SetQueue(ctx, "orders", durable.QueueSettings{MaxInProgressPerKey: 1}); err != nil {
 		log.Fatal(err)
 	}
-	run, err := order.Start(ctx, engine, "book", durable.InQueue("orders"), durable.GroupKey("acme", durable.Weight(2)), durable.StartBy(time.Hour))
+	run, err := order.Start(ctx, engine, "book", durable.InQueue("orders"), durable.GroupKey("acme", durable.KeyWeight(2)), durable.StartBy(time.Hour))
 	if err != nil {
 		log.Fatal(err)
 	}

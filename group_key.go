@@ -8,13 +8,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// MaxWeight is the largest [Weight].
-const MaxWeight = store.MaxWeight
+// MaxKeyWeight is the largest [KeyWeight].
+const MaxKeyWeight = store.MaxWeight
 
 // GroupKey sets the key of the run within its queue, for example a tenant or a customer. The bounds MaxExecutingPerKey,
 // MaxInProgressPerKey and RatePerKey of the queue apply to each key separately. Among the runs of one priority, the group keys
 // take turns, so that many runs of one key delay the first run of another key by one turn only. A child in the queue of its
-// parent has the parent's key, unless the start of the child names another key. GroupKey takes the option [Weight].
+// parent has the parent's key, unless the start of the child names another key. GroupKey takes the option [KeyWeight].
 //
 // A start with GroupKey returns [ErrInvalidConfig] if the queue has no settings from [Engine.SetQueue] or Config.QueueSettings.
 // A worker records Config.QueueSettings when it starts, but a client never does: start a worker before such a client, or call
@@ -42,13 +42,13 @@ type groupKeyOptions struct {
 	err    error
 }
 
-// Weight sets how many turns the group key of the run gets for each turn of a key with weight 1. A weight is from 1 to
-// [MaxWeight]; the default is 1. Give all runs of a key the same weight.
-func Weight(n int) GroupKeyOption {
+// KeyWeight sets how many turns the group key of the run gets for each turn of a key with weight 1. A weight is from 1 to
+// [MaxKeyWeight]; the default is 1. Give all runs of a key the same weight.
+func KeyWeight(n int) GroupKeyOption {
 	return func(o *groupKeyOptions) {
-		err := o.given.addOnce(1, "Weight")
-		if err == nil && (n < 1 || n > MaxWeight) {
-			err = fmt.Errorf("%w: Weight(%d): it must be from 1 to %d", ErrInvalidConfig, n, MaxWeight)
+		err := o.given.addOnce(1, "KeyWeight")
+		if err == nil && (n < 1 || n > MaxKeyWeight) {
+			err = fmt.Errorf("%w: KeyWeight(%d): it must be from 1 to %d", ErrInvalidConfig, n, MaxKeyWeight)
 		}
 		if o.err == nil {
 			o.err = err

@@ -37,7 +37,7 @@ func TestDescendantsInheritGroupKeyAndPriority(t *testing.T) {
 			}
 		}
 		running(t, e)
-		orFail(parent.Start(ctx, e, 2, durable.ID("p"), durable.InQueue("tenants"), durable.GroupKey("acme", durable.Weight(3)), durable.Priority(1)))(t)
+		orFail(parent.Start(ctx, e, 2, durable.ID("p"), durable.InQueue("tenants"), durable.GroupKey("acme", durable.KeyWeight(3)), durable.Priority(1)))(t)
 		want := map[string]string{
 			"p": `tenants "acme" 3, priority 1`, "inherits": `tenants "acme" 3, priority 1`, "leaf": `tenants "acme" 3, priority 1`,
 			"own priority": `tenants "acme" 3, priority -2`, "own key": `tenants "own" 1, priority 1`, "other queue": `bulk "" 1, priority 1`,

@@ -98,8 +98,8 @@ func TestQueueSettingsAreChecked(t *testing.T) {
 		w := durable.Define("w", double)
 		for name, opt := range map[string]durable.StartOption{
 			"no settings":     durable.GroupKey("acme"),
-			"weight too low":  durable.GroupKey("acme", durable.Weight(0)),
-			"weight too high": durable.GroupKey("acme", durable.Weight(durable.MaxWeight+1)),
+			"weight too low":  durable.GroupKey("acme", durable.KeyWeight(0)),
+			"weight too high": durable.GroupKey("acme", durable.KeyWeight(durable.MaxKeyWeight+1)),
 			"StartBy":         durable.StartBy(0),
 		} {
 			if _, err := w.Start(ctx, e, 1, opt); !errors.Is(err, durable.ErrInvalidConfig) {
@@ -125,7 +125,7 @@ func TestAStartIntoAQueueWithSettingsHasAPlace(t *testing.T) {
 		if err := operator.SetQueue(ctx, "mail", durable.QueueSettings{MaxInProgress: 1}); err != nil {
 			t.Fatal(err)
 		}
-		run := orFail(w.Start(ctx, client, 2, durable.ID("keyed"), durable.InQueue("mail"), durable.GroupKey("acme", durable.Weight(3)), durable.StartBy(time.Hour)))(t)
+		run := orFail(w.Start(ctx, client, 2, durable.ID("keyed"), durable.InQueue("mail"), durable.GroupKey("acme", durable.KeyWeight(3)), durable.StartBy(time.Hour)))(t)
 		orFail(w.Start(ctx, client, 2, durable.ID("plain"), durable.InQueue("mail")))(t)
 		info := orFail(client.Get(ctx, "keyed"))(t)
 		p := info.Place

@@ -55,7 +55,7 @@ func TestAStartInATransactionHasAPlaceInItsQueue(t *testing.T) {
 		if err := e.SetQueue(ctx, "mail", durable.QueueSettings{MaxExecuting: 1, MaxInProgressPerKey: 1, Depth: 3}); err != nil {
 			t.Fatal(err)
 		}
-		first := orFail(start(e, o.Workflow, "first", true, in, durable.GroupKey("acme", durable.Weight(3)), durable.Priority(-1), durable.StartBy(time.Hour)))(t)
+		first := orFail(start(e, o.Workflow, "first", true, in, durable.GroupKey("acme", durable.KeyWeight(3)), durable.Priority(-1), durable.StartBy(time.Hour)))(t)
 		gone := orFail(start(e, o.Workflow, "gone", false, in, durable.GroupKey("acme")))(t)
 		orFail(start(e, o.Workflow, "second", true, in, durable.GroupKey("acme"), durable.Priority(-1)))(t)
 		urgent := orFail(start(e, o.Workflow, "urgent", true, in, durable.GroupKey("acme"), durable.Priority(2)))(t)
@@ -206,7 +206,7 @@ func TestStartManyIntoAQueueTakesTurnsWithOtherKeys(t *testing.T) {
 		for i := range 20 {
 			items = append(items, durable.StartItem[string]{ID: fmt.Sprint("big-", i), Input: "big"})
 		}
-		opts := []durable.StartOption{durable.InQueue("mail"), durable.Priority(1), durable.GroupKey("big", durable.Weight(2))}
+		opts := []durable.StartOption{durable.InQueue("mail"), durable.Priority(1), durable.GroupKey("big", durable.KeyWeight(2))}
 		runs := orFail(o.StartMany(ctx, e, items, opts...))(t)
 		orFail(o.StartMany(ctx, e, items, opts...))(t) // a repetition starts nothing
 		for range 2 {

@@ -54,7 +54,7 @@ type Schedule struct {
 	// Priority is the priority of every run of the schedule, as with the option [Priority].
 	Priority int
 	// GroupKey and Weight are the group key and the weight of every run of the schedule, as with the options [GroupKey] and
-	// [Weight]. With a GroupKey, [Engine.SetSchedule] returns [ErrInvalidConfig] if the queue has no settings. While its queue
+	// [KeyWeight]. With a GroupKey, [Engine.SetSchedule] returns [ErrInvalidConfig] if the queue has no settings. While its queue
 	// has no settings, a schedule with a GroupKey starts no run, and ScheduleInfo.Problem says so. A Weight of zero means 1.
 	GroupKey string
 	Weight   int
@@ -184,8 +184,8 @@ func (s *Schedule) toStoredSettings(cfg *Config) (*schedule.Settings, error) {
 		return nil, refuse("Jitter is %v: it must be from 0 to %v", s.Jitter, schedule.LongestJitter)
 	case s.Timeout < 0:
 		return nil, refuse("Timeout is %v: it must be positive, or zero for none", s.Timeout)
-	case s.Weight < 0 || s.Weight > MaxWeight:
-		return nil, refuse("Weight is %d: it must be from 1 to %d, or zero for 1", s.Weight, MaxWeight)
+	case s.Weight < 0 || s.Weight > MaxKeyWeight:
+		return nil, refuse("Weight is %d: it must be from 1 to %d, or zero for 1", s.Weight, MaxKeyWeight)
 	case s.Weight != 0 && s.GroupKey == "":
 		return nil, refuse("Weight is %d without a GroupKey: set GroupKey, or leave Weight out", s.Weight)
 	}

@@ -208,7 +208,7 @@ func weightOptions(n int) []durable.GroupKeyOption {
 	if n == 0 {
 		return nil
 	}
-	return []durable.GroupKeyOption{durable.Weight(n)}
+	return []durable.GroupKeyOption{durable.KeyWeight(n)}
 }
 
 // parseTags returns the tags that are given as key=value.

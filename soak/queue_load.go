@@ -122,7 +122,7 @@ func (s *queueStart) options(r *rand.Rand) []durable.StartOption {
 			weight = 1 + len(s.in.Key) + int(s.in.Key[1]-'0')
 			opts = append(opts, durable.Priority(r.IntN(5)-2))
 		}
-		opts = append(opts, durable.GroupKey(s.in.Key, durable.Weight(weight)))
+		opts = append(opts, durable.GroupKey(s.in.Key, durable.KeyWeight(weight)))
 	}
 	if s.startBy {
 		opts = append(opts, durable.StartBy(time.Duration(200+r.IntN(2000))*time.Millisecond))

@@ -41,5 +41,10 @@ func TestThePlaceOfARunTellsWhatHoldsBackItsKey(t *testing.T) {
 				}
 			}
 		}
+		for _, q := range orFail(e.Queues(ctx))(t) {
+			if q.BlockedBy != durable.BlockedByKey {
+				t.Errorf("queue %q, whose waiting runs are held back by a bound of their key, is blocked by %q", q.Name, q.BlockedBy)
+			}
+		}
 	})
 }

@@ -21,8 +21,8 @@ type QueueSettings struct {
 	// executes only in order to end does not count towards MaxExecutingPerWorker.
 	MaxExecutingPerWorker int
 	// MaxInProgress is the largest number of root runs that have begun and not ended, including runs that wait, are paused or
-	// are held. Children and their descendants do not count towards MaxInProgress. If the queue gets its settings while a run that
-	// has begun is paused, or waits without a time limit, the run counts only when it continues.
+	// are held. Children and their descendants do not count towards MaxInProgress. If a queue that has runs gets a MaxInProgress
+	// or a MaxInProgressPerKey, no root run of the queue begins until the runs that have begun before are counted.
 	MaxInProgress int
 	// MaxExecutingPerKey and MaxInProgressPerKey bound the runs of each [GroupKey] as MaxExecuting and MaxInProgress bound the
 	// runs of the queue. With a MaxInProgressPerKey of 1, the runs of a key are executed one after the other: runs with a

@@ -37,7 +37,7 @@ type QueueInfo struct {
 	// alert also when [Engine.Workers] returns no worker.
 	OldestDue time.Time
 	// BlockedBy is why the next run of the queue does not begin. BlockedBy is empty if no run waits, or if the next run is
-	// about to begin or waits only for its group key.
+	// about to begin.
 	BlockedBy QueueBlock
 	Keys      []QueueKeyUse // the keys with the most waiting runs, at most ten
 }
@@ -51,6 +51,7 @@ const (
 	BlockedByMaxExecuting  QueueBlock = "max_executing"   // as many runs execute as MaxExecuting allows
 	BlockedByMaxInProgress QueueBlock = "max_in_progress" // as many runs are in progress as MaxInProgress allows
 	BlockedByRate          QueueBlock = "rate"            // the Rate is used up for now
+	BlockedByKey           QueueBlock = "key"             // a bound of its group key holds back each waiting run; see [RunInfo.Place]
 )
 
 // QueueUse counts the runs of a queue, or of one group key of a queue, by their state.

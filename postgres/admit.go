@@ -47,6 +47,9 @@ func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) err
 				return err
 			}
 		}
+		if err := q.SearchIdleRuns(&idleRunsReader{s, ask, q}); err != nil {
+			return err
+		}
 		if err := s.readRunsInLineAndKeys(ask, q); err != nil {
 			return err
 		}

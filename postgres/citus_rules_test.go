@@ -22,7 +22,7 @@ var uncounted = []string{
 // fanOuts lists the statements that do not name the shard of each row that they read, so that all shards of a distributed table would be
 // asked.
 var fanOuts = []string{
-	"admission_has_work.sql", "admission_queue_delete_if_empty.sql", "admission_runs_behind_group_key_lock.sql", "admission_runs_in_line_lock.sql", "admission_runs_lock.sql",
+	"admission_has_work.sql", "admission_idle_runs_lock.sql", "admission_queue_delete_if_empty.sql", "admission_runs_behind_group_key_lock.sql", "admission_runs_in_line_lock.sql", "admission_runs_lock.sql",
 	"admission_unclaimed_runs_count.sql", "claim_check_lanes_and_versions.sql", "claim_runs.sql", "divergences_delete_obsolete.sql", "failure_groups.sql", "runs_held_for_drift.sql",
 	"lanes_find_unknown.sql", "lanes_overdue.sql", "leases_of_dead_worker_expire.sql", "leases_of_claim.sql", "limit_keys_delete_unused.sql",
 	"limit_keys_with_waiters.sql", "permits_of_run.sql", "permits_of_limit_keys.sql", "queue_depth.sql", "queue_place_of_run.sql", "queues_without_counts.sql",

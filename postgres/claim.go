@@ -112,19 +112,25 @@ func (s *database) findUnknownLanes(ctx context.Context, plan *claimLaneArgs) er
 	var found []knownLane
 	err := s.runBatch(ctx, s.enginePool, "look for lanes", func(batch *pgx.Batch) {
 		batch.Queue(s.statements.lanesFindUnknown, newLaneArray(plan.gapStarts), newLaneArray(plan.gapEnds))
-	}, func(res statementResults) error {
-		found = nil // discard the rows of a failed try
-		return eachRow(res, func(rows pgx.Rows) error {
-			var l knownLane
-			err := rows.Scan((*int64)(&l.lane), &l.queue, &l.workflow, &l.version, (*string)(&l.diverged), &l.priority)
-			found = append(found, l)
-			return err
-		})
+	}, func(res statementResults) (err error) {
+		found, err = scanLanes(res)
+		return err
 	})
 	if err == nil {
 		s.knownLanes.add(plan, found)
 	}
 	return err
+}
+
+// scanLanes scans the result of lanes_find_unknown.sql.
+func scanLanes(res statementResults) (lanes []knownLane, err error) {
+	err = eachRow(res, func(rows pgx.Rows) error {
+		var l knownLane
+		err := rows.Scan((*int64)(&l.lane), &l.queue, &l.workflow, &l.version, (*string)(&l.diverged), &l.priority)
+		lanes = append(lanes, l)
+		return err
+	})
+	return lanes, err
 }
 
 // LeasesOfClaim implements store.Store.

@@ -20,46 +20,46 @@ const (
 
 // statements holds the texts of the .sql files for one schema.
 type statements struct {
-	setEngineSessionSettings                                                                                                                                                                                     string
-	runsLockForBatch, runInsert, runInsertOne, runInsertGeneratedIds, runInsertGeneratedID, runInsertAny, runByName, statesOfParents                                                                             string
-	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepNotWrittenReasons                                                                                                                             string
-	signalReceive, signalInsert, signalInsertWithEvent, signalNotStoredReasons, signalsUnreceivedCount                                                                                                           string
-	runFinish, runFinishOne, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts, setAsyncTransactionTimeouts                                          string
-	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                                                                                     string
-	claimRuns, claimCheckLanesAndVersions, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                                                                         string
-	sharedWriterLockSession, sharedWriterLockTx, walPosition, ownedRunsCheckpoints, childEndsCountAndWakeParents, childEndsSetAwaitedCount                                                                       string
-	workerUpsert, workerSetQuiet, leaseExtend, leasesLost                                                                                                                                                        string
-	leasesOfDeadWorkerExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                                                                       string
-	runByID, runStatuses, history, historyWithoutPayloads, checkpointsByName, runFingerprints, now, ownedRunChanges                                                                                              string
-	stepsOpen, recordedChoices, runLastLeaseLoss, mapProgress, runTags, runFirstInput, tagSet                                                                                                                    string
-	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid                                                                   string
-	listenSessionSettings, listen, presenceLock, presenceUnlock, unlisten, heldLocks, presenceLockRecord, presenceDeadWorkers                                                                                    string
-	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                                                                             string
-	migrationLock, migrationPreconditions, migrationVersion, migrationNoTimeouts                                                                                                                                 string
-	limitKeyLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitsOfLimitKeys, permitRequestingStepsRead                                                                                  string
-	permitDelete, permitUpsert, permitOffer, limitKeyRecordGrant, limitKeysDeleteUnused                                                                                                                          string
-	limitKeysWithWaiters, permitsOfRun, limitDeclare, limitSetBounds, limitDelete, limitResetToDeclared                                                                                                          string
-	limits, limitUsage, queuesWithoutCounts, queueDeclare, queueSetSettings, queuePause                                                                                                                          string
-	queueResume, queueMarkDeleted, queueResetToDeclared, queuesWithCounts, queueBusiestGroupKeys, queueDepth, queuePlaceOfRun                                                                                    string
-	admissionQueueLock, admissionHasWork, admissionRunsLock, admissionRunsWithRecordedEnd, admissionUnclaimedRunsCount, admissionUnclaimedRunsByGroupKey, admissionRunsInLineLock, admissionGroupKeysDueForCheck string
-	admissionGroupKeysRead, admissionRunsBehindGroupKeyLock, admissionRunUpdate, admissionPlaceUpsert, admissionGroupKeyCountsUpsert                                                                             string
-	admissionGroupKeyDelete, admissionGroupKeysMarkAllForCheck, admissionQueueCountsUpdate, admissionQueueDeleteIfEmpty, admissionEndedPlaceDelete                                                               string
-	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMoveGroupKeyRead, queueMoveRunUpdate, queueMovePlaceWrite                                                                string
-	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListByOwner, runsListHeld, failureGroups, statusCounts, eventNewest                                                                       string
-	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                                                                             string
-	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSetSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert                                                           string
-	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                                                                              string
-	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                                                                                                                string
-	scheduleFireUpsert, scheduleFiresByTime, scheduleFiresLatest, scheduleFiresToCompact, scheduleFireDeleteCompacted, scheduleFiresDeleteAll                                                                    string
-	scheduleFireBitmapsRead, scheduleFireBitmapsUpsert, scheduleFireBitmapsDeleteAll                                                                                                                             string
-	startKeyLock, startKeyTryLock, startKeyInsert, startKeyUpdate, startKeyDelete, startKeyOfWaitingRun                                                                                                          string
-	startKeysDue, startKeysWithReleasableStart, startKeyRunStates, startKeyReleaseRun                                                                                                                            string
-	repairFence, repairRunsLock, repairRunStates, repairOldGenerationInsert, repairStepsMoveToGeneration, repairKeptStepsCopy, repairNewStepsInsert                                                              string
-	repairPauseExtend, repairPausesExpired, repairPauseDelete                                                                                                                                                    string
-	runHoldForDrift, runsHeldForDrift, claimRunHeldForDrift, divergencesOfRun, divergencesDeleteObsolete, historiesOfRuns                                                                                        string
-	repairChildrenMoveToGeneration, repairSignalsMarkUnreceived, repairBeginNextGeneration, supersededGenerations, generationsByArchiveID, eventInsert                                                           string
-	citusHomeNode, workerVersionRecord, workflowVersions, versionsDeleteOld                                                                                                                                      string
-	retentionTreeLock, retentionTreeRead, retentionRunsDelete, retentionEndedRootsPage, retentionGenerationsToDelete, retentionEventsDelete                                                                      string
+	setEngineSessionSettings                                                                                                                                                                                                            string
+	runsLockForBatch, runInsert, runInsertOne, runInsertGeneratedIds, runInsertGeneratedID, runInsertAny, runByName, statesOfParents                                                                                                    string
+	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepNotWrittenReasons                                                                                                                                                    string
+	signalReceive, signalInsert, signalInsertWithEvent, signalNotStoredReasons, signalsUnreceivedCount                                                                                                                                  string
+	runFinish, runFinishOne, runEndOwnership, runHoldAfterRejectedWrite, runState, runWake, notify, setLockTimeout, setTransactionTimeouts, setAsyncTransactionTimeouts                                                                 string
+	controlRunTreeLock, controlRunTreeRead, controlShiftTimers, controlApply, runDeadlineSet                                                                                                                                            string
+	claimRuns, claimCheckLanesAndVersions, lanesFindUnknown, claimHistories, historyPart, writersInFlight, leasesOfClaim                                                                                                                string
+	sharedWriterLockSession, sharedWriterLockTx, walPosition, ownedRunsCheckpoints, childEndsCountAndWakeParents, childEndsSetAwaitedCount                                                                                              string
+	workerUpsert, workerSetQuiet, leaseExtend, leasesLost                                                                                                                                                                               string
+	leasesOfDeadWorkerExpire, workerDelete, workers, lanesOverdue, workflowsWithLiveWorker                                                                                                                                              string
+	runByID, runStatuses, history, historyWithoutPayloads, checkpointsByName, runFingerprints, now, ownedRunChanges                                                                                                                     string
+	stepsOpen, recordedChoices, runLastLeaseLoss, mapProgress, runTags, runFirstInput, tagSet                                                                                                                                           string
+	runsList, runsListByTag, runsListByTagKey, runsListByRunNamePrefix, runTree, runTreeCounts, eventsPage, eventsPageBefore, eventCursorValid                                                                                          string
+	listenSessionSettings, listen, presenceLock, presenceUnlock, unlisten, heldLocks, presenceLockRecord, presenceDeadWorkers                                                                                                           string
+	txStepCheckpoint, txStepRunLock, waitForStandbys                                                                                                                                                                                    string
+	migrationLock, migrationPreconditions, migrationVersion, migrationNoTimeouts                                                                                                                                                        string
+	limitKeyLock, permitReturn, permitLimitBlockAfterFailover, permitLimitBounds, permitsOfLimitKeys, permitRequestingStepsRead                                                                                                         string
+	permitDelete, permitUpsert, permitOffer, limitKeyRecordGrant, limitKeysDeleteUnused                                                                                                                                                 string
+	limitKeysWithWaiters, permitsOfRun, limitDeclare, limitSetBounds, limitDelete, limitResetToDeclared                                                                                                                                 string
+	limits, limitUsage, queuesWithoutCounts, queueDeclare, queueSetSettings, queuePause                                                                                                                                                 string
+	queueResume, queueMarkDeleted, queueResetToDeclared, queuesWithCounts, queueBusiestGroupKeys, queueDepth, queuePlaceOfRun                                                                                                           string
+	admissionQueueLock, admissionHasWork, admissionRunsLock, admissionIdleRunsLock, admissionRunsWithRecordedEnd, admissionUnclaimedRunsCount, admissionUnclaimedRunsByGroupKey, admissionRunsInLineLock, admissionGroupKeysDueForCheck string
+	admissionGroupKeysRead, admissionRunsBehindGroupKeyLock, admissionRunUpdate, admissionPlaceUpsert, admissionGroupKeyCountsUpsert                                                                                                    string
+	admissionGroupKeyDelete, admissionGroupKeysMarkAllForCheck, admissionQueueCountsUpdate, admissionQueueDeleteIfEmpty, admissionEndedPlaceDelete                                                                                      string
+	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMoveGroupKeyRead, queueMoveRunUpdate, queueMovePlaceWrite                                                                                       string
+	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListByOwner, runsListHeld, failureGroups, statusCounts, eventNewest                                                                                              string
+	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                                                                                                    string
+	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSetSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert                                                                                  string
+	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                                                                                                     string
+	scheduleByName, schedulesPage, scheduleInsert, scheduleUpdate, scheduleDelete                                                                                                                                                       string
+	scheduleFireUpsert, scheduleFiresByTime, scheduleFiresLatest, scheduleFiresToCompact, scheduleFireDeleteCompacted, scheduleFiresDeleteAll                                                                                           string
+	scheduleFireBitmapsRead, scheduleFireBitmapsUpsert, scheduleFireBitmapsDeleteAll                                                                                                                                                    string
+	startKeyLock, startKeyTryLock, startKeyInsert, startKeyUpdate, startKeyDelete, startKeyOfWaitingRun                                                                                                                                 string
+	startKeysDue, startKeysWithReleasableStart, startKeyRunStates, startKeyReleaseRun                                                                                                                                                   string
+	repairFence, repairRunsLock, repairRunStates, repairOldGenerationInsert, repairStepsMoveToGeneration, repairKeptStepsCopy, repairNewStepsInsert                                                                                     string
+	repairPauseExtend, repairPausesExpired, repairPauseDelete                                                                                                                                                                           string
+	runHoldForDrift, runsHeldForDrift, claimRunHeldForDrift, divergencesOfRun, divergencesDeleteObsolete, historiesOfRuns                                                                                                               string
+	repairChildrenMoveToGeneration, repairSignalsMarkUnreceived, repairBeginNextGeneration, supersededGenerations, generationsByArchiveID, eventInsert                                                                                  string
+	citusHomeNode, workerVersionRecord, workflowVersions, versionsDeleteOld                                                                                                                                                             string
+	retentionTreeLock, retentionTreeRead, retentionRunsDelete, retentionEndedRootsPage, retentionGenerationsToDelete, retentionEventsDelete                                                                                             string
 }
 
 func loadStatements(schema string) statements {
@@ -225,6 +225,7 @@ func loadStatements(schema string) statements {
 		admissionQueueLock:                text("admission_queue_lock.sql"),
 		admissionHasWork:                  text("admission_has_work.sql"),
 		admissionRunsLock:                 text("admission_runs_lock.sql"),
+		admissionIdleRunsLock:             text("admission_idle_runs_lock.sql"),
 		admissionRunsWithRecordedEnd:      text("admission_runs_with_recorded_end.sql"),
 		admissionUnclaimedRunsCount:       text("admission_unclaimed_runs_count.sql"),
 		admissionUnclaimedRunsByGroupKey:  text("admission_unclaimed_runs_by_group_key.sql"),

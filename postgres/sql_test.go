@@ -103,6 +103,7 @@ var plans = map[string][]string{
 	"runs_list_by_failure.sql":               {"run_failure", "step_pkey", "tag_pkey"},
 	"runs_list_failed.sql":                   {"run_idle", "step_pkey", "tag_pkey"},
 	"runs_list_paused.sql":                   {"run_idle", "step_pkey", "tag_pkey"},
+	"admission_idle_runs_lock.sql":           {"place_pkey", "run_idle", "run_pkey"},
 	"runs_list_by_owner.sql":                 {"run_wake", "step_pkey", "tag_pkey"},
 	"runs_list_held.sql":                     {"Seq Scan on divergence d", "run_pkey", "run_suspect", "step_pkey", "tag_pkey"},
 	"failure_groups.sql":                     {"run_failure", "run_idle", "tag_pkey"},

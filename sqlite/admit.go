@@ -38,7 +38,7 @@ func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) err
 		if err != nil {
 			return err
 		}
-		if err := readAdmissionRunsAndKeys(ctx, x, q, strays); err != nil {
+		if err := s.readAdmissionRunsAndKeys(ctx, x, q, strays); err != nil {
 			return err
 		}
 		plan := q.Plan("", a.CloseDurationAfterRewind)
@@ -114,7 +114,7 @@ func readNextCheckTime(x executor, q *store.QueueState) error {
 }
 
 // readAdmissionRunsAndKeys reads the runs and keys that a pass decides about.
-func readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueState, strays []store.ClaimLane) error {
+func (s *database) readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueState, strays []store.ClaimLane) error {
 	now := bindTime(q.Now)
 	kinds := []func() ([]store.AdmissionRun, error){
 		func() ([]store.AdmissionRun, error) {
@@ -151,6 +151,9 @@ func readAdmissionRunsAndKeys(ctx context.Context, x executor, q *store.QueueSta
 			return err
 		}
 		q.AddRuns(runs)
+	}
+	if err := q.SearchIdleRuns(&idleRunsReader{s, ctx, x, q}); err != nil {
+		return err
 	}
 	for _, id := range q.DueRunsExecutedBefore() {
 		ends, err := queryInt(x, qAdmissionRunHasRecordedEnd, bindShard(id), bindUUID(id), store.EndRecordName)

@@ -133,6 +133,7 @@ const (
 	qAdmissionRunsInLineLock
 	qAdmissionRunsBehindGroupKeyLock
 	qAdmissionRunHasRecordedEnd
+	qAdmissionSelectIdleRuns
 	qAdmissionUnclaimedRunsCount
 	qAdmissionUnclaimedRunsByGroupKey
 	qAdmissionSelectUnclaimedRuns

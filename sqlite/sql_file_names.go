@@ -148,6 +148,7 @@ func sqlFileName(q queryID) string {
 		qAdmissionRunsLosingPlace:          "admission_runs_losing_place.sql",
 		qAdmissionSelectDueRuns:            "admission_select_due_runs.sql",
 		qAdmissionRunHasRecordedEnd:        "admission_run_has_recorded_end.sql",
+		qAdmissionSelectIdleRuns:           "admission_select_idle_runs.sql",
 		qAdmissionSelectUnseenRuns:         "admission_select_unseen_runs.sql",
 		qAdmissionRunsOfDeletedQueue:       "admission_runs_of_deleted_queue.sql",
 		qAdmissionRunsInLineLock:           "admission_runs_in_line_lock.sql",

@@ -31,14 +31,9 @@ func (l *unadmittedLaneCache) lanesOfQueue(queue string) []store.ClaimLane {
 // lanesWithUnadmittedRuns returns the lanes of the queue with runs that no admission has seen.
 func (s *database) lanesWithUnadmittedRuns(ctx context.Context, x executor, queue string) (strays []store.ClaimLane, err error) {
 	if s.unadmittedLaneCache.isDueForRead() {
-		byQueue := make(map[string][]store.ClaimLane)
-		for l, err := range lanesWithWakeTime(ctx, x) {
-			if err != nil {
-				return nil, err
-			}
-			if l.lane.Admission() == store.AdmissionNotNeeded {
-				byQueue[l.queue] = append(byQueue[l.queue], l.lane)
-			}
+		byQueue, err := readUnadmittedLanes(ctx, x)
+		if err != nil {
+			return nil, err
 		}
 		s.unadmittedLaneCache.setLanes(byQueue)
 	}
@@ -52,6 +47,20 @@ func (s *database) lanesWithUnadmittedRuns(ctx context.Context, x executor, queu
 		}
 	}
 	return strays, nil
+}
+
+// readUnadmittedLanes returns the lanes with store.AdmissionNotNeeded that have a run with a wake time, by queue.
+func readUnadmittedLanes(ctx context.Context, x executor) (map[string][]store.ClaimLane, error) {
+	byQueue := make(map[string][]store.ClaimLane)
+	for l, err := range lanesWithWakeTime(ctx, x) {
+		if err != nil {
+			return nil, err
+		}
+		if l.lane.Admission() == store.AdmissionNotNeeded {
+			byQueue[l.queue] = append(byQueue[l.queue], l.lane)
+		}
+	}
+	return byQueue, nil
 }
 
 // setLanes replaces the known lanes.

@@ -263,7 +263,7 @@ func (x *examination) queueFindings() (findings []Finding) {
 		case !q.PausedAt.IsZero():
 			findings = append(findings, Finding{Warning, "queues", fmt.Sprintf("queue %s is paused since %s, %d wait%s", q.Name, wording.ExactTime(q.PausedAt), q.Waiting, reasonText(q.PauseReason, q.PausedBy)), "durable queue resume " + wording.ShellArgument(q.Name) + ", if the reason is over"})
 		case !q.OldestDue.IsZero() && x.now.Sub(q.OldestDue) > longWait:
-			findings = append(findings, Finding{Warning, "queues", fmt.Sprintf("the oldest run in queue %s is due since %s, and waits for: %s", q.Name, wording.RoughDuration(x.now.Sub(q.OldestDue)), cmp.Or(string(q.BlockedBy), "its key")), "raise the bounds with durable queue set, or add workers"})
+			findings = append(findings, Finding{Warning, "queues", fmt.Sprintf("the oldest run in queue %s is due since %s, and waits for: %s", q.Name, wording.RoughDuration(x.now.Sub(q.OldestDue)), cmp.Or(string(q.BlockedBy), "a worker")), "raise the bounds with durable queue set, or add workers"})
 		}
 	}
 	return findings

@@ -35,7 +35,7 @@ const lockedRunsRecheckDelay = 100 * time.Millisecond
 // SetResultsFromPlan copies the results of an admission's plan into the AdmissionRequest.
 func (a *AdmissionRequest) SetResultsFromPlan(plan *AdmissionPlan) {
 	a.HasMoreWork, a.NextPassAt, a.AdmittedCount, a.AdmittedAt = plan.HasMoreWork, plan.NextPassAt, plan.AdmittedCount, plan.AdmittedAt
-	if a.HasMoreWork && len(plan.RunsToWrite) == 0 && !plan.CheckAllKeys {
+	if a.HasMoreWork && len(plan.RunsToWrite) == 0 && !plan.CheckAllKeys && !plan.SearchAdvanced {
 		a.HasMoreWork, a.NextPassAt = false, a.Now.Add(lockedRunsRecheckDelay)
 	}
 }
@@ -93,7 +93,7 @@ type QueueState struct {
 	Use              QueueUse
 
 	RecordedSettings string // the recorded settings
-	AppliedSettings  string // the recorded settings at the last admission
+	AppliedSettings  string // the recorded settings at the last admission, with the position of a search that has not ended; see SearchIdleRuns
 
 	// A store sets HasWork, HasUnclaimed, HasRunsInLine and NextDueAt before it locks the queue, to find out whether an
 	// admission would change anything. The store sets NextDueAt in each admission.
@@ -110,6 +110,7 @@ type QueueState struct {
 
 	seenRuns    map[uuid.UUID]struct{}
 	hasMoreWork bool
+	idleSearch  *idleSearch // nil: the queue needs no search
 }
 
 // AddRuns adds the runs of one kind that the store has read to the QueueState, at most MaxRunsReadPerAdmission runs. A store may add a run
@@ -348,4 +349,6 @@ type AdmissionPlan struct {
 	AdmittedCount int       // runs that became claimable
 	AdmittedAt    time.Time // when they did
 	CheckAllKeys  bool      // the settings have changed: all keys that runs wait behind are to be looked at
+
+	SearchAdvanced bool // the search for idle runs has read further runs; see QueueState.SearchIdleRuns
 }

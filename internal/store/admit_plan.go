@@ -63,9 +63,10 @@ func (s *QueueState) Plan(timeline string, lease time.Duration) AdmissionPlan {
 			a.scheduleNextPass(r.WakeAt)
 		}
 	}
-	a.plan.CheckAllKeys = s.AppliedSettings != s.RecordedSettings
-	a.plan.HasMoreWork = a.plan.HasMoreWork || s.hasMoreWork || a.plan.CheckAllKeys
-	s.AppliedSettings = s.RecordedSettings
+	a.plan.CheckAllKeys = s.settingsChanged()
+	a.plan.SearchAdvanced = s.idleSearch != nil && s.idleSearch.advanced
+	a.plan.HasMoreWork = a.plan.HasMoreWork || s.hasMoreWork || a.plan.CheckAllKeys || s.searchesIdleRuns()
+	s.applySettings()
 	return a.plan
 }
 
@@ -249,7 +250,7 @@ func (a *admissionPlanner) canAdmitClass(class int) bool {
 	case a.ClosedUntil.After(a.Clock):
 		a.scheduleNextPass(a.ClosedUntil)
 		return false
-	case class == newRootClass && s.MaxInProgress > 0 && a.Use.InProgress >= s.MaxInProgress:
+	case class == newRootClass && (a.searchesIdleRuns() || s.MaxInProgress > 0 && a.Use.InProgress >= s.MaxInProgress):
 		return false
 	case s.Rate.Count > 0 && s.Rate.freeUnitsAt(a.RateUsedUntil, a.Clock) == 0:
 		a.scheduleNextPass(s.Rate.timeWhenFree(a.RateUsedUntil, 1))

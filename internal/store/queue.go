@@ -235,8 +235,9 @@ func (q *Queue) DecodeSettings(declared, set string) (err error) {
 	return nil
 }
 
-// BlockedBy returns a word that tells why the first run in the queue's line cannot begin at the time now. BlockedBy returns an empty text
-// if no run is in line, or if the first run can begin now.
+// BlockedBy returns a word that tells why the first run in the queue's line cannot begin at the time now. If all waiting runs are behind
+// their group keys, the word is "key": an admission leaves a run behind its key only if a bound of the key holds the run back, or if runs of
+// the key are in line. BlockedBy returns an empty text if no run waits, or if the first run can begin now.
 func (q *Queue) BlockedBy(now time.Time) string {
 	s := &q.Settings
 	switch {
@@ -245,7 +246,7 @@ func (q *Queue) BlockedBy(now time.Time) string {
 	case !q.PausedAt.IsZero():
 		return "pause"
 	case q.Waiting == q.WaitingForKey:
-		return ""
+		return "key"
 	case s.MaxExecuting > 0 && q.Executing >= s.MaxExecuting:
 		return "max_executing"
 	case s.MaxInProgress > 0 && q.InProgress >= s.MaxInProgress:

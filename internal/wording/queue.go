@@ -22,6 +22,8 @@ func QueueState(past func(time.Time) string, q *durable.QueueInfo) string {
 		return "full: as many runs are in progress as may be"
 	case q.BlockedBy == durable.BlockedByRate:
 		return "waits for the rate"
+	case q.BlockedBy == durable.BlockedByKey:
+		return "full: bounds of their keys hold back all runs that wait"
 	}
 	return "flows"
 }

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// A queue may get a bound on runs in progress while it has runs that began before. Admissions find such runs by their wake times, and
+// count them. Runs that wait or are paused without a wake time are found by a search: each admission reads a part of all idle runs of the
+// database, until all are read. Until then, no root run of the queue begins, so that the bound is not exceeded.
+//
+// The search begins when the queue has no run with a wake time that no admission has seen: such a run may become idle behind
+// the search. The search ends when there is no such run either: it may have been idle, and was woken before the search read it.
+
+// MaxIdleRunsReadPerAdmission is how many idle runs of the database one admission reads at most, to find those that its queue has not counted.
+const MaxIdleRunsReadPerAdmission = 2000
+
+// searchPositionSeparator is between the applied settings and the position of the search. The JSON of settings does not contain it.
+const searchPositionSeparator = "\n"
+
+// IdleRunsCursor is the position of the search for idle runs. The search reads waiting runs first, then paused runs.
+type IdleRunsCursor struct {
+	Status Status    // of the runs to read next; zero: the search has not begun
+	After  uuid.UUID // the run of this status that was read last
+}
+
+// IdleRunsChunk is what one read of the search has found.
+type IdleRunsChunk struct {
+	Uncounted []AdmissionRun // root runs of the queue that have begun and have AdmissionNotNeeded, with their rows locked
+	ReadUntil uuid.UUID      // the last idle run that was read, of any queue
+	HasMore   bool           // there are further runs of this status, or another transaction has locked the run after ReadUntil
+}
+
+// IdleRunsReader reads for the search, in the transaction of an admission that has locked the queue.
+type IdleRunsReader interface {
+	// ReadIdleRuns returns the idle runs after the cursor, at most MaxIdleRunsReadPerAdmission.
+	ReadIdleRuns(c IdleRunsCursor) (IdleRunsChunk, error)
+
+	// HasUnseenRuns reports whether the queue has a run with a wake time and with AdmissionNotNeeded. HasUnseenRuns reads the lanes of the
+	// database, and does not rely on a cache.
+	HasUnseenRuns() (bool, error)
+}
+
+// idleSearch is the state of the search after a pass.
+type idleSearch struct {
+	cursor   IdleRunsCursor
+	advanced bool // by this pass
+	ended    bool
+}
+
+// SearchIdleRuns continues the search for idle runs, if the queue needs one, and adds the runs that it finds to the QueueState. A store calls SearchIdleRuns
+// after it has called AddRuns for the runs of all other kinds, and before KeysToRead.
+func (s *QueueState) SearchIdleRuns(r IdleRunsReader) error {
+	begin, needed := s.idleSearchPosition()
+	if !needed {
+		return nil
+	}
+	s.idleSearch = &idleSearch{cursor: begin}
+	c := begin
+	if c.Status == 0 {
+		if unseen, err := r.HasUnseenRuns(); err != nil || unseen {
+			return err
+		}
+		c.Status = Waiting
+	}
+	for {
+		chunk, err := r.ReadIdleRuns(c)
+		if err != nil {
+			return err
+		}
+		s.AddRuns(chunk.Uncounted)
+		c.After = chunk.ReadUntil
+		if chunk.HasMore || c.Status == Paused {
+			s.idleSearch.ended = !chunk.HasMore
+			break
+		}
+		c = IdleRunsCursor{Status: Paused}
+	}
+	s.idleSearch.cursor, s.idleSearch.advanced = c, c != begin
+	if s.idleSearch.ended {
+		unseen, err := r.HasUnseenRuns()
+		s.idleSearch.ended = !unseen
+		return err
+	}
+	return nil
+}
+
+// idleSearchPosition returns where the search continues, and whether the queue needs it: whether its settings bound the runs in progress,
+// and those at the last admission did not, or the search has not ended.
+func (s *QueueState) idleSearchPosition() (c IdleRunsCursor, needed bool) {
+	if s.Deleted || !s.Settings.boundsRunsInProgress() {
+		return c, false
+	}
+	settings, position := cutSearchPosition(s.AppliedSettings)
+	if position != "" {
+		var id string
+		if _, err := fmt.Sscan(position, &c.Status, &id); err == nil {
+			c.After, err = uuid.Parse(id)
+			if err == nil {
+				return c, true
+			}
+		}
+		return IdleRunsCursor{}, true
+	}
+	applied, err := DecodeQueueSettings(settings)
+	return c, err != nil || applied == nil || !applied.boundsRunsInProgress()
+}
+
+// cutSearchPosition splits the text of the applied settings, to which an admission adds the position of a search that has not ended.
+func cutSearchPosition(applied string) (settings, position string) {
+	settings, position, _ = strings.Cut(applied, searchPositionSeparator)
+	return settings, position
+}
+
+// settingsChanged reports whether the settings have changed since the last admission.
+func (s *QueueState) settingsChanged() bool {
+	settings, _ := cutSearchPosition(s.AppliedSettings)
+	return settings != s.RecordedSettings
+}
+
+// searchesIdleRuns reports whether the search has not ended.
+func (s *QueueState) searchesIdleRuns() bool { return s.idleSearch != nil && !s.idleSearch.ended }
+
+// applySettings records the settings as those of the last admission, with the position of a search that has not ended.
+func (s *QueueState) applySettings() {
+	s.AppliedSettings = s.RecordedSettings
+	if s.searchesIdleRuns() {
+		c := s.idleSearch.cursor
+		s.AppliedSettings += fmt.Sprint(searchPositionSeparator, int(c.Status), " ", c.After)
+	}
+}
+
+func (s QueueSettings) boundsRunsInProgress() bool {
+	return s.MaxInProgress > 0 || s.MaxInProgressPerKey > 0
+}

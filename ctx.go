@@ -78,7 +78,7 @@ func (c *Ctx) Replaying() bool { return c.scope.IsReplaying() }
 // follows the last recorded call of its branch is written, because it may be new. Such a line is written again each time the run
 // is loaded into memory, until its branch records a further call.
 func (c *Ctx) Logger() *slog.Logger {
-	return slog.New(&replayFilterHandler{c.scope.Logger().Handler(), c.scope})
+	return slog.New(&replayFilterHandler{c.scope.UnfilteredLogger().Handler(), c.scope})
 }
 
 // replayFilterHandler is a handler that drops the records that an earlier execution of the run has written.

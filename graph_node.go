@@ -127,7 +127,7 @@ func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input fun
 	}
 	call := graph.CallName(graph.KindChild)
 	n := &Node[CO]{g.definition.addNode(name, graph.KindChild, nil, o, where, func(c *Ctx, in *NodeInput) (any, error) {
-		value, err := callInputFunc(in, input)
+		value, err := invokeInputFunc(in, input)
 		if err != nil {
 			return nil, &unrecordedNodeError{err}
 		}
@@ -141,8 +141,8 @@ func (g *Graph[I]) Child[CI, CO any](name string, w *Workflow[CI, CO], input fun
 	return n
 }
 
-// callInputFunc calls the function. It returns a panic of Of or Get as an error.
-func callInputFunc[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
+// invokeInputFunc calls the function. It returns a panic of Of or Get as an error.
+func invokeInputFunc[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) (v CI, err error) {
 	defer in.recoverMistake(&err)
 	return input(in)
 }

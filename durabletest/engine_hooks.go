@@ -51,7 +51,7 @@ func (n *engineHooks) OnCall(c engine.HookedCall) {
 func (n *engineHooks) ExecuteAttempt(ctx context.Context, c engine.HookedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 	out, failure, again := n.process.executeAttempt(c, func() (engine.AttemptOutput, *record.Failure) {
 		n.recorder.onAttempt(c)
-		return n.recorder.executeWithReplacements(ctx, c, next)
+		return n.recorder.executeAttemptOrReplacement(ctx, c, next)
 	})
 	if again {
 		n.recorder.onRerun(c)
@@ -61,7 +61,7 @@ func (n *engineHooks) ExecuteAttempt(ctx context.Context, c engine.HookedCall, n
 
 // OutputToCommit implements engine.TestHooks.
 func (n *engineHooks) OutputToCommit(c engine.HookedCall, output []byte) []byte {
-	return n.recorder.outputToCommit(c, output)
+	return n.recorder.ownOrFixedOutput(c, output)
 }
 
 // describeRunsInMemory returns what the engine is doing. Busy is empty if the engine does nothing until a time comes or something

@@ -129,19 +129,19 @@ func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testR
 		if r := byID[x.run]; r != nil {
 			r.executions = append(r.executions, x)
 			for _, c := range x.calls {
-				r.addStep(c.Name)
+				r.appendToStepOrder(c.Name)
 			}
 		}
 	}
 	for _, c := range log.attempts {
 		if r := byID[c.Run]; r != nil {
 			r.executedSteps[c.Name] = true
-			r.addStep(c.Name)
+			r.appendToStepOrder(c.Name)
 		}
 	}
 	for _, r := range got.runs {
 		for _, name := range slices.Sorted(maps.Keys(r.steps)) {
-			r.addStep(name)
+			r.appendToStepOrder(name)
 		}
 	}
 	for _, c := range log.reruns {
@@ -183,7 +183,7 @@ func addChildrenOfGenerations(ctx context.Context, s store.Store, rows []*store.
 	return names, nil
 }
 
-func (r *runTrace) addStep(name string) {
+func (r *runTrace) appendToStepOrder(name string) {
 	if !slices.Contains(r.stepOrder, name) {
 		r.stepOrder = append(r.stepOrder, name)
 	}

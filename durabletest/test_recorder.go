@@ -115,8 +115,8 @@ func (r *testRecorder) onRerun(c engine.HookedCall) {
 	r.reruns = append(r.reruns, c)
 }
 
-// executeWithReplacements executes the attempt, or the replacements that match the step.
-func (r *testRecorder) executeWithReplacements(ctx context.Context, c engine.HookedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
+// executeAttemptOrReplacement executes the attempt, or the replacements that match the step.
+func (r *testRecorder) executeAttemptOrReplacement(ctx context.Context, c engine.HookedCall, next func() (engine.AttemptOutput, *record.Failure)) (engine.AttemptOutput, *record.Failure) {
 	r.mu.Lock()
 	for _, p := range r.replacements {
 		if inner := next; c.Kind != store.KindChoice && p.matches(c) {
@@ -134,8 +134,8 @@ func (r *testRecorder) executeWithReplacements(ctx context.Context, c engine.Hoo
 	return out, nil
 }
 
-// outputToCommit returns the output that a Tx step records: its own, or the fixed one of VaryingSteps.
-func (r *testRecorder) outputToCommit(c engine.HookedCall, output []byte) []byte {
+// ownOrFixedOutput returns the output that a Tx step records: its own, or the fixed one of VaryingSteps.
+func (r *testRecorder) ownOrFixedOutput(c engine.HookedCall, output []byte) []byte {
 	if fixed, ok := r.findBaselineOutput(c); ok {
 		return fixed
 	}

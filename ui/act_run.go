@@ -21,7 +21,7 @@ var runActs = map[string]actFunc{
 		}
 		return nil, nil
 	}),
-	"cancel":    newControlAct((*durable.Engine).Cancel, actForm.reachOptions),
+	"cancel":    newControlAct((*durable.Engine).Cancel, actForm.parseCancelReach),
 	"terminate": newControlAct((*durable.Engine).Terminate, nil),
 	"retry": newRepairAct(func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error) {
 		return e.Retry(ctx, id, append(opts, repairStartOption(f)...)...)

@@ -73,8 +73,8 @@ func (f actForm) checkVerbFields(verb string) error {
 	return nil
 }
 
-// reachOptions returns which runs a cancel reaches.
-func (f actForm) reachOptions() ([]durable.ControlOption, error) {
+// parseCancelReach returns which runs a cancel reaches.
+func (f actForm) parseCancelReach() ([]durable.ControlOption, error) {
 	switch text := f.text("reach"); text {
 	case "":
 		return nil, nil

@@ -42,7 +42,7 @@ func (v *requestView) auditData(q url.Values) (*auditData, error) {
 	p.Limit = eventsPerAuditRead
 	d := new(auditData)
 	if p.Cursor == "" {
-		if d.Last, err = v.lastActs(); err != nil {
+		if d.Last, err = v.lastNonRunActs(); err != nil {
 			return nil, err
 		}
 	}
@@ -72,8 +72,8 @@ func (v *requestView) auditData(q url.Values) (*auditData, error) {
 	return d, nil
 }
 
-// lastActs returns what was done last to the queues, limits, schedules and workers that the request may see.
-func (v *requestView) lastActs() ([]wording.Act, error) {
+// lastNonRunActs returns what was done last to the queues, limits, schedules and workers that the request may see.
+func (v *requestView) lastNonRunActs() ([]wording.Act, error) {
 	queues, err := v.queueList()
 	if err != nil && !errors.Is(err, errQueuesHidden) {
 		return nil, err

@@ -49,7 +49,7 @@ func TestLongResultIsAPageOfItsOwn(t *testing.T) {
 			t.Errorf("the JSON of the page is %s", body)
 		}
 		for _, hiding := range []http.Handler{ui.Handler(e), ui.Handler(e, ui.Authorize(anyone), ui.Redact(func(f ui.Field) string {
-			if f.Kind == ui.FieldResult {
+			if f.Kind == ui.FieldStepResult {
 				return "black"
 			}
 			return f.Value

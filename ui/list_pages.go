@@ -65,14 +65,14 @@ func (v *requestView) redactSchedule(i *durable.ScheduleInfo) {
 }
 
 func (v *requestView) workerList() ([]durable.WorkerInfo, error) {
-	all, err := v.allWorkers()
+	all, err := v.workersIncludingHidden()
 	if err != nil {
 		return nil, err
 	}
 	return v.visibleWorkers(all)
 }
 
-func (v *requestView) allWorkers() ([]durable.WorkerInfo, error) {
+func (v *requestView) workersIncludingHidden() ([]durable.WorkerInfo, error) {
 	return readCachedList(v, "workers", (*durable.Engine).Workers)
 }
 

@@ -171,7 +171,7 @@ func (v *requestView) queueRows() (rows []queueRow, err error) {
 
 // addWorkerSummary adds what is shown of the workers. Their sums are shown to everybody.
 func (v *requestView) addWorkerSummary(d *overviewData) error {
-	workers, err := v.allWorkers()
+	workers, err := v.workersIncludingHidden()
 	if err != nil {
 		return err
 	}

@@ -12,12 +12,12 @@ type FieldKind string
 
 // The kinds of fields that [Redact] sees.
 const (
-	FieldInput  FieldKind = "input"
-	FieldOutput FieldKind = "output" // the output of a run
-	FieldResult FieldKind = "result" // the result of a step
-	FieldError  FieldKind = "error"  // the message of an error, also of one because of which a run is held
-	FieldStack  FieldKind = "stack"
-	FieldTag    FieldKind = "tag"
+	FieldInput      FieldKind = "input"
+	FieldOutput     FieldKind = "output" // the output of a run
+	FieldStepResult FieldKind = "result" // the result of a step
+	FieldError      FieldKind = "error"  // the message of an error, also of one because of which a run is held
+	FieldStack      FieldKind = "stack"
+	FieldTag        FieldKind = "tag"
 )
 
 // Field is a text that the dashboard is about to show.
@@ -115,7 +115,7 @@ func (d *redactor) redactAttempt(a *durable.FailedAttempt) *durable.FailedAttemp
 }
 
 func (d *redactor) redactCheckpoint(c *durable.Checkpoint) {
-	d.redactPayload(FieldResult, c.Name, &c.Output)
+	d.redactPayload(FieldStepResult, c.Name, &c.Output)
 	c.Err = d.redactStepError(c.Name, c.Err)
 	c.FirstFailure, c.LastFailure = d.redactAttempt(c.FirstFailure), d.redactAttempt(c.LastFailure)
 }

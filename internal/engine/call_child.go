@@ -113,7 +113,7 @@ func (c *Child) commitStart(q StartRequest) error {
 		r.suspendAfterFailedWrite("start child", c.name, err)
 		return ErrSuspended
 	}
-	w, free := r.e.reserveSlots([]StartRequest{q})
+	w, free := r.e.reserveSlotsForStarts([]StartRequest{q})
 	defer free.Release()
 	starts, spans := r.e.PrepareStarts(r.stepsCtx, []StartRequest{q})
 	start := starts[0]

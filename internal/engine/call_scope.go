@@ -136,8 +136,8 @@ func (s *Scope) Workflow() string { return s.r.row.Workflow }
 // IsReplaying reports whether the run has executed nothing new yet in this process.
 func (s *Scope) IsReplaying() bool { return !s.r.pastReplay.Load() }
 
-// Logger returns the engine's logger with the attributes of the run.
-func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
+// UnfilteredLogger returns the engine's logger with the attributes of the run. It also writes during a replay.
+func (s *Scope) UnfilteredLogger() *slog.Logger { return s.r.logger() }
 
 // DisplayName returns the name of a call with its scope, formatted for errors and logs. If a renamed call is recorded under its previous
 // name, DisplayName returns the previous name, by which a repair finds the call.

@@ -260,7 +260,7 @@ func (e *Engine) createRuns(ctx context.Context, by writeOptions, requests []Sta
 	if err := e.readBeforeWrite(ctx, by, func() error { return e.MarkStartsNeedingQueuePlace(ctx, requests) }); err != nil {
 		return nil, err
 	}
-	w, free := e.reserveSlots(requests)
+	w, free := e.reserveSlotsForStarts(requests)
 	defer free.Release()
 	starts, spans := e.PrepareStarts(ctx, requests)
 	rows := startsOfOneCall{starts: starts, localStarts: make([]*store.StartWrite, 0, free.UnassignedSlots())}
@@ -356,8 +356,8 @@ func (e *Engine) FinishCommittedStarts(ctx context.Context, starts []*store.Star
 	return startResults
 }
 
-// reserveSlots reserves slots for the requests that can begin here at once.
-func (e *Engine) reserveSlots(requests []StartRequest) (*worker, slots.Reservation) {
+// reserveSlotsForStarts reserves slots for the requests that can begin here at once.
+func (e *Engine) reserveSlotsForStarts(requests []StartRequest) (*worker, slots.Reservation) {
 	want := 0
 	for i := range requests {
 		if q := &requests[i]; !q.hasQueueRow && q.StartBy <= 0 && e.claimFilter.Includes(q.Queue, q.Workflow) {

@@ -81,15 +81,15 @@ type VersionStore interface {
 type VersionClaimRules struct {
 	ownVersion    string
 	latestArrival time.Time
-	workflows     map[string]*workflowVersions
+	workflows     map[string]*versionsOfWorkflow
 	// ChangesAt is when the worker may claim some runs that are reserved now, unless workers of their versions report again. Zero means
 	// never.
 	ChangesAt  time.Time
 	computedAt time.Time
 }
 
-// workflowVersions are the versions of one workflow.
-type workflowVersions struct {
+// versionsOfWorkflow are the versions of one workflow.
+type versionsOfWorkflow struct {
 	sightings []VersionSighting // of the same version, they have the same FirstSeen
 	pinned    bool
 	pinGrace  time.Duration // of a pinned workflow
@@ -107,14 +107,14 @@ const VersionReportInterval = 10 * time.Second
 
 // NewVersionClaimRules returns the rules that follow from the known versions for a worker of the version own at the time now.
 func NewVersionClaimRules(own string, known KnownVersions, pinned PinnedWorkflows, now time.Time) *VersionClaimRules {
-	g := &VersionClaimRules{ownVersion: own, latestArrival: known.LatestArrival, workflows: make(map[string]*workflowVersions), computedAt: now}
+	g := &VersionClaimRules{ownVersion: own, latestArrival: known.LatestArrival, workflows: make(map[string]*versionsOfWorkflow), computedAt: now}
 	for workflow, grace := range pinned {
-		g.workflows[workflow] = &workflowVersions{pinned: true, pinGrace: grace}
+		g.workflows[workflow] = &versionsOfWorkflow{pinned: true, pinGrace: grace}
 	}
 	for _, s := range known.Sightings {
 		w := g.workflows[s.Workflow]
 		if w == nil {
-			w = new(workflowVersions)
+			w = new(versionsOfWorkflow)
 			g.workflows[s.Workflow] = w
 		}
 		w.sightings = append(w.sightings, s)
@@ -131,7 +131,7 @@ func NewVersionClaimRules(own string, known KnownVersions, pinned PinnedWorkflow
 }
 
 // reservedUntil returns how long a sighting keeps runs from other versions.
-func (w *workflowVersions) reservedUntil(s *VersionSighting) time.Time {
+func (w *versionsOfWorkflow) reservedUntil(s *VersionSighting) time.Time {
 	if w.pinned {
 		return s.LastSeen.Add(max(w.pinGrace, MinPinnedSilence))
 	}
@@ -139,7 +139,7 @@ func (w *workflowVersions) reservedUntil(s *VersionSighting) time.Time {
 }
 
 // firstSeen returns when the version was first seen, and false if it was not.
-func (w *workflowVersions) firstSeen(version string) (first time.Time, seen bool) {
+func (w *versionsOfWorkflow) firstSeen(version string) (first time.Time, seen bool) {
 	for i := range w.sightings {
 		if s := &w.sightings[i]; s.Version == version && (!seen || s.FirstSeen.Before(first)) {
 			first, seen = s.FirstSeen, true

@@ -20,7 +20,8 @@ import (
 // Tx executes a step whose writes commit together with the step's checkpoint, exactly once. One transaction in the engine's database
 // contains the statements that fn executes on tx, and the checkpoint of the step. Tx uses a connection of the pool that was given to New,
 // or of the pool that Open created. The function fn must not commit or roll back the transaction, and must close the rows of its queries
-// before it returns; otherwise the step fails with durable.ErrInvalidConfig.
+// before it returns; otherwise the step fails with durable.ErrInvalidConfig. If fn sets a role with SET LOCAL ROLE, for example for
+// row-level security, fn must execute RESET ROLE before it returns, because Tx then writes the checkpoint in the same transaction.
 //
 // If the database rolled the transaction back (serialization failure, deadlock, lost connection), or did not reply to COMMIT, Tx retries
 // the transaction, together with fn, until the step's context ends. If a timeout, a cancelled statement or a lock ended the transaction, Tx

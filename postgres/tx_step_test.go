@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -67,6 +69,35 @@ func TestTxCommitsWithItsCheckpoint(t *testing.T) {
 }
 
 // A serialization failure repeats the function within one attempt.
+func TestTxOfAFunctionThatSetsAndResetsItsRole(t *testing.T) {
+	s := shop(t)
+	role := "tenant_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	for _, sql := range []string{"CREATE ROLE " + role, "GRANT INSERT ON payment TO " + role, "ALTER TABLE payment ADD payer text DEFAULT current_user"} {
+		if _, err := s.userPool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() {
+		_, _ = s.userPool.Exec(context.WithoutCancel(t.Context()), "DROP OWNED BY "+role)
+		_, _ = s.userPool.Exec(context.WithoutCancel(t.Context()), "DROP ROLE "+role)
+	}()
+	_, err := execute(t, s, func(c *durable.Ctx, _ int) (string, error) {
+		return Tx(c, "pay", func(ctx context.Context, tx pgx.Tx) (string, error) {
+			_, set := tx.Exec(ctx, "SET LOCAL ROLE "+role)
+			paid := pay(ctx, tx)
+			_, reset := tx.Exec(ctx, "RESET ROLE")
+			return "paid", errors.Join(set, paid, reset)
+		})
+	})
+	var payer string
+	if err == nil {
+		err = s.userPool.QueryRow(t.Context(), "SELECT payer FROM payment").Scan(&payer)
+	}
+	if err != nil || payer != role {
+		t.Errorf("%q paid, and not %q: %v", payer, role, err)
+	}
+}
+
 func TestTxIsRetried(t *testing.T) {
 	s := shop(t)
 	calls := 0

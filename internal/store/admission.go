@@ -199,13 +199,19 @@ func (s *QueueState) KeysToRead(more []string) []string {
 // without a lock. The result nextPassAt is when an admission may have something to change even if no run starts, ends or becomes due until
 // then.
 func (s *QueueState) HasNothingToDo(timeline string) (idle bool, nextPassAt time.Time) {
-	if s.HasWork || s.Deleted || s.AppliedSettings != s.RecordedSettings || s.HasUnclaimed && s.ExceedsBounds() || timeline != "" && s.DatabaseTimeline != timeline {
+	if s.HasWork || s.Deleted || s.settingsChanged() || s.HasUnclaimed && s.ExceedsBounds() || timeline != "" && s.DatabaseTimeline != timeline {
 		return false, time.Time{}
 	}
 	last := s.Clock
 	s.advanceClock()
 	a := admissionPlanner{QueueState: s}
 	a.scheduleNextPass(s.NextDueAt)
+	if search := s.idleSearchPosition(); search != nil {
+		if search.isDue(s.Clock) {
+			return false, time.Time{}
+		}
+		a.scheduleNextPass(search.secondAt)
+	}
 	if s.HasUnclaimed && s.HasRate() { // see countUnclaimedTowardRates
 		if !s.Clock.Before(last.Add(UnclaimedStopsRateAfter)) {
 			return false, time.Time{}

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -13,9 +14,15 @@ import (
 //
 // The search begins when the queue has no run with a wake time that no admission has seen: such a run may become idle behind
 // the search. The search ends when there is no such run either: it may have been idle, and was woken before the search read it.
+//
+// A worker that has not read the queue's row yet may execute such a run until it is idle again, between two looks of admissions. A second
+// search finds these runs, when all workers have read the row. Root runs of the queue begin during the second search.
 
 // MaxIdleRunsReadPerAdmission is how many idle runs of the database one admission reads at most, to find those that its queue has not counted.
 const MaxIdleRunsReadPerAdmission = 2000
+
+// secondIdleSearchDelay is the time from the end of the first search until the second search. Workers read the rows of queues each second.
+const secondIdleSearchDelay = 3 * time.Second
 
 // searchPositionSeparator is between the applied settings and the position of the search. The JSON of settings does not contain it.
 const searchPositionSeparator = "\n"
@@ -46,18 +53,20 @@ type IdleRunsReader interface {
 // idleSearch is the state of the search after a pass.
 type idleSearch struct {
 	cursor   IdleRunsCursor
-	advanced bool // by this pass
+	secondAt time.Time // when the second search may begin; zero: this is the first search
+	advanced bool      // by this pass
 	ended    bool
 }
 
 // SearchIdleRuns continues the search for idle runs, if the queue needs one, and adds the runs that it finds to the QueueState. A store calls SearchIdleRuns
 // after it has called AddRuns for the runs of all other kinds, and before KeysToRead.
 func (s *QueueState) SearchIdleRuns(r IdleRunsReader) error {
-	begin, needed := s.idleSearchPosition()
-	if !needed {
+	search := s.idleSearchPosition()
+	s.idleSearch = search
+	if search == nil || search.secondAt.After(s.idleSearchClock()) {
 		return nil
 	}
-	s.idleSearch = &idleSearch{cursor: begin}
+	begin := search.cursor
 	c := begin
 	if c.Status == 0 {
 		if unseen, err := r.HasUnseenRuns(); err != nil || unseen {
@@ -73,39 +82,54 @@ func (s *QueueState) SearchIdleRuns(r IdleRunsReader) error {
 		s.AddRuns(chunk.Uncounted)
 		c.After = chunk.ReadUntil
 		if chunk.HasMore || c.Status == Paused {
-			s.idleSearch.ended = !chunk.HasMore
+			search.ended = !chunk.HasMore
 			break
 		}
 		c = IdleRunsCursor{Status: Paused}
 	}
-	s.idleSearch.cursor, s.idleSearch.advanced = c, c != begin
-	if s.idleSearch.ended {
-		unseen, err := r.HasUnseenRuns()
-		s.idleSearch.ended = !unseen
-		return err
+	search.cursor, search.advanced = c, c != begin
+	if !search.ended {
+		return nil
 	}
-	return nil
+	unseen, err := r.HasUnseenRuns()
+	search.ended = !unseen
+	if search.ended && search.secondAt.IsZero() {
+		s.idleSearch = &idleSearch{secondAt: s.idleSearchClock().Add(secondIdleSearchDelay), advanced: true}
+	}
+	return err
 }
 
-// idleSearchPosition returns where the search continues, and whether the queue needs it: whether its settings bound the runs in progress,
-// and those at the last admission did not, or the search has not ended.
-func (s *QueueState) idleSearchPosition() (c IdleRunsCursor, needed bool) {
+// idleSearchClock returns the clock of this pass, also before advanceClock.
+func (s *QueueState) idleSearchClock() time.Time { return laterTime(s.Clock, s.Now) }
+
+// idleSearchPosition returns where the search continues, or nil if the queue needs none. The queue needs a search if its settings bound the
+// runs in progress, and those at the last admission did not, or the search has not ended.
+func (s *QueueState) idleSearchPosition() *idleSearch {
 	if s.Deleted || !s.Settings.boundsRunsInProgress() {
-		return c, false
+		return nil
 	}
 	settings, position := cutSearchPosition(s.AppliedSettings)
 	if position != "" {
+		var c IdleRunsCursor
 		var id string
-		if _, err := fmt.Sscan(position, &c.Status, &id); err == nil {
-			c.After, err = uuid.Parse(id)
-			if err == nil {
-				return c, true
-			}
+		var secondAt int64
+		if _, err := fmt.Sscan(position, &c.Status, &id, &secondAt); err != nil {
+			return &idleSearch{}
 		}
-		return IdleRunsCursor{}, true
+		var err error
+		if c.After, err = uuid.Parse(id); err != nil {
+			return &idleSearch{}
+		}
+		search := &idleSearch{cursor: c}
+		if secondAt != 0 {
+			search.secondAt = time.UnixMicro(secondAt)
+		}
+		return search
 	}
-	applied, err := DecodeQueueSettings(settings)
-	return c, err != nil || applied == nil || !applied.boundsRunsInProgress()
+	if applied, err := DecodeQueueSettings(settings); err != nil || applied == nil || !applied.boundsRunsInProgress() {
+		return &idleSearch{}
+	}
+	return nil
 }
 
 // cutSearchPosition splits the text of the applied settings, to which an admission adds the position of a search that has not ended.
@@ -120,15 +144,25 @@ func (s *QueueState) settingsChanged() bool {
 	return settings != s.RecordedSettings
 }
 
-// searchesIdleRuns reports whether the search has not ended.
-func (s *QueueState) searchesIdleRuns() bool { return s.idleSearch != nil && !s.idleSearch.ended }
+// holdsRootsForIdleSearch reports whether the first search has not ended, so that no root run may begin.
+func (s *QueueState) holdsRootsForIdleSearch() bool {
+	return s.idleSearch != nil && s.idleSearch.secondAt.IsZero()
+}
+
+// isDue reports whether there is something to search at the time.
+func (i *idleSearch) isDue(now time.Time) bool {
+	return i != nil && !i.ended && !i.secondAt.After(now)
+}
 
 // applySettings records the settings as those of the last admission, with the position of a search that has not ended.
 func (s *QueueState) applySettings() {
 	s.AppliedSettings = s.RecordedSettings
-	if s.searchesIdleRuns() {
-		c := s.idleSearch.cursor
-		s.AppliedSettings += fmt.Sprint(searchPositionSeparator, int(c.Status), " ", c.After)
+	if i := s.idleSearch; i != nil && !i.ended {
+		secondAt := int64(0)
+		if !i.secondAt.IsZero() {
+			secondAt = i.secondAt.UnixMicro()
+		}
+		s.AppliedSettings += fmt.Sprint(searchPositionSeparator, int(i.cursor.Status), " ", i.cursor.After, " ", secondAt)
 	}
 }
 

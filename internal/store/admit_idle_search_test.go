@@ -45,6 +45,8 @@ func TestARunBeginsOnlyAfterTheSearchForIdleRuns(t *testing.T) {
 		idle.waiting = append(idle.waiting, *r)
 		delete(q.runs, r.Run)
 	}
+	late := idle.waiting[4] // becomes idle during the search
+	idle.waiting = idle.waiting[:4]
 	q.start("", 0, 1, true)
 	q.start("", 0, 1, true)
 	pass := func(what string, open, executing int, advances, ends bool) {
@@ -62,7 +64,7 @@ func TestARunBeginsOnlyAfterTheSearchForIdleRuns(t *testing.T) {
 			}
 		}
 		q.state.Use, q.state.AppliedSettings = s.Use, s.AppliedSettings
-		if s.Use.InProgress != open || s.Use.Executing != executing || plan.SearchAdvanced != advances || plan.HasMoreWork == ends || (s.AppliedSettings == s.RecordedSettings) != ends {
+		if s.Use.InProgress != open || s.Use.Executing != executing || plan.SearchAdvanced != advances || plan.HasMoreWork == ends || s.settingsChanged() {
 			t.Errorf("%s: %+v, advanced %v, more work %v, applied %q", what, s.Use, plan.SearchAdvanced, plan.HasMoreWork, s.AppliedSettings)
 		}
 	}
@@ -73,8 +75,18 @@ func TestARunBeginsOnlyAfterTheSearchForIdleRuns(t *testing.T) {
 	pass("up to a locked run", 3, 0, true, false)
 	pass("still locked", 3, 0, false, false)
 	idle.unseen, idle.locked = true, uuid.UUID{}
-	pass("a run has woken before the search", 5, 0, true, false)
-	pass("no admission has seen it yet", 5, 0, false, false)
+	pass("a run has woken before the search", 4, 0, true, false)
+	pass("no admission has seen it yet", 4, 0, false, false)
 	idle.unseen = false
-	pass("all are counted", 6, 1, false, true)
+	pass("all that were found are counted", 6, 2, true, true)
+	idle.waiting = []AdmissionRun{late}
+	pass("before the second search", 6, 2, false, true)
+	q.state.Now = q.state.Now.Add(secondIdleSearchDelay)
+	idle.locked = late.Run
+	pass("the second search reaches a locked run", 6, 2, true, false)
+	idle.locked = uuid.UUID{}
+	pass("it counts the run", 7, 2, true, true)
+	if q.state.AppliedSettings != q.state.RecordedSettings {
+		t.Errorf("the search goes on at %q", q.state.AppliedSettings)
+	}
 }

@@ -65,7 +65,10 @@ func (s *QueueState) Plan(timeline string, lease time.Duration) AdmissionPlan {
 	}
 	a.plan.CheckAllKeys = s.settingsChanged()
 	a.plan.SearchAdvanced = s.idleSearch != nil && s.idleSearch.advanced
-	a.plan.HasMoreWork = a.plan.HasMoreWork || s.hasMoreWork || a.plan.CheckAllKeys || s.searchesIdleRuns()
+	a.plan.HasMoreWork = a.plan.HasMoreWork || s.hasMoreWork || a.plan.CheckAllKeys || s.idleSearch.isDue(s.Clock)
+	if i := s.idleSearch; i != nil && !i.ended {
+		a.scheduleNextPass(i.secondAt)
+	}
 	s.applySettings()
 	return a.plan
 }
@@ -250,7 +253,7 @@ func (a *admissionPlanner) canAdmitClass(class int) bool {
 	case a.ClosedUntil.After(a.Clock):
 		a.scheduleNextPass(a.ClosedUntil)
 		return false
-	case class == newRootClass && (a.searchesIdleRuns() || s.MaxInProgress > 0 && a.Use.InProgress >= s.MaxInProgress):
+	case class == newRootClass && (a.holdsRootsForIdleSearch() || s.MaxInProgress > 0 && a.Use.InProgress >= s.MaxInProgress):
 		return false
 	case s.Rate.Count > 0 && s.Rate.freeUnitsAt(a.RateUsedUntil, a.Clock) == 0:
 		a.scheduleNextPass(s.Rate.timeWhenFree(a.RateUsedUntil, 1))

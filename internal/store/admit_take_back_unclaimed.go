@@ -14,7 +14,7 @@ const CheckUnclaimedRunAfter = time.Second
 // runs that were never executed. If MayTakeRunsBack returns false, a store reads only the unclaimed runs whose StartBy or deadline has
 // passed.
 func (s *QueueState) MayTakeRunsBack() bool {
-	return s.ExceedsBounds() || !s.Deleted && s.AppliedSettings != s.RecordedSettings
+	return s.ExceedsBounds() || !s.Deleted && s.settingsChanged()
 }
 
 // ExceedsBounds reports whether the queue is paused, or has more runs than its bounds allow.

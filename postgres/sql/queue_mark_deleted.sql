@@ -2,7 +2,7 @@
 -- deletes the row. If $3 is not NULL, an event (14), which concerns no run, records who has requested it.
 WITH changed AS (
     UPDATE durable.queue AS q
-    SET deleted = true, paused_at = NULL, paused_by = NULL, pause_reason = NULL,
+    SET deleted = true, applied = NULL, paused_at = NULL, paused_by = NULL, pause_reason = NULL,
         chosen = NULL, chosen_by = NULL, chosen_reason = NULL, chosen_at = NULL,
         declared = NULL, declared_version = NULL, declared_at = NULL, older_versions = '{}',
         last_change = $2::text

@@ -41,6 +41,8 @@ var admissions = []test{
 	{"idle runs that began before their queue had settings count", admitIdle},
 	{"idle runs count by their keys when their queue is set again", admitIdleOfKey},
 	{"idle runs count when their queue gets a bound on runs in progress", admitIdleBounded},
+	{"a run that became idle in a deleted queue counts when the queue is set again", admitIdleOfDeletedQueue},
+	{"a run that a process without the queue's row began counts although it is idle", admitIdleLate},
 	{"a worker takes nothing from a queue that it leaves out", admitLeftOut},
 	{"a worker without room takes runs that are cancelled or that expire", admitWithoutRoom},
 	{"a run that has failed needs no place to execute its compensations", admitEnding},
@@ -286,7 +288,7 @@ func admitOpen(b *fixture) {
 	q.parkRuns(time.Time{}, r[1])
 	q.wantBegun("while two are open", q.afterStart(time.Second))
 	q.wantState("asleep", r[0], store.PlaceNotArrived, store.AdmissionPending)
-	a := q.admitAll(q.afterStart(time.Second))
+	a := q.admitAll(q.afterStart(10 * time.Second)) // when the searches for idle runs are over
 	if !a.NextPassAt.Equal(q.afterStart(time.Minute)) {
 		q.Errorf("the next pass is at %v, want the time at which the first is due", a.NextPassAt)
 	}

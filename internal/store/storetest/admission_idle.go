@@ -97,3 +97,37 @@ func admitIdleBounded(b *fixture) {
 	q.controlExistingRuns(store.VerbTerminate, idle)
 	q.wantBegun("when the idle run has ended", q.afterStart(20*time.Second), fresh)
 }
+
+// admitIdleOfDeletedQueue counts a run that became idle after its queue was deleted, although the queue is set again before an admission
+// has seen that it was deleted.
+func admitIdleOfDeletedQueue(b *fixture) {
+	one := store.QueueSettings{MaxInProgress: 1}
+	q := b.newQueueFixture(one)
+	for _, at := range []time.Duration{time.Second, 10 * time.Second} { // both searches
+		q.admitAll(q.afterStart(at))
+	}
+	q.delete()
+	idle := q.start("", withoutPlace)
+	q.claimWithoutRow(1)
+	q.parkRuns(time.Time{}, idle)
+	q.changeQueue(store.QueueChangeRequest{Name: boundedQueue, Settings: one})
+	q.queueDeleted = false
+	fresh := q.start("")
+	q.wantInProgress(1)
+	q.controlExistingRuns(store.VerbTerminate, idle)
+	q.wantBegun("when the idle run has ended", q.afterStart(20*time.Second), fresh)
+}
+
+// admitIdleLate counts a run that a process began which did not know the queue's row, and that became idle after the first search.
+func admitIdleLate(b *fixture) {
+	q := b.newQueueFixture(store.QueueSettings{MaxInProgress: 1})
+	q.admitAll(q.afterStart(time.Second))
+	late := q.start("", withoutPlace)
+	q.claimWithoutRow(1)
+	q.parkRuns(time.Time{}, late)
+	q.wantInProgress(1)
+	fresh := q.start("")
+	q.wantBegun("while the late run is in progress", q.afterStart(20*time.Second))
+	q.controlExistingRuns(store.VerbTerminate, late)
+	q.wantBegun("when the late run has ended", q.afterStart(20*time.Second), fresh)
+}

@@ -58,12 +58,15 @@ func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRu
 	}
 	p := preflightCall{e: e, replays: replays, neededCounts: make(map[NeededChange]int)}
 	hasEnded := slices.Contains([]Status{StatusCompleted, StatusFailed, StatusCancelled, StatusExpired}, x.Run.Status)
-	found, got := p.replayRun(row, steps, hasEnded)
+	found, got := p.replayRun(ctx, row, steps, hasEnded)
+	if ctx.Err() != nil {
+		return PreflightRun{}, fmt.Errorf("replay the export of run %q: %w", x.Run.ID, store.ContextError(ctx))
+	}
 	found.Status = x.Run.Status
 	if hasEnded && !found.Diverged && !found.Unknown {
 		x.compareOutcome(&found, got)
 	}
-	return found, ctx.Err()
+	return found, nil
 }
 
 // latestTime returns the latest time in the export. A sleep that was not over at the export is not over then either.

@@ -77,7 +77,7 @@ type NeededChange struct {
 // [Engine.Run]. Preflight writes nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in a
 // run that leaves the process. Preflight executes the workflow functions, so that code of the functions outside of steps takes effect. A
 // run whose function does not return within 10 seconds is reported as unknown. A run that is [Pinned] to another version is reported apart;
-// see [PreflightRun].PinnedTo.
+// see [PreflightRun].PinnedTo. If ctx ends, Preflight returns at once, with an error that wraps ctx.Err() and the cause of the end of ctx.
 func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("preflight: %w", err)
@@ -122,8 +122,8 @@ type preflightCall struct {
 }
 
 // replayPage replays runs that ListRuns has returned. One part of them is read while others are replayed.
-func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (p *preflightCall) replayPage(callCtx context.Context, rows []*store.Run) error {
+	ctx, cancel := context.WithCancelCause(callCtx)
 	defer cancel(nil)
 	found := make([]*PreflightRun, len(rows))
 	next := 0
@@ -144,8 +144,11 @@ func (p *preflightCall) replayPage(ctx context.Context, rows []*store.Run) error
 		})
 	}
 	replaying.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return err
+	switch {
+	case callCtx.Err() != nil:
+		return store.ContextError(callCtx)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
 	for _, r := range found {
 		if r != nil {
@@ -196,7 +199,10 @@ func (p *preflightCall) replayPart(ctx context.Context, listed []*store.Run, fou
 		if row.Status.IsTerminal() {
 			continue
 		}
-		r, _ := p.replayRun(row, history, false)
+		r, _ := p.replayRun(ctx, row, history, false)
+		if ctx.Err() != nil {
+			break
+		}
 		r.PinnedTo = p.replays.PinnedTo(row)
 		found[i] = &r
 	}
@@ -241,13 +247,13 @@ func (p *preflightCall) choosePartSize(rows []*store.Run, steps []store.Step) {
 }
 
 // replayRun replays one run. The result of the engine is empty if the run's workflow is not known here.
-func (p *preflightCall) replayRun(row *store.Run, history []store.Step, hasEnded bool) (PreflightRun, engine.PreflightResult) {
+func (p *preflightCall) replayRun(ctx context.Context, row *store.Run, history []store.Step, hasEnded bool) (PreflightRun, engine.PreflightResult) {
 	r := PreflightRun{ID: row.NameOrUUID(), Workflow: row.Workflow, Status: Status(row.Status.String())}
 	if !p.e.inner.HasWorkflow(row.Workflow) {
 		r.Unknown = true
 		return r, engine.PreflightResult{}
 	}
-	got := p.replays.Replay(row, history, hasEnded)
+	got := p.replays.Replay(ctx, row, history, hasEnded)
 	r.Unknown, r.NotCalled = got.TimedOut, got.NotCalled
 	if got.WouldFail {
 		r.Err = got.Failure.Message

@@ -330,6 +330,11 @@ func (t *stepTask) goexitFailure() *record.Failure {
 	}
 }
 
+// workflowGoexitFailure returns the failure of a run whose workflow function called runtime.Goexit.
+func workflowGoexitFailure() *record.Failure {
+	return &record.Failure{Message: "the workflow function called runtime.Goexit", Codes: []string{record.CodeGoexit}}
+}
+
 // callVerify calls VerifyInterruptedAttempt to find out what an attempt did whose process died. If VerifyInterruptedAttempt is nil, the
 // outcome is unknown.
 func (t *stepTask) callVerify(ctx context.Context) attemptResult {

@@ -187,8 +187,9 @@ func (s *Scope) refuseInPreflight(full string, kind store.StepKind) error {
 // IsPreflight reports whether the run is replayed by a preflight.
 func (s *Scope) IsPreflight() bool { return s.r.preflightFindings != nil }
 
-// Replay replays a run of a workflow that this process executes. A run that has ended has passed every place of Patched.
-func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) PreflightResult {
+// Replay replays a run of a workflow that this process executes. A run that has ended has passed every place of Patched. If ctx ends, Replay
+// returns at once, and its result says nothing.
+func (p *Preflight) Replay(ctx context.Context, row *store.Run, history []store.Step, hasEnded bool) PreflightResult {
 	own := *row
 	own.Deadline, own.Trace = time.Time{}, ""
 	r := newRun(p.w, &store.ClaimedRun{Run: own, History: history})
@@ -197,35 +198,13 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) 
 	r.noteNeededNameChanges()
 	returned := make(chan struct{})
 	go func() {
-		defer close(returned) // also after a Goexit
+		defer close(returned)
 		if !r.holdUnlessPayloadsReadable() {
 			return
 		}
-		output, failure := r.callWorkflow()
-		r.mu.Lock()
-		awaitedBranch := r.suspensionNotices.sawSuspendedBranch.hasCaller(r)
-		r.mu.Unlock()
-		if awaitedBranch {
-			r.preflightFindings.noteBranchAwaited()
-		}
-		if r.preflightFindings.isFunctionWaiting() {
-			r.awaitReplayOfBranches()
-		}
-		r.mu.Lock()
-		r.goroutines.functionReturned = true
-		r.mu.Unlock()
-		if r.isForcedToEnd() {
-			r.awaitBranchesRepeatCalls(failure)
-		}
-		r.endCtx(errFunctionReturned)
-		r.awaitGoroutines()
-		if verb := r.verbOfEndInPreflight(failure); verb != "" && r.preflightFindings.hasFunctionReturned() && !r.isSuspended() {
-			r.checkMissingCallsAtEnd(verb, failure)
-		}
-		if r.compensations.recordedEnd != nil && r.currentSuspension() == nil {
-			r.dropUnrecordedCompensations() // it notes those that the code does not register
-		}
-		r.preflightFindings.noteEnd(output, failure)
+		output, failure := []byte(nil), workflowGoexitFailure()
+		defer func() { r.endReplay(output, failure) }() // also after a Goexit
+		output, failure = r.callWorkflow()
 	}()
 	timer := time.NewTimer(maxPreflightTime)
 	defer timer.Stop()
@@ -233,6 +212,8 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) 
 	select {
 	case <-returned:
 	case <-timer.C:
+		stuck = true
+	case <-ctx.Done():
 		stuck = true
 	}
 	r.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
@@ -247,6 +228,34 @@ func (p *Preflight) Replay(row *store.Run, history []store.Step, hasEnded bool) 
 	out.NotCalled = r.notCalledNames()
 	out.WouldFail = out.FunctionReturned && out.Failure != nil && !r.isForcedToEnd()
 	return out
+}
+
+// endReplay notes what the function has returned, after the branches have repeated their recorded calls.
+func (r *run) endReplay(output []byte, failure *record.Failure) {
+	r.mu.Lock()
+	awaitedBranch := r.suspensionNotices.sawSuspendedBranch.hasCaller(r)
+	r.mu.Unlock()
+	if awaitedBranch {
+		r.preflightFindings.noteBranchAwaited()
+	}
+	if r.preflightFindings.isFunctionWaiting() {
+		r.awaitReplayOfBranches()
+	}
+	r.mu.Lock()
+	r.goroutines.functionReturned = true
+	r.mu.Unlock()
+	if r.isForcedToEnd() {
+		r.awaitBranchesRepeatCalls(failure)
+	}
+	r.endCtx(errFunctionReturned)
+	r.awaitGoroutines()
+	if verb := r.verbOfEndInPreflight(failure); verb != "" && r.preflightFindings.hasFunctionReturned() && !r.isSuspended() {
+		r.checkMissingCallsAtEnd(verb, failure)
+	}
+	if r.compensations.recordedEnd != nil && r.currentSuspension() == nil {
+		r.dropUnrecordedCompensations() // it notes those that the code does not register
+	}
+	r.preflightFindings.noteEnd(output, failure)
 }
 
 // verbOfEndInPreflight returns what the run would do after its function has returned the failure, or nil. It returns an empty string if a worker

@@ -148,7 +148,7 @@ func (r *run) execute(late time.Duration) {
 	// runtime.Goexit in the workflow function unwinds this goroutine without a panic. Only a deferred call
 	// can still end the run.
 	var output []byte
-	failure := &record.Failure{Message: "the workflow function called runtime.Goexit", Codes: []string{record.CodeGoexit}}
+	failure := workflowGoexitFailure()
 	defer func() { r.writeResultOrSuspension(output, failure) }()
 	output, failure = r.callWorkflow()
 }

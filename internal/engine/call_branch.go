@@ -181,7 +181,8 @@ func (s *Scope) subScope(full string) *Scope {
 
 // OpenMapScope opens a scope for a Map and records the number of its items, so that users can see its progress. OpenMapScope writes the row
 // of the Map in the background; the caller calls the returned function at the end of the Map. In a scope that can begin no new calls, such
-// as that of an ended branch, OpenMapScope writes no row, and each item returns its own result or error.
+// as that of an ended branch, OpenMapScope writes no row, and each item returns its own result or error. OpenMapScope also writes no row if the
+// first item holds the run: the next execution would take the Map for one that an earlier execution had made, and older code would miss it.
 func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func(), error) {
 	if err := naming.Check("map", name); err != nil {
 		return nil, nil, err
@@ -207,7 +208,7 @@ func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func
 	if s.isInsideCall() {
 		return nil, nil, nestedCallError(s.r, full)
 	}
-	if recorded != nil || total == 0 || out != nil || s.r.preflightFindings != nil {
+	if recorded != nil || total == 0 || out != nil || s.r.preflightFindings != nil || sub.newMapIn != nil {
 		return sub, func() {}, nil
 	}
 	t := &stepTask{r: s.r, scope: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, firstBegan: s.r.e.clock.Now()}

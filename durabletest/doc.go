@@ -32,6 +32,9 @@
 // A run that waits for longer than Config.ParkAfter is unloaded from memory at once, and replayed when it is due. Every test
 // with a long wait therefore also checks that the workflow is deterministic.
 //
+// The sweeps of Config.Retention begin after real time, so a test that only moves the clock sees none. To delete ended runs in a test, call
+// Engine.DeleteAll.
+//
 // Leases do not expire in tests, because otherwise every jump of the clock would end them. [CrashEverywhere] tests what happens
 // when a process dies.
 //

@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"bytes"
 	"context"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
@@ -158,11 +157,11 @@ func (x *Exported) compareOutcome(found *PreflightRun, got engine.PreflightResul
 		diverges("", "the run has completed, and would fail now: %s", got.Failure.Message)
 	case failed && got.Failure == nil:
 		diverges("", "the run has failed, and would complete now")
-	case completed && !bytes.Equal(token.ClearMACs(compactJSON(x.Run.Output)), token.ClearMACs(compactJSON(got.Output))):
+	case completed && !token.EqualExceptMACs(compactJSON(x.Run.Output), compactJSON(got.Output)):
 		diverges("", "the run has another output now")
 		found.Output = got.Output
 	case failed:
-		if recorded := x.recordedFailure(); !bytes.Equal(token.ClearMACs([]byte(recorded.Message)), token.ClearMACs([]byte(got.Failure.Message))) {
+		if recorded := x.recordedFailure(); !token.EqualExceptMACs([]byte(recorded.Message), []byte(got.Failure.Message)) {
 			diverges("", "the run failed with %q, and would fail with %q now", recorded.Message, got.Failure.Message)
 		}
 		found.Err = "" // it fails as it did

@@ -120,9 +120,10 @@ func recordShape(c *Ctx, d *graphDefinition) (_ *graph.Shape, tooLate map[string
 	if err != nil {
 		return nil, nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
 	}
+	rows := recordedRows(c)
 	err = was.CheckRevision(&d.shape, c.scope.HasBegunCallInNestedScope)
 	if err == nil {
-		err = was.CheckSkips(&d.shape, recordedRows(c), c.scope.WasBranchEndedByChoice)
+		err = was.CheckSkips(&d.shape, rows, c.scope.WasBranchEndedByChoice)
 	}
 	if err != nil {
 		return nil, nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the graph of run %q: %w", ErrDiverged, c.ID(), err))
@@ -131,7 +132,7 @@ func recordShape(c *Ctx, d *graphDefinition) (_ *graph.Shape, tooLate map[string
 	if next == was {
 		return was, nil, nil
 	}
-	if c.scope.HasBegunCallInAnyNestedScope(graph.FailChoicePrefix) {
+	if graph.IsRunFailureRecorded(rows) {
 		return next, was.ChangedIn(&d.shape), nil
 	}
 	encoded, err := next.Encode()

@@ -12,8 +12,8 @@ import (
 // QueuePlace is the place of a run in a queue that has settings. [Engine.Get] returns the QueuePlace in [RunInfo].Place.
 type QueuePlace struct {
 	Queue    string
-	GroupKey string // see GroupKey
-	Weight   int    // see KeyWeight
+	GroupKey string // see [GroupKey]
+	Weight   int    // see [KeyWeight]
 	State    QueuePlaceState
 	// Before is the number of runs that are in the line of the queue before this run, at most 10,000. In the state
 	// PlaceBehindKey, Before counts only the runs with the same group key. A pause of the queue does not change Before.

@@ -363,21 +363,6 @@ func (s *Scope) HasBegunCallInNestedScope(name string) bool {
 	return false
 }
 
-// HasBegunCallInAnyNestedScope reports whether the run's history has a row for a call whose name begins with the given text, in any scope
-// that is nested directly in this scope.
-func (s *Scope) HasBegunCallInAnyNestedScope(text string) bool {
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
-	for full := range s.r.history {
-		name, isWithin := strings.CutPrefix(full, s.namePrefix)
-		_, call, isNested := strings.Cut(name, naming.Separator)
-		if isWithin && isNested && strings.HasPrefix(call, text) && !strings.Contains(call, naming.Separator) {
-			return true
-		}
-	}
-	return false
-}
-
 // HasCallOutcome reports whether the run's history has the outcome of the call with this name in this scope.
 func (s *Scope) HasCallOutcome(name string) bool {
 	s.r.mu.Lock()

@@ -128,9 +128,9 @@ type claimShare struct {
 	reservedSlots slots.Reservation
 }
 
-// reserveSlotsForStarts reserves slots of all members for a claim of at most pace.limit runs. While the last claim was not full, and nothing is known to
+// reserveSlotsForClaim reserves slots of all members for a claim of at most pace.limit runs. While the last claim was not full, and nothing is known to
 // be due, it leaves some to starts. For the rest of the limit it reserves up to prefetch places. g.mu is held.
-func (g *workerClaimGroup) reserveSlotsForStarts(pace *claimPace, prefetch int) (shares []claimShare) {
+func (g *workerClaimGroup) reserveSlotsForClaim(pace *claimPace, prefetch int) (shares []claimShare) {
 	g.firstMemberIndex++
 	admitted := g.hasAdmittedRuns.Swap(false)
 	type candidate struct {
@@ -172,7 +172,7 @@ func (g *workerClaimGroup) reserveSlotsForStarts(pace *claimPace, prefetch int) 
 func (g *workerClaimGroup) claimForMembers(leader *worker, pace *claimPace, prefetch int) (limit int, got claimResult, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	shares := g.reserveSlotsForStarts(pace, prefetch)
+	shares := g.reserveSlotsForClaim(pace, prefetch)
 	for i := range shares {
 		limit += shares[i].reservedSlots.Capacity()
 	}

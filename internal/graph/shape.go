@@ -56,18 +56,26 @@ func CallName(kind string) string {
 // ChoiceName returns the name of the node's choice with the index.
 func ChoiceName(i int) string { return fmt.Sprint("choice ", i+1) }
 
-// FailChoicePrefix begins the name of each choice by which a node fails the run. The SQL views know it too.
-const FailChoicePrefix = "fails with "
+// failChoicePrefix begins the name of each choice by which a node fails the run. The SQL views know it too.
+const failChoicePrefix = "fails with "
 
 // FailChoiceName returns the name of the choice by which a node fails the run because the node with the given name did. If the name of
 // that node is so long that the choice's name would be invalid, its end is replaced by a hash of it.
 func FailChoiceName(failed string) string {
-	const room = naming.MaxName - len(FailChoicePrefix)
+	const room = naming.MaxName - len(failChoicePrefix)
 	if len(failed) <= room {
-		return FailChoicePrefix + failed
+		return failChoicePrefix + failed
 	}
 	hash := fmt.Sprintf("…%x", sha256.Sum256([]byte(failed)))
-	return FailChoicePrefix + strings.ToValidUTF8(failed[:room-len(hash)], "") + hash
+	return failChoicePrefix + strings.ToValidUTF8(failed[:room-len(hash)], "") + hash
+}
+
+// IsRunFailureRecorded reports whether one of the rows records that a node fails the run.
+func IsRunFailureRecorded(rows []HistoryRow) bool {
+	return slices.ContainsFunc(rows, func(r HistoryRow) bool {
+		_, call, isNested := strings.Cut(r.Name, naming.Separator)
+		return isNested && strings.HasPrefix(call, failChoicePrefix) && !strings.Contains(call, naming.Separator)
+	})
 }
 
 // UnmetPolicy is what follows for a node if one of its needs was not met.

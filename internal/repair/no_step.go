@@ -14,8 +14,8 @@ import (
 const mostNamed = 10
 
 // NoStepError returns ErrNoStep for a call that the history does not have, with the names that were perhaps meant: those that are written so
-// without their scopes or without the escapes of their slashes, or the calls of the scope or node with the name, or of the node with the name of its first scope; else all names. For a
-// compensation it says what can be repaired instead.
+// without their scopes or without the escapes of their slashes, or the calls of the scope or node with the name, or of the node with the name
+// of its first scope; else all names. For a compensation it says what can be repaired instead.
 func NoStepError(name string, calls []store.Step) error {
 	plain := func(name string) string { return strings.ReplaceAll(name, naming.Separator, "/") }
 	if slices.ContainsFunc(calls, func(row store.Step) bool { return row.Kind == store.KindCompensation && row.Name == name }) {

@@ -126,6 +126,9 @@ func (s *QueueState) idleSearchPosition() *idleSearch {
 		}
 		return search
 	}
+	if settings == s.RecordedSettings { // as in most admissions: no need to decode them
+		return nil
+	}
 	if applied, err := DecodeQueueSettings(settings); err != nil || applied == nil || !applied.boundsRunsInProgress() {
 		return &idleSearch{}
 	}

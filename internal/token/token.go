@@ -5,6 +5,7 @@
 package token
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -66,8 +67,11 @@ func Open(key []byte, token string) (run, signal string, err error) {
 
 var tokenPattern = regexp.MustCompile(prefix + "[A-Za-z0-9_-]+")
 
-// ClearMACs returns the text with the MACs of all its tokens set to zero, so that texts with tokens of different keys can be compared.
-func ClearMACs(text []byte) []byte {
+// EqualExceptMACs reports whether two texts are equal, apart from the MACs of tokens, which depend on the key of the database.
+func EqualExceptMACs(a, b []byte) bool { return bytes.Equal(clearMACs(a), clearMACs(b)) }
+
+// clearMACs returns the text with the MACs of all its tokens set to zero.
+func clearMACs(text []byte) []byte {
 	return tokenPattern.ReplaceAllFunc(text, func(found []byte) []byte {
 		b, err := base64.RawURLEncoding.DecodeString(string(found[len(prefix):]))
 		if id := len(uuid.UUID{}); err != nil || len(b) < id+2+macSize || b[id] != naming.Separator[0] {

@@ -113,3 +113,46 @@ func TestAnAdmissionReadsABoundedNumberOfRows(t *testing.T) {
 		}
 	}
 }
+
+// Admissions read runs that are admitted and not claimed only if they may take them back. A search for idle runs, whose position is recorded
+// with the applied settings, is no change of the settings.
+func TestASearchForIdleRunsReadsNoUnclaimedRuns(t *testing.T) {
+	s := open(t, "exec")
+	conn := ours(t, s)
+	const settings = `{"open":1}`
+	for _, test := range []struct {
+		applied string
+		want    int
+	}{{settings, 0}, {settings + "\n3 01900000-0000-7000-8000-000001000000 0", 0}, {"{}\n3 01900000-0000-7000-8000-000001000000 0", 1}, {"{}", 1}} {
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec := func(sql string, args ...any) {
+			t.Helper()
+			if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		exec("INSERT INTO durable.queue (name, now_at, declared, applied) VALUES ('q', now(), $1, $2)", settings, test.applied)
+		exec(`INSERT INTO durable.run (created_at, epoch, shard, status, id, name, workflow, queue, priority, lane, wake_at)
+			SELECT now(), 0, 1, 1, u, u::text, 'flow', 'q', 0, $1, now() FROM gen_random_uuid() AS u`,
+			int64(store.ClaimLaneOf("q", "flow", "", 0).WithAdmission(store.AdmissionGranted)))
+		now := pgTime(time.Now().Add(time.Hour))
+		rows, err := tx.Query(t.Context(), statementText("admission_runs_lock.sql", DefaultSchema), "q", now, newLaneArray(nil), int32(store.MaxRunsReadPerAdmission), false,
+			pgTime(time.Now().Add(-time.Hour)), false, int64(store.UnreleasedLane))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for rows.Next() {
+			got++
+		}
+		if err := rows.Err(); err != nil || got != test.want {
+			t.Errorf("with applied settings %q the statement returns %d runs, %v; want %d", test.applied, got, err, test.want)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

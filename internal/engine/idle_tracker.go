@@ -27,6 +27,7 @@ type idleTracker struct {
 	awaitsRuns   map[*stepTask]int // how many goroutines of a step, or of the function (nil), wait for results of runs; only with test hooks
 	suspendTimer *time.Timer
 	isParked     bool // suspendIfIdle has suspended the run
+	isReturned   bool // the function has returned, so the run is about to end; see noteFunctionReturned
 	stopped      bool
 }
 
@@ -87,7 +88,7 @@ func (i *idleTracker) suspendIfIdle() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.suspendTimer = nil
-	if i.activeCalls > 0 || len(i.waits) == 0 || i.stopped {
+	if i.activeCalls > 0 || len(i.waits) == 0 || i.isReturned || i.stopped {
 		return
 	}
 	if stays := i.remainingTimeInMemory(); stays > 0 {
@@ -183,6 +184,22 @@ func (i *idleTracker) waitInMemoryUntil(s *Scope, due, stays time.Time, news <-c
 	case <-s.ctx.Done():
 		return s.endReason()
 	}
+}
+
+// noteFunctionReturned records that the function has returned. The run no longer parks, because its result would be lost: a branch that nobody
+// waits for may still wait, perhaps for an event that never comes.
+func (i *idleTracker) noteFunctionReturned() {
+	i.mu.Lock()
+	i.isReturned = true
+	i.mu.Unlock()
+}
+
+// noteCompensationsBegin records that all goroutines have returned, and that compensations are executed. The run may park again until the next
+// attempt of a compensation is due.
+func (i *idleTracker) noteCompensationsBegin() {
+	i.mu.Lock()
+	i.isReturned = false
+	i.mu.Unlock()
 }
 
 // stop ends the tracking, because the run ends.

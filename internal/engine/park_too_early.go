@@ -91,6 +91,7 @@ func (s *Scope) noteGoroutineSawSuspendedBranch() {
 // NoteFunctionReturned records that the workflow function has returned with the error, or has panicked with it. If the run was
 // parked although its function was about to end the run, the result of the function is lost.
 func (s *Scope) NoteFunctionReturned(err error) {
+	s.r.idleTracker.noteFunctionReturned()
 	if errors.Is(err, ErrSuspended) || errors.Is(err, context.Canceled) {
 		return
 	}

@@ -70,3 +70,23 @@ func TestAFunctionThatReturnsWhileTheRunParks(t *testing.T) {
 		})
 	}
 }
+
+// A run whose function has returned does not park, although a branch still waits: the result would be lost until the branch wakes. It may park
+// while it executes compensations.
+func TestARunWhoseFunctionHasReturnedDoesNotPark(t *testing.T) {
+	for _, err := range []error{nil, errors.New("refused"), context.Canceled} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newLoneRun(t, new(slate), store.ClaimedRun{})
+			r.idleTracker.beginWait(time.Time{})
+			r.scope().NoteFunctionReturned(err)
+			if s := r.parked(time.Second); s != nil {
+				t.Errorf("the function has returned %v: the run was suspended by %v", err, s.cause)
+			}
+			r.executeCompensations()
+			r.idleTracker.beginWait(time.Time{})
+			if s := r.parked(time.Second); s == nil || s.cause != ErrParked {
+				t.Errorf("while compensations wait, the suspension is %v, want one by ErrParked", s)
+			}
+		})
+	}
+}

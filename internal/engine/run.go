@@ -174,6 +174,7 @@ func (r *run) callWorkflow() (output []byte, failure *record.Failure) {
 
 // writeResultOrSuspension writes the end of this ownership: the run's result, or what its suspension specifies.
 func (r *run) writeResultOrSuspension(output []byte, failure *record.Failure) {
+	r.idleTracker.noteFunctionReturned()
 	r.mu.Lock()
 	r.goroutines.functionReturned = true // stray goroutines of the function get ErrSuspended
 	if r.stepGoexitFailure != nil {

@@ -99,6 +99,7 @@ func (r *run) executeCompensations() bool {
 		end(r.suspension.cause)
 	}
 	r.mu.Unlock()
+	r.idleTracker.noteCompensationsBegin()
 	s := &Scope{r: r, ctx: ctx, stepsCtx: r.ownedCtx, compensating: true}
 	for {
 		r.mu.Lock()

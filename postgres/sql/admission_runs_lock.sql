@@ -3,10 +3,11 @@
 -- strays, which are in the lanes $3; 4 if the queue is being deleted, those that have no place to execute, except those that
 -- wait for their start keys in the lane $8; 5 those that
 -- are admitted and not claimed, and whose time is over if they were admitted at $6 or before, or that were never executed if
--- the queue is paused, or its settings have changed, or a bound is exceeded ($7). Runs that another transaction has locked are left out. It returns nothing if another transaction has locked the row of the queue, or if
--- the queue has no row, unless it is known to have none ($5).
+-- the queue is paused, or its settings have changed, or a bound is exceeded ($7). Runs that another transaction has locked are
+-- left out. It returns nothing if another transaction has locked the row of the queue, or if the queue has no row, unless it is
+-- known to have none ($5). The applied settings may be followed by the position of a search, on a second line.
 WITH mine AS MATERIALIZED (
-    SELECT q.deleted, q.paused_at IS NOT NULL OR q.applied IS DISTINCT FROM coalesce(q.chosen, q.declared) OR $7::boolean AS takes_back
+    SELECT q.deleted, q.paused_at IS NOT NULL OR pg_catalog.split_part(q.applied, pg_catalog.chr(10), 1) IS DISTINCT FROM coalesce(q.chosen, q.declared) OR $7::boolean AS takes_back
     FROM durable.queue AS q WHERE q.name = $1::text AND NOT $5::boolean FOR UPDATE SKIP LOCKED
 ), departed AS MATERIALIZED (
     SELECT r.shard, r.id, (r.lane & 7)::smallint AS admission, r.started_at IS NOT NULL AND r.control & 8 = 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority

@@ -48,7 +48,8 @@ type graphRun struct {
 	dueNodes      []dueNode // nodes without a goroutine that executes them
 }
 
-// nodeArguments holds what the execution of a node passes to its durable calls and its function. A run allocates those of all nodes at once.
+// nodeArguments holds the arguments that the execution of a node passes to its durable calls and its function. A run allocates the
+// nodeArguments of all nodes at once.
 type nodeArguments struct {
 	ctx   Ctx
 	input NodeInput

@@ -43,8 +43,8 @@ type PreflightRun struct {
 	Workflow string
 	Status   Status
 	// PinnedTo is another version than that of this process, if the workflow has the option [Pinned] and workers of that version
-	// execute the run, because such a worker lives or has lived within the grace period. The next fields then say what would
-	// become of the run if no worker of that version lived. Otherwise PinnedTo is empty.
+	// execute the run, because such a worker lives or has lived within the grace period. The next fields then describe what
+	// would happen to the run if no worker of that version lived. PinnedTo is empty for all other runs.
 	PinnedTo string
 	Unknown  bool     // the preflight could not examine the run: see PreflightReport.Unknown
 	Next     []string // the calls that the run would make next, with their scopes; empty if the function returns
@@ -75,9 +75,9 @@ type NeededChange struct {
 // the new code is wrong: if the last recorded step of the run has failed, the run may fail with the old code, too. If new code fails or
 // panics, its runs are also reported as failing. Call Preflight before a deploy, from the new program; Preflight does not need an active
 // [Engine.Run]. Preflight writes nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in a
-// run that leaves the process. Preflight executes the workflow functions, so that code of the functions outside of steps takes effect. A
-// run whose function does not return within 10 seconds is reported as unknown. A run that is [Pinned] to another version is reported apart;
-// see [PreflightRun].PinnedTo. If ctx ends, Preflight returns at once, with an error that wraps ctx.Err() and the cause of the end of ctx.
+// run that leaves the process. Preflight executes the workflow functions, so their code outside of steps takes effect. A run whose function
+// does not return within 10 seconds is reported as unknown. A run that is [Pinned] to another version is counted separately; see
+// [PreflightRun].PinnedTo. If ctx ends, Preflight returns at once, with an error that wraps ctx.Err() and the cause of the end of ctx.
 func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("preflight: %w", err)

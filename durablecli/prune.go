@@ -106,7 +106,7 @@ func (p *pruning) eachPage(ctx context.Context, f func(ids []string) error) erro
 	}
 }
 
-// delete deletes the runs of a page, several trees per transaction. A refusal of some does not end the prune.
+// delete deletes the runs of a page, several trees per transaction. If some runs are refused, the prune continues.
 func (p *pruning) delete(ctx context.Context, ids []string, result *pruneResult) error {
 	chosen := p.filter // what was retried since is live, and does not match
 	chosen.RunID = ids

@@ -72,7 +72,7 @@ func (f *Future[T]) storeResult(value T, err error) {
 	case f.choiceOutcome != nil:
 		f.setFinal(value, err)
 	default:
-		f.value, f.err = value, err // tell makes them final, or replaces them
+		f.value, f.err = value, err // deliverChoiceOutcome makes them final, or replaces them
 	}
 }
 

@@ -108,12 +108,12 @@ func (g *Graph[I]) Input(in *NodeInput) I { return in.run.input.(*typedInput[I])
 // typedInput holds the input of a run. It is a type of its own because I may be an interface.
 type typedInput[I any] struct{ value I }
 
-// graphDefinition is a declared graph. It does not change after finish.
+// graphDefinition is a declared graph. It does not change after finishDeclaration.
 type graphDefinition struct {
 	shape        graph.Shape
 	encodedShape []byte // the recorded form of the shape
 	nodes        []*graphNode
-	nodeIndexes  map[string]int // of the nodes by their names; set by finish
+	nodeIndexes  map[string]int // the indexes of the nodes by their names; set by finishDeclaration
 	err          error
 	isFinished   bool
 	isOfOneRun   bool // of DefineGraphFrom: no New and no start sees what is declared late

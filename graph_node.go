@@ -52,7 +52,7 @@ type graphNode struct {
 	delay             time.Duration            // zero: none, or it is among the start options of a child
 	isEmpty           func(in *NodeInput) bool // of a node for each item of a list: the list has no items; else nil
 
-	refersTo, referredBy []int // the indexes of the nodes that it refers to, and of those that refer to it; set by graphDefinition.finish
+	refersTo, referredBy []int // the indexes of the nodes that it refers to, and of the nodes that refer to it; set by graphDefinition.finishDeclaration
 }
 
 // hasChoices reports whether the node needs some of several nodes.

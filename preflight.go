@@ -22,7 +22,7 @@ const (
 	// firstPreflightPart is how many of them it reads at first with their inputs and histories, which it holds in memory together, for each
 	// processor. It then reads more or fewer at once, so that they have about preflightPartBytes bytes of payloads.
 	firstPreflightPart = 8
-	maxPreflightPart   = 25 // so that several processors have work with one page
+	maxPreflightPart   = 25 // small enough that several processors have work with one page
 	preflightPartBytes = 4 << 20
 )
 

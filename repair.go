@@ -247,7 +247,7 @@ func (e *Engine) newRepairRequest(ctx context.Context, verb Verb, q engine.Repai
 // newRepaired returns the description of a repair. runs has a run and those of its descendants that are retried with it.
 func newRepaired(runs []engine.PlannedRunRepair) *Repaired {
 	all := make(map[uuid.UUID]*Repaired, len(runs))
-	for i := range runs { // a run stands behind its parent
+	for i := range runs { // a parent comes before its children
 		r := &runs[i]
 		one := &Repaired{
 			ID: r.Run.NameOrUUID(), RunID: r.Run.UUID.String(), Generation: int(r.NewGeneration), Kept: r.Detail.Kept,

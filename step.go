@@ -42,7 +42,7 @@ type durableCall[T any] struct {
 	c    *Ctx
 	spec engine.CallSpec
 	fn   func(context.Context) (T, error) // what an attempt executes
-	err  error                            // an invalid argument or option: do returns it
+	err  error                            // the error of an invalid argument or option: executeCall returns it
 	// transact is set by the option of a transactional step; else nil.
 	transact bridge.Transact
 }

@@ -128,7 +128,7 @@ func (v *bulkOperation[R]) execute(ctx context.Context, s *session, b *bulkFlags
 	}
 	result, err := v.applyToFilter(ctx, filter, b.dryRun)
 	changed, _ := v.countReached(result)
-	return errors.Join(markPartial(err, changed > 0), v.report([]R{result})) // an error comes with what was done before
+	return errors.Join(markPartial(err, changed > 0), v.report([]R{result})) // the result says what was done before the error
 }
 
 // executeEach performs the operation on each run that the arguments name. After an error of one run, it continues with the next run;

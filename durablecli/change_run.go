@@ -89,7 +89,7 @@ func (c *runChange) applyToFilter(ctx context.Context, s *session, f durable.Fil
 			switch code := ExitCode(&commandError{err}); {
 			case err == nil:
 				row.Changed++
-			case isFatal(err), code == ExitUsage: // an argument that is invalid for one is so for all
+			case isFatal(err), code == ExitUsage: // an argument that is invalid for one run is invalid for all
 				return row, err
 			default:
 				s.writeMessage("%s was refused: %v", run.ID, err)

@@ -31,7 +31,7 @@ type printer struct {
 	format   string
 	terminal *os.File // the terminal that out is; nil if it is none
 	colors   bool
-	now      func() time.Time // what ages are relative to: the time of the database, once it is known
+	now      func() time.Time // the time to which ages are relative: the database's, as soon as it is known
 }
 
 func (f *globalFlags) newPrinter(cmd *cobra.Command) (*printer, error) {

@@ -69,7 +69,7 @@ func (s *session) screenText(content string, failure []string) string {
 		lines = append(lines, s.paint(red, line))
 	}
 	for i := range lines {
-		lines[i] = fitLine(lines[i], width) // a line that wraps would move what is below
+		lines[i] = fitLine(lines[i], width) // a line that wraps would move the lines below it
 	}
 	const home, clearLine, clearBelow = "\x1b[H", "\x1b[K", "\x1b[J"
 	clock := s.paint(faint, "as of "+s.now().Format(time.TimeOnly))

@@ -77,7 +77,7 @@ func withRepairFlags(err error) error {
 	}
 	text := err.Error()
 	hint := "; name the first call that is executed again with --from CALL"
-	if !strings.Contains(text, "has succeeded, and does not say") { // with a compensation that has undone nobody knows what, --from-end is refused too
+	if !strings.Contains(text, "has succeeded, and does not say") { // if it is not known what a compensation has undone, --from-end is refused too
 		hint += ", or keep all with --from-end"
 	}
 	return &rewordedError{repairFlags.Replace(text) + hint, err}

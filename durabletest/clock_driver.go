@@ -58,7 +58,7 @@ type clockDriver struct {
 
 // clockWaiter is a goroutine of the test that waits in Advance or AdvanceUntil.
 type clockWaiter struct {
-	moveUntil time.Time   // how far to move the clock; zero: no limit
+	moveUntil time.Time   // how far to move the clock; zero means no limit
 	cond      func() bool // ends the wait when it returns true; may be nil
 	done      chan error
 }
@@ -220,7 +220,7 @@ func (p *clockDriver) isIdle(nodes []*engineHooks) (idle bool, settle time.Durat
 // that firstWaiter has returned.
 func (p *clockDriver) isQuiescent(nodes []*engineHooks, a *clockWaiter) bool {
 	now := time.Now()
-	version := p.stateVersion(nodes) // read before idle: what ends in between changes it
+	version := p.stateVersion(nodes) // read before isIdle: a call that ends in between changes the version
 	idle, settle := p.isIdle(nodes)
 	if !idle {
 		p.quietTimer.restart(version, now)
@@ -273,7 +273,7 @@ type engineProgress struct {
 	claimNumber         uint64 // the latest claim that had begun
 	scheduleQueryNumber uint64 // the latest query for due schedules that had begun
 	startKeyQueryNumber uint64 // the latest query for due keys that had begun
-	queueCheckNumber    uint64 // the latest look at all queues that had begun
+	queueCheckNumber    uint64 // the latest check of all queues that had begun
 	resultCheckNumber   uint64 // the number of checks
 }
 

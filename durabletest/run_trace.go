@@ -16,7 +16,7 @@ import (
 
 // treeTrace is what a run and its descendants did, and how they ended.
 type treeTrace struct {
-	crashedWrite      string // describes the write at which the process died; empty if it did not
+	crashedWrite      string // describes the write at which the process died; empty if it did not die
 	runs              []*runTrace
 	rerunSteps        []string
 	hasUnknownOutcome bool // a step ended with ErrOutcomeUnknown

@@ -37,7 +37,7 @@ func (p *clockDriver) endStuckWaits(nodes []*engineHooks) bool {
 				waiting[a.Goroutine] = true
 				if a.Deadline.IsZero() || a.Deadline.Sub(now) > explainStallAfter {
 					waits = append(waits, a)
-				} else { // it ends by its deadline
+				} else { // the wait ends at its deadline
 					nearDeadline = append(nearDeadline, a)
 				}
 			}

@@ -321,7 +321,7 @@ func (e *Engine) controlRun(ctx context.Context, verb store.ControlVerb, id stri
 		// Descendants may live when the run has ended: they are cancelled, and the call is not refused.
 		refused = refused && a.Status != store.Cancelled && a.ChangedCount+a.RequestedCount == 0
 	case store.VerbResume:
-		// Descendants that were paused with the run are resumed, also if the run has ended.
+		// Descendants that were paused with the run are resumed, even if the run has ended.
 		refused = (refused || a.ControlBefore&store.PausedItself == 0) && a.ChangedCount == 0
 	}
 	switch {

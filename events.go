@@ -27,7 +27,7 @@ const (
 	EventPriorityChanged EventType = "priority"   // Engine.SetPriority gave the run another priority
 	EventRepaired        EventType = "repaired"   // a repair made the next generation of the run, or Engine.Fork made the run
 	EventContinued       EventType = "continued"  // the next generation of the run began, with a new input; see Ctx.ContinueAsNew
-	// EventVersionChanged is written when another version of the code ([Config.Version]) executes the run than before. The
+	// EventVersionChanged is written when the version of the code ([Config.Version]) that executes the run changes. The
 	// EventVersionChanged events of a run, and [RunInfo.Version], show which version executed which part of the run.
 	EventVersionChanged EventType = "version_changed"
 

@@ -42,9 +42,9 @@ type PreflightRun struct {
 	ID       string
 	Workflow string
 	Status   Status
-	// PinnedTo is another version than that of this process, if the workflow has the option [Pinned] and workers of that version
-	// execute the run, because such a worker lives or has lived within the grace period. The next fields then describe what
-	// would happen to the run if no worker of that version lived. PinnedTo is empty for all other runs.
+	// PinnedTo is the version to which the run is [Pinned], if this is not the version of this process, and a worker of that
+	// version lives or has lived within the grace period. Workers of that version then execute the run, and the next fields
+	// describe what would happen to the run if no such worker lived. PinnedTo is empty for all other runs.
 	PinnedTo string
 	Unknown  bool     // the preflight could not examine the run: see PreflightReport.Unknown
 	Next     []string // the calls that the run would make next, with their scopes; empty if the function returns

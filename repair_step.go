@@ -40,7 +40,7 @@ func (e *Engine) Override(ctx context.Context, id, step string, value any, opts 
 // waits for a signal or a child. A skipped step counts as completed with the value, and is not executed again. If the skipped
 // step waits for a child, the child is cancelled unless it is [Detached]. If the skipped step is a sleep, the sleep ends; the
 // value for a sleep must be nil. Skip keeps the records of all calls other than the skipped step. In a graph, however, a Skip of
-// a failed step also executes the nodes again that ran or were skipped because of the failure, as [Engine.Retry] does.
+// a failed step also executes again the nodes that ran or were skipped because of the failure, as [Engine.Retry] does.
 //
 // In all other respects, Skip works as [Engine.Override], which replaces the values of steps that have succeeded.
 func (e *Engine) Skip(ctx context.Context, id, step string, value any, opts ...ControlOption) (*Repaired, error) {

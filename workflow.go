@@ -208,8 +208,9 @@ func Delay(d time.Duration) StartOption {
 }
 
 // ID sets the ID of the run. All starts with the same ID, workflow and input, from any process, start one run. The ID is a text
-// of 1 to 512 bytes without control characters. Without the option ID, the run's UUID, of version 7, is its ID. A start whose
-// ID is the UUID of a child, or of a run with an ID of its own, returns [ErrIDConflict], because the ID would address two runs.
+// of 1 to 512 bytes without control characters. Without the option ID, the ID of the run is its UUID, which is of version 7. A
+// start whose ID is the UUID of a child, or of a run with an ID of its own, returns [ErrIDConflict], because the ID would
+// address two runs.
 func ID(id string) StartOption {
 	return func(o *startOptions) {
 		o.addOptionOnce(optionID, "ID")

@@ -58,9 +58,9 @@ func (e *Engine) StartAnother(workflows ...durable.Definition) *Engine {
 	return startEngine(e.t, e.hooks.WrappedStore(), e.driver, e.hooks.recorder, nil, e.settings, workflows)
 }
 
-// Stop stops the engine and releases its runs, as the end of the context of Run does. Stop gives running steps no time to
-// finish: it ends their contexts at once, because Config.Grace of the engine is negative unless [Configure] sets it. The end of
-// the test also stops the engine.
+// Stop stops the engine and releases its runs, in the same way as when the context of Run ends. Stop gives running steps no
+// time to finish: it ends their contexts at once, because Config.Grace of the engine is negative unless [Configure] sets it.
+// The end of the test also stops the engine.
 func (e *Engine) Stop() { e.stop() }
 
 // Store returns the store that the engine uses.

@@ -15,15 +15,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// bufferedReply holds the response to a request until it is complete, so that a client that reads slowly holds no place, and the whole is compressed.
+// bufferedReply holds the response to a request until it is complete, so that a client that reads slowly holds no read slot, and the whole response
+// is compressed.
 type bufferedReply struct {
 	http.ResponseWriter
 	status   int
 	body     bytes.Buffer
-	rendered *renderedPage // instead of the body, if it is not nil
+	rendered *renderedPage // if not nil, it is sent instead of the body
 }
 
-// renderedPage is a page that several requests get, so that it is compressed once.
+// renderedPage is a page that several requests get, and that is compressed only once.
 type renderedPage struct{ html, compressed []byte }
 
 func newRenderedPage(html []byte) *renderedPage {
@@ -32,7 +33,7 @@ func newRenderedPage(html []byte) *renderedPage {
 	return &renderedPage{html, b.Bytes()}
 }
 
-// compress writes a text compressed. Errors are those of the writer.
+// compress writes the compressed text. It ignores errors of the writer.
 func compress(to io.Writer, text []byte) {
 	w := compressors.Get().(*gzip.Writer)
 	defer compressors.Put(w)
@@ -60,7 +61,7 @@ const minCompressedSize = 1000
 
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// send writes the reply, compressed if the client accepts it. Errors are the client's, which left.
+// send writes the reply, compressed if the client accepts it. It ignores errors, because they mean that the client has disconnected.
 func (p *bufferedReply) send(r *http.Request) {
 	h := p.Header()
 	if p.status == 0 {
@@ -104,17 +105,17 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// What the dashboard may use of the database: as many pages read it at once, so that people who look take at most so many connections of the
-// engine's pool, and others wait for so long.
+// The bounds of what pages use of the database. At most maxConcurrentReads pages read it at once, so pages use at most as many connections
+// of the engine's pool. Further pages wait for at most readSlotTimeout.
 const (
 	maxConcurrentReads = 2
 	readSlotTimeout    = 5 * time.Second
 )
 
-// readSlots are what requests hold while they read.
+// readSlots are the slots that requests hold while they read the database.
 type readSlots chan struct{}
 
-// acquire waits for a place, and returns a function that gives it back.
+// acquire waits for a read slot, and returns a function that releases it.
 func (p readSlots) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case p <- struct{}{}:

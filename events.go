@@ -75,10 +75,11 @@ type Event struct {
 	// EventPaused and an EventCancelled, Actor and Reason come from the call that requested the pause or the cancel. The time
 	// of a requested pause is in [RunInfo.PausedAt], and the time of a requested cancel in [RunInfo.Cancellation].
 	//
-	// The meaning of Old and New depends on the event's type. For EventMovedToQueue, EventPriorityChanged, EventVersionChanged,
-	// EventRepaired and EventContinued, Old and New are the queue, the priority, the version, or the number of the generation,
-	// before and after the change. If Engine.Fork created the run, Old is the UUID of the forked run. For EventDeleted, Old is
-	// the ID of the deleted run, and New is the number of deleted runs, descendants included.
+	// The meaning of Old and New depends on the event's type. For these types, Old and New are the values before and after the
+	// change: of the queue for EventMovedToQueue, of the priority for EventPriorityChanged, of the version for
+	// EventVersionChanged, and of the number of the generation for EventRepaired and EventContinued. If Engine.Fork created the
+	// run, Old is the UUID of the forked run. For EventDeleted, Old is the ID of the deleted run, and New is the number of
+	// deleted runs, descendants included.
 	Actor, Reason, Old, New string
 }
 

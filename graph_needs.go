@@ -155,7 +155,7 @@ func After(nodes ...AnyNode) NodeOption {
 }
 
 // When skips the declared node unless condition returns true for the value of n. The declared node needs n as with [Needs]. The
-// condition is part of the workflow function, and must be deterministic. The condition is called once all needs of the declared
+// condition is part of the workflow function, and must be deterministic. The condition is called when all needs of the declared
 // node are met. A skip is recorded, so that newer code with another condition does not change the skip. If a node has several
 // When options, the node is skipped unless all conditions return true.
 func When[T any](n *Node[T], condition func(T) bool) NodeOption {

@@ -163,7 +163,8 @@ func (s *dashboard) replyHandler(reply func(*bufferedReply, *http.Request) error
 	})
 }
 
-// invokePage calls the page. A page that only reads does so in its turn; an act never waits for those who look.
+// invokePage calls the page. A page that only reads first waits for a read slot. An action never waits for pages that
+// are being read.
 func (s *dashboard) invokePage(w http.ResponseWriter, r *http.Request, p pageFunc) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		release, err := s.readSlots.acquire(r.Context())
@@ -173,7 +174,7 @@ func (s *dashboard) invokePage(w http.ResponseWriter, r *http.Request, p pageFun
 		defer release()
 		return p(w, r, s.newRequestView(r))
 	}
-	defer func() { // who has acted sees the effect, also if somebody else loads a page in a turn that was given before
+	defer func() { // the person who has acted sees the effect, even if another page has filled the caches before
 		s.turnCache.clear()
 		s.periodCache.clear()
 	}()

@@ -15,16 +15,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// bufferedReply holds the response to a request until it is complete, so that a client that reads slowly holds no read slot, and the whole response
-// is compressed.
+// bufferedReply holds the response to a request until it is complete, so that a client that reads slowly holds no place, and the whole is compressed.
 type bufferedReply struct {
 	http.ResponseWriter
 	status   int
 	body     bytes.Buffer
-	rendered *renderedPage // if not nil, it is sent instead of the body
+	rendered *renderedPage // instead of the body, if it is not nil
 }
 
-// renderedPage is a page that several requests get, and that is compressed only once.
+// renderedPage is a page that several requests get, so that it is compressed once.
 type renderedPage struct{ html, compressed []byte }
 
 func newRenderedPage(html []byte) *renderedPage {
@@ -33,7 +32,7 @@ func newRenderedPage(html []byte) *renderedPage {
 	return &renderedPage{html, b.Bytes()}
 }
 
-// compress writes the compressed text. It ignores errors of the writer.
+// compress writes a text compressed. Errors are those of the writer.
 func compress(to io.Writer, text []byte) {
 	w := compressors.Get().(*gzip.Writer)
 	defer compressors.Put(w)
@@ -61,7 +60,7 @@ const minCompressedSize = 1000
 
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// send writes the reply, compressed if the client accepts it. It ignores errors, because they mean that the client has disconnected.
+// send writes the reply, compressed if the client accepts it. Errors are the client's, which left.
 func (p *bufferedReply) send(r *http.Request) {
 	h := p.Header()
 	if p.status == 0 {
@@ -105,17 +104,17 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// The bounds of what pages use of the database. At most maxConcurrentReads pages read it at once, so pages use at most as many connections
-// of the engine's pool. Further pages wait for at most readSlotTimeout.
+// At most maxConcurrentReads pages read the database at once, so that the dashboard takes at most this many connections of the engine's
+// pool. Further pages wait for at most readSlotTimeout.
 const (
 	maxConcurrentReads = 2
 	readSlotTimeout    = 5 * time.Second
 )
 
-// readSlots are the slots that requests hold while they read the database.
+// readSlots are what requests hold while they read.
 type readSlots chan struct{}
 
-// acquire waits for a read slot, and returns a function that releases it.
+// acquire waits for a place, and returns a function that gives it back.
 func (p readSlots) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case p <- struct{}{}:

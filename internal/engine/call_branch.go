@@ -32,11 +32,11 @@ type Branch struct {
 
 	stackBase   atomic.Uintptr // stack.Base of the goroutine of the branch; zero: it has not begun
 	hasBranches atomic.Bool    // branches were started in the branch
-	hasNextCall atomic.Bool    // a preflight has refused a call in the branch, or in a branch in it
+	hasNextCall atomic.Bool    // a preflight has refused a call in the branch or in one of its nested branches
 	isGraphNode bool           // see OpenGraphNodeBranch
 
 	endByChoice            *branchEndedByChoice // guarded by run.mu; nil: no choice has ended the branch
-	hasCallRefusedAfterEnd bool                 // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
+	hasCallRefusedAfterEnd bool                 // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended this branch or one around it
 }
 
 // OpenBranch opens a branch of this scope. The names of all calls in the branch begin with the name of the branch, so no other call of
@@ -116,9 +116,9 @@ func (s *Scope) WasBranchEndedByChoice(name string) bool {
 	return end != nil && !end.hadReturned
 }
 
-// HasCallRefusedAfterEnd reports whether a call in the branch was refused because a choice had ended the branch or a branch around it, or
-// counts as refused; see SettleItems. A branch with a refused call did not come to its own end. In a branch without a refused call,
-// all calls are recorded, so the branch returns the same result in every replay.
+// HasCallRefusedAfterEnd reports whether a call in the branch was refused because a choice had ended the branch or a branch around it.
+// SettleItems tells which items of a Map count as refused calls. A branch with a refused call did not come to its own end. In a branch
+// without a refused call, all calls are recorded, so the branch returns the same result in every replay.
 func (b *Branch) HasCallRefusedAfterEnd() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
@@ -131,8 +131,7 @@ func (b *Branch) endContexts() {
 	b.stepsCtx.end(ErrCancelled)
 }
 
-// preventEndByChoice prevents choices from ending the branch, or a branch around it, until release is called. b may be
-// nil.
+// preventEndByChoice prevents choices from ending the branch, or a branch around it, until allowEndByChoice is called. b may be nil.
 func (b *Branch) preventEndByChoice() {
 	if b != nil {
 		b.parent.preventEndByChoice()
@@ -182,7 +181,8 @@ func (s *Scope) subScope(full string) *Scope {
 // OpenMapScope opens a scope for a Map and records the number of its items, so that users can see its progress. OpenMapScope writes the row
 // of the Map in the background; the caller calls the returned function at the end of the Map. In a scope that can begin no new calls, such
 // as that of an ended branch, OpenMapScope writes no row, and each item returns its own result or error. OpenMapScope also writes no row if the
-// first item holds the run: the next execution would take the Map for one that an earlier execution had made, and older code would miss it.
+// run may be held at the Map's first item, because the next execution would then treat the Map as recorded, and older code, which does not make
+// the Map, would not fit the history.
 func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func(), error) {
 	if err := naming.Check("map", name); err != nil {
 		return nil, nil, err
@@ -214,19 +214,19 @@ func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func
 	t := &stepTask{r: s.r, scope: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, firstBegan: s.r.e.clock.Now()}
 	entry, err := s.r.e.journal.AppendStartedMarker(t.newStepWrite(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
 	if err != nil {
-		return sub, func() {}, nil // the items' own writes fail for the same cause
+		return sub, func() {}, nil // the writes of the items fail for the same reason, and return the error
 	}
 	return sub, func() { _, _ = s.r.e.journal.WithdrawOrAwaitStartedMarker(entry) }, nil
 }
 
-// DeferRefusedItems makes the scope, which is that of a Map's items, note the items that are refused because a choice has ended the branch. A
-// refused item does not count as a refused call of the branch before SettleItems is called.
+// DeferRefusedItems makes the scope of a Map's items note whether an item is refused because a choice has ended the branch. A refused item
+// does not count as a refused call of the branch before SettleItems is called.
 func (s *Scope) DeferRefusedItems() { s.itemRefused = new(bool) }
 
-// SettleItems is called when all items of the Map have returned. hasFailed reports whether an item has failed, and leftOut whether the Map has
-// not executed some items because of that. Refused items do not count as refused calls of the branch if an item has failed: a replay stops
-// the Map at the recorded failure, and does not know which other items had begun. In a graph's node, they count, and so do the items that
-// were left out: a replay leaves out what a choice has refused, and history does not tell the two apart.
+// SettleItems is called when all items of the Map have returned. The argument hasFailed says whether an item has failed, and leftOut says
+// whether the Map has therefore not executed some items. If an item has failed, refused items do not count as refused calls of the branch,
+// because a replay stops the Map at the recorded failure and does not know which other items had begun. In the branch of a graph's node,
+// refused items always count, and so do items that were left out, because the history does not show whether an item was refused or left out.
 func (s *Scope) SettleItems(hasFailed, leftOut bool) {
 	if s.branch == nil {
 		return
@@ -273,8 +273,8 @@ func (s *Scope) FindBegunCalls(names []string) (begun []bool, failed bool) {
 }
 
 // Go executes fn in a goroutine that the run owns: the engine writes the run's end only after fn has returned. If fn panics or calls
-// runtime.Goexit, Go calls the function failed with the failure. Go returns ErrSuspended without calling fn if the run no longer waits for
-// its goroutines.
+// runtime.Goexit, Go calls failed with the failure. Go returns ErrSuspended without calling fn if the run no longer waits for its
+// goroutines.
 func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	r := s.r
 	if !r.beginGoroutine() {
@@ -291,8 +291,8 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	return nil
 }
 
-// CallCatchingPanicAndGoexit calls fn. If fn panics or calls runtime.Goexit, CallCatchingPanicAndGoexit calls the function failed with the failure. After a panic
-// of fn, CallCatchingPanicAndGoexit returns normally.
+// CallCatchingPanicAndGoexit calls fn. If fn panics or calls runtime.Goexit, CallCatchingPanicAndGoexit calls failed with the failure. After a
+// panic of fn, CallCatchingPanicAndGoexit returns normally.
 func (s *Scope) CallCatchingPanicAndGoexit(fn func(), failed func(*record.Failure)) {
 	returned := false
 	defer func() {

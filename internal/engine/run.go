@@ -329,7 +329,7 @@ func (r *run) newReleaseWrite(s *suspensionSpec, away time.Duration, early bool)
 		w.WakeAt = now
 	case s.status == store.Waiting && r.wokenInMemory.Load():
 		w.WakeAt = now // at worst, one claim is in vain
-	case !limit.IsZero() && (w.WakeAt.IsZero() || limit.Before(w.WakeAt)):
+	case !limit.IsZero() && !r.isEndRecorded() && (w.WakeAt.IsZero() || limit.Before(w.WakeAt)):
 		w.WakeAt = limit // the run's timeout also applies while no worker executes it
 	}
 	return w

@@ -22,13 +22,14 @@ type compensation struct {
 	compensatedSteps []string
 }
 
-// compensations are the compensations of a run. run.mu guards registered and end. The other fields belong to
+// compensations are the compensations of a run. run.mu guards notExecuted, cancelContext and isEndRecorded. The other fields belong to
 // the goroutine that executes the run.
 type compensations struct {
 	notExecuted   []compensation          // those that are not executed yet, in the order of their registration
 	cancelContext context.CancelCauseFunc // ends the context of compensations, a child of run.hard; nil: none has begun
 	failureTexts  []string                // what to add to the run's error about compensations that failed
 	recordedEnd   *record.Ending          // how the run ends, if an earlier execution recorded that; nil: it did not
+	isEndRecorded bool                    // this execution or an earlier one has recorded how the run ends
 }
 
 // nextToExecute returns the compensation to execute next, or false if there is none.

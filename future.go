@@ -52,6 +52,7 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		if diverged := branch.CheckMissingCallsAtReturn(); diverged != nil {
 			value, err = zero, diverged
 		}
+		branch.Scope().NoteBranchReturned(err)
 		f.storeResult(value, err)
 	}
 	err = sub.scope.Go(func() { finish(fn(sub)) }, func(failure *record.Failure) { finish(zero, newBranchPanicError(c.scope.DisplayName(name), failure)) })

@@ -95,7 +95,9 @@ func (x *graphRun) executeInBranch(n dueNode) {
 	*c = *x.c
 	c.scope = f.branch.Scope()
 	c.Context = c.scope.Context()
-	f.storeResult(x.executeNodeAndRecordFailure(c, n))
+	v, err := x.executeNodeAndRecordFailure(c, n)
+	c.scope.NoteBranchReturned(err)
+	f.storeResult(v, err)
 }
 
 // openBranches opens the branches of the nodes, apart from those that are open. The others must be opened before a choice that can end them

@@ -113,7 +113,7 @@ func (c *Child) commitStart(q StartRequest) error {
 		r.suspendAfterFailedWrite("start child", c.name, err)
 		return ErrSuspended
 	}
-	w, free := r.e.reserveSlotsForStarts([]StartRequest{q})
+	w, free, readsBefore := r.e.reserveSlotsForStarts([]StartRequest{q})
 	defer free.Release()
 	starts, spans := r.e.PrepareStarts(r.stepsCtx, []StartRequest{q})
 	start := starts[0]
@@ -198,6 +198,7 @@ func (c *Child) commitStart(q StartRequest) error {
 	c.startRow, c.startedHere = step.Step, true
 	if own {
 		w.startExecution(&store.ClaimedRun{Run: start.Run}, 0, &free)
+		w.rereadChangesOfEnteredRuns(readsBefore)
 	} else {
 		r.w.wakeLoops()
 	}

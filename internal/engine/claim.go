@@ -89,6 +89,7 @@ func (w *worker) claimByQueueRules(shares []claimShare, maxSuspects int, setRule
 	q.MaxSuspects = maxSuspects
 	for i := range shares {
 		s := &shares[i]
+		s.changeReadsBefore = s.w.ownedRunChangeReads.Load()
 		defer s.reservedSlots.Release()
 		q.Limit += s.reservedSlots.Capacity()
 	}
@@ -116,6 +117,11 @@ func (w *worker) claimByQueueRules(shares []claimShare, maxSuspects int, setRule
 		}
 		s.w.startExecution(c, s.w.timeFromCreationToClaim(&c.Run, q.Now), &s.reservedSlots)
 		s.w.queueAdmitter.NoteRunClaimed(c.Run.Queue)
+	}
+	if len(claims.Runs) > 0 {
+		for i := range shares {
+			shares[i].w.rereadChangesOfEnteredRuns(shares[i].changeReadsBefore)
+		}
 	}
 	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil
 }

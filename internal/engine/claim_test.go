@@ -51,7 +51,7 @@ func TestTheOnlySlotIsUsed(t *testing.T) {
 		if free.UnassignedSlots() != 1 {
 			t.Fatalf("got %d slots", free.UnassignedSlots())
 		}
-		if got, err := w.claimRuns([]claimShare{{w, free}}, 1); err != nil || got.runCount != 1 {
+		if got, err := w.claimRuns([]claimShare{{w: w, reservedSlots: free}}, 1); err != nil || got.runCount != 1 {
 			t.Fatalf("the claim has taken %d runs: %v", got.runCount, err)
 		}
 	}

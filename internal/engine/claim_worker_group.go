@@ -125,8 +125,9 @@ func (g *workerClaimGroup) claimDelayAfterNotification(now time.Time) time.Durat
 
 // claimShare is the part of one worker in a claim.
 type claimShare struct {
-	w             *worker
-	reservedSlots slots.Reservation
+	w                 *worker
+	reservedSlots     slots.Reservation
+	changeReadsBefore uint64 // worker.ownedRunChangeReads before the claim
 }
 
 // reserveSlotsForClaim reserves slots of all members for a claim of at most pace.limit runs. If the last claim was not full, and no runs were
@@ -163,7 +164,7 @@ func (g *workerClaimGroup) reserveSlotsForClaim(pace *claimPace, prefetch int) (
 		}
 		left -= free.Capacity()
 		prefetch -= free.Capacity() - free.UnassignedSlots()
-		shares = append(shares, claimShare{c.w, free})
+		shares = append(shares, claimShare{w: c.w, reservedSlots: free})
 	}
 	return shares
 }

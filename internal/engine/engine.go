@@ -261,7 +261,7 @@ func (e *Engine) createRuns(ctx context.Context, by writeOptions, requests []Sta
 	if err := e.readBeforeWrite(ctx, by, func() error { return e.MarkStartsNeedingQueuePlace(ctx, requests) }); err != nil {
 		return nil, err
 	}
-	w, free := e.reserveSlotsForStarts(requests)
+	w, free, readsBefore := e.reserveSlotsForStarts(requests)
 	defer free.Release()
 	starts, spans := e.PrepareStarts(ctx, requests)
 	rows := startsOfOneCall{starts: starts, localStarts: make([]*store.StartWrite, 0, free.UnassignedSlots())}
@@ -291,6 +291,9 @@ func (e *Engine) createRuns(ctx context.Context, by writeOptions, requests []Sta
 		if s.Outcome == store.Written {
 			w.startExecution(&store.ClaimedRun{Run: s.Run, History: rows.history()}, 0, &free)
 		}
+	}
+	if len(rows.localStarts) > 0 {
+		w.rereadChangesOfEnteredRuns(readsBefore)
 	}
 	free.Release()
 	if len(rows.localStarts) < len(starts) {
@@ -357,17 +360,16 @@ func (e *Engine) FinishCommittedStarts(ctx context.Context, starts []*store.Star
 	return startResults
 }
 
-// reserveSlotsForStarts reserves slots for the requests that can begin here at once.
-func (e *Engine) reserveSlotsForStarts(requests []StartRequest) (*worker, slots.Reservation) {
+// reserveSlotsForStarts reserves slots for the requests that can begin here at once. readsBefore is for rereadChangesOfEnteredRuns.
+func (e *Engine) reserveSlotsForStarts(requests []StartRequest) (w *worker, free slots.Reservation, readsBefore uint64) {
 	want := 0
 	for i := range requests {
 		if q := &requests[i]; !q.hasQueueRow && q.StartBy <= 0 && e.claimFilter.Includes(q.Queue, q.Workflow) {
 			want++
 		}
 	}
-	w := e.worker()
-	if w == nil || want == 0 {
-		return w, slots.Reservation{}
+	if w = e.worker(); w == nil || want == 0 {
+		return w, slots.Reservation{}, 0
 	}
-	return w, w.slots.Reserve(want, 0, 0)
+	return w, w.slots.Reserve(want, 0, 0), w.ownedRunChangeReads.Load()
 }

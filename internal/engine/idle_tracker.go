@@ -101,7 +101,7 @@ func (i *idleTracker) suspendIfIdle() {
 			first = w.due
 		}
 	}
-	if i.r.isForcedToEnd() {
+	if i.r.isDueUntilEnd() {
 		return // a compensation waits for its next attempt: a run that must end would be claimed again at once if it parked
 	}
 	if first.IsZero() || i.r.e.clock.Until(first) > i.r.e.cfg.ParkAfter {

@@ -15,9 +15,9 @@ import (
 // A run parks when the engine sees no activity in it. The engine does not see the function's own code
 // between two durable calls, and cannot tell such code from a machine that has stopped. So the engine may
 // park a run too early. The engine notices this in four cases: a goroutine that was not notified of the suspension makes its next
-// call, which is refused; such a goroutine begins to wait; the function returns a result, which is lost; or the function does not
-// return at all. The row of the run then only wakes it for the event that its other goroutines wait for, which may never come. So the
-// run is woken again after a delay. Each time this happens, the run gets a longer idle time before it parks.
+// call, which is refused; such a goroutine begins to wait; the function or a branch returns a result, which is lost; or one of them
+// does not return at all. The row of the run then only wakes it for the event that its other goroutines wait for, which may never come.
+// So the run is woken again after a delay. Each time this happens, the run gets a longer idle time before it parks.
 
 const (
 	maxRememberedEarlyParks = 10_000 // the maximum number of runs parked too early that a worker remembers
@@ -93,6 +93,12 @@ func (s *Scope) noteGoroutineSawSuspendedBranch() {
 // parked although its function was about to end the run, the result of the function is lost.
 func (s *Scope) NoteFunctionReturned(err error) {
 	s.r.idleTracker.noteFunctionReturned()
+	s.NoteBranchReturned(err)
+}
+
+// NoteBranchReturned records that a branch has returned with the error. If the run was parked although the branch was about to return, its
+// result may be what the function waits for, such as the first failure for which AllOrCancel waits.
+func (s *Scope) NoteBranchReturned(err error) {
 	if errors.Is(err, ErrSuspended) || errors.Is(err, context.Canceled) {
 		return
 	}

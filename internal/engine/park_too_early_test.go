@@ -50,24 +50,27 @@ func TestACallThatBeginsWhileTheRunParks(t *testing.T) {
 	}
 }
 
-// A function that returns because of something else than the suspension was about to end its run, and is called again soon.
-func TestAFunctionThatReturnsWhileTheRunParks(t *testing.T) {
+// A function that returns because of something else than the suspension was about to end its run, and is called again soon. A branch may
+// return what the function waits for.
+func TestAFunctionOrBranchThatReturnsWhileTheRunParks(t *testing.T) {
 	for _, c := range []struct {
 		err   error
 		early bool
 	}{{nil, true}, {errors.New("refused"), true}, {ErrSuspended, false}, {fmt.Errorf("wait: %w", ErrSuspended), false}, {ErrParked, false}, {context.Canceled, false}} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newLoneRun(t, new(slate), store.ClaimedRun{})
-			r.idleTracker.beginWait(time.Time{})
-			s := r.parked(concurrentRunIdleTime)
-			r.mu.Lock()
-			r.goroutines.allReturned = true
-			r.mu.Unlock()
-			r.scope().NoteFunctionReturned(c.err)
-			if _, early := r.wakeDelayIfParkedEarly(s); early != c.early {
-				t.Errorf("the function returns %v: parked too early is %v", c.err, early)
-			}
-		})
+		for what, note := range map[string]func(*Scope, error){"function": (*Scope).NoteFunctionReturned, "branch": (*Scope).NoteBranchReturned} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newLoneRun(t, new(slate), store.ClaimedRun{})
+				r.idleTracker.beginWait(time.Time{})
+				s := r.parked(concurrentRunIdleTime)
+				r.mu.Lock()
+				r.goroutines.allReturned = true
+				r.mu.Unlock()
+				note(r.scope(), c.err)
+				if _, early := r.wakeDelayIfParkedEarly(s); early != c.early {
+					t.Errorf("the %s returns %v: parked too early is %v", what, c.err, early)
+				}
+			})
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/seed8ec063be/durable/internal/permits"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/slots"
-	"github.com/seed8ec063be/durable/internal/stack"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -150,25 +148,6 @@ func (r *run) execute(late time.Duration) {
 	failure := workflowGoexitFailure()
 	defer func() { r.writeResultOrSuspension(output, failure) }()
 	output, failure = r.callWorkflow()
-}
-
-// callWorkflow calls the user's function, and converts a panic into a failure.
-func (r *run) callWorkflow() (output []byte, failure *record.Failure) {
-	scope := &Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx}
-	defer func() {
-		if v := recover(); v != nil {
-			output, failure = nil, panicFailure(v, debug.Stack())
-			thrown, _ := v.(error)
-			scope.NoteFunctionReturned(thrown)
-			r.logger().Error("a workflow panicked", telemetry.KeyError, failure.Message, telemetry.KeyStack, failure.Stack)
-		}
-	}()
-	if failure := r.holdUnlessGraphOrFunction(); failure != nil || r.isSuspended() {
-		return nil, failure
-	}
-	r.functionStackBase = stack.BaseFunction()
-	r.noteReplayBegins()
-	return r.e.workflows[r.row.Workflow].CallFunction(scope, r.row.Input)
 }
 
 // writeResultOrSuspension writes the end of this ownership: the run's result, or what its suspension specifies.
@@ -349,7 +328,7 @@ func (r *run) newReleaseWrite(s *suspensionSpec, away time.Duration, early bool)
 		w.WakeAt = now
 	case s.status == store.Waiting && r.wokenInMemory.Load():
 		w.WakeAt = now // at worst, one claim is in vain
-	case !limit.IsZero() && (w.WakeAt.IsZero() || limit.Before(w.WakeAt)):
+	case !limit.IsZero() && !r.isEndRecorded() && (w.WakeAt.IsZero() || limit.Before(w.WakeAt)):
 		w.WakeAt = limit // the run's timeout also applies while no worker executes it
 	}
 	return w

@@ -22,13 +22,14 @@ type compensation struct {
 	compensatedSteps []string
 }
 
-// compensations are the compensations of a run. run.mu guards notExecuted and recordedEnd. Only the goroutine that executes the run
-// uses the other fields.
+// compensations are the compensations of a run. run.mu guards notExecuted, cancelContext, recordedEnd and isEndRecorded. Only the
+// goroutine that executes the run uses the other fields.
 type compensations struct {
 	notExecuted   []compensation          // those that are not executed yet, in the order of their registration
 	cancelContext context.CancelCauseFunc // ends the context of the compensations, whose parent is run.ownedCtx; nil: none has begun
 	failureTexts  []string                // what to add to the run's error about compensations that failed
 	recordedEnd   *record.Ending          // how the run ends, as an earlier execution recorded it; nil: none did
+	isEndRecorded bool                    // this execution or an earlier one has recorded how the run ends
 }
 
 // nextToExecute returns the compensation to execute next, or false if there is none.

@@ -70,6 +70,21 @@ func (r *run) isForcedToEnd() bool {
 	return r.forcedEnd != nil
 }
 
+// isDueUntilEnd reports whether the run, if it parked, would be claimed again at once: it is to be cancelled, or its deadline has passed and how
+// it ends is not recorded yet.
+func (r *run) isDueUntilEnd() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.forcedEnd != nil && (r.forcedEnd.status == store.Cancelled || !r.compensations.isEndRecorded)
+}
+
+// isEndRecorded reports whether it is recorded how the run ends. Its deadline then changes nothing any more.
+func (r *run) isEndRecorded() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.compensations.isEndRecorded
+}
+
 // isExpiring reports whether the run must end because of its deadline, and not because of a cancel.
 func (r *run) isExpiring() bool {
 	r.mu.Lock()

@@ -49,6 +49,9 @@ func (r *run) recordEndDecision(status store.Status, failure *record.Failure) bo
 		r.loseOwnership()
 		return false
 	}
+	r.mu.Lock()
+	r.compensations.isEndRecorded = true
+	r.mu.Unlock()
 	return true
 }
 
@@ -70,7 +73,7 @@ func (r *run) loadRecordedEnd() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.compensations.recordedEnd = &d
+	r.compensations.recordedEnd, r.compensations.isEndRecorded = &d, true
 	if r.forcedEnd == nil || r.forcedEnd.status != store.Cancelled {
 		r.forcedEnd = &forcedEnd{cause: cause, status: status, failure: failure, recorded: true}
 	}

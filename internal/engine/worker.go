@@ -55,10 +55,11 @@ type worker struct {
 	otherWorkers polling.OtherWorkers
 
 	claimGroup             *workerClaimGroup
-	firstClaimHint         wakeup.Chan // a run may be claimable, or other workers see this worker
-	ownedRunChangesPending wakeup.Chan // a run in memory may have a control request, or may have been woken
-	scheduleHints          wakeup.Chan // a schedule was changed
-	startKeyHints          wakeup.Chan // a run that waits for its start key may have to be released, or a run that a start has replaced may have to be cancelled
+	firstClaimHint         wakeup.Chan   // a run may be claimable, or other workers see this worker
+	ownedRunChangesPending wakeup.Chan   // a run in memory may have a control request, or may have been woken
+	ownedRunChangeReads    atomic.Uint64 // how many reads of the changes of owned runs have begun; see rereadChangesOfEnteredRuns
+	scheduleHints          wakeup.Chan   // a schedule was changed
+	startKeyHints          wakeup.Chan   // a run that waits for its start key may have to be released, or a run that a start has replaced may have to be cancelled
 	permits                *permits.Batcher
 	queueAdmitter          *queues.Admitter
 	lastClaimRules         lastClaimQueueRules // owned by claimLoop

@@ -24,6 +24,7 @@ func (w *worker) ownedRunChangeLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		w.ownedRunChangeReads.Add(1) // before the runs are listed
 		runs := w.loadedRuns.all()
 		if len(runs) == 0 {
 			continue
@@ -38,6 +39,15 @@ func (w *worker) ownedRunChangeLoop(ctx context.Context) {
 			continue
 		}
 		wait = firstReadRetryDelay
+	}
+}
+
+// rereadChangesOfEnteredRuns is called when runs have entered memory of which the worker has become the owner since ownedRunChangeReads was
+// before. A change of such a run notifies the worker from then on. If a read has begun meanwhile, the notification may be used up, without the
+// run in the read. The next one would follow only the renewal of leases, so the changes are read again.
+func (w *worker) rereadChangesOfEnteredRuns(before uint64) {
+	if w.ownedRunChangeReads.Load() != before {
+		w.ownedRunChangesPending.Notify()
 	}
 }
 

@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -177,46 +175,6 @@ func (s *Scope) subScope(full string) *Scope {
 	sub := *s
 	sub.namePrefix = full + naming.Separator
 	return &sub
-}
-
-// OpenMapScope opens a scope for a Map and records the number of its items, so that users can see its progress. OpenMapScope writes the row
-// of the Map in the background; the caller calls the returned function at the end of the Map. In a scope that can begin no new calls, such
-// as that of an ended branch, OpenMapScope writes no row, and each item returns its own result or error. OpenMapScope also writes no row if the
-// first item holds the run: the next execution would take the Map for one that an earlier execution had made, and older code would miss it.
-func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func(), error) {
-	if err := naming.Check("map", name); err != nil {
-		return nil, nil, err
-	}
-	full := s.fullName(name)
-	s.r.mu.Lock()
-	recorded, err := s.beginCallLocked(full, store.KindMap, site)
-	out := s.endReasonLocked()
-	if s.r.openedMaps == nil {
-		s.r.openedMaps = make(map[string]struct{})
-	}
-	s.r.openedMaps[full] = struct{}{}
-	sub := s.subScope(full)
-	sub.mapName = name
-	sub.noteNewMap(s, recorded, site)
-	s.r.mu.Unlock()
-	if errors.Is(err, ErrDiverged) {
-		s.reportDivergence(full, err)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.isInsideCall() {
-		return nil, nil, nestedCallError(s.r, full)
-	}
-	if recorded != nil || total == 0 || out != nil || s.r.preflightFindings != nil || sub.newMapIn != nil {
-		return sub, func() {}, nil
-	}
-	t := &stepTask{r: s.r, scope: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, firstBegan: s.r.e.clock.Now()}
-	entry, err := s.r.e.journal.AppendStartedMarker(t.newStepWrite(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
-	if err != nil {
-		return sub, func() {}, nil // the items' own writes fail for the same cause
-	}
-	return sub, func() { _, _ = s.r.e.journal.WithdrawOrAwaitStartedMarker(entry) }, nil
 }
 
 // DeferRefusedItems makes the scope, which is that of a Map's items, note the items that are refused because a choice has ended the branch. A

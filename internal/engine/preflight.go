@@ -103,7 +103,7 @@ func (p *Preflight) PinnedTo(row *store.Run) string {
 	if _, pinned := p.w.e.pinnedWorkflows[row.Workflow]; !pinned {
 		return ""
 	}
-	if _, kept := p.rules.ReservedUntil(row.Queue, row.Workflow, row.Version); !kept {
+	if _, kept := p.rules.ReservedUntil(row.Queue, row.Workflow, row.Version, ""); !kept {
 		return ""
 	}
 	return row.Version

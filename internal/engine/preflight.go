@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
@@ -23,16 +24,23 @@ import (
 // A preflight replays the history of a run against the code of this process, without a database: recorded calls return their
 // records, and any other call returns ErrSuspended instead of being made. So nothing is written, claimed or executed.
 
-// maxPreflightTime bounds how long a function may take to replay its history.
-const maxPreflightTime = 10 * time.Second
+// A function that waits for something outside of durable calls does not return. maxPreflightTime bounds how long a function may take to replay its
+// history. If many runs have such functions, the replays would take hours: once they have taken maxBlockedTime together, a function that makes no
+// call for blockedPause is given up.
+const (
+	maxPreflightTime = 10 * time.Second
+	maxBlockedTime   = time.Minute
+	blockedPause     = 100 * time.Millisecond
+)
 
 // maxPauseOfBranches bounds how long the replay of branches may make no call after the function has made a call that it would wait for.
 const maxPauseOfBranches = time.Second
 
 // Preflight replays the histories of runs with the code of this process. Preflight is safe for concurrent use.
 type Preflight struct {
-	w     *worker
-	rules *store.VersionClaimRules // those of a worker of this process; nil: it does not use the database, so PinnedTo must not be called
+	w       *worker
+	rules   *store.VersionClaimRules // those of a worker of this process; nil: it does not use the database, so PinnedTo must not be called
+	blocked atomic.Int64             // how long functions that did not return have taken together, in nanoseconds
 }
 
 // PreflightResult is the result of one replay.
@@ -41,7 +49,8 @@ type PreflightResult struct {
 	NextCalls        []NextCall        // the calls that the run would make next
 	NotCalled        []string          // the recorded calls with an outcome that the replay did not make, as users see them, in the order in which they began
 	NeededChanges    []NextCall        // of the changes that the code declares, those that the run needs: Kind is KindPatch, or that of the recorded call
-	TimedOut         bool              // the function did not return within maxPreflightTime, so nothing is known
+	TimedOut         bool              // the function did not return in time, so nothing is known
+	Took             time.Duration     // if TimedOut, how long the function was given
 	FunctionReturned bool              // the function returned without a further call, with Output or Failure; in an ended run, branches that the function did not await may have made further calls
 	WouldFail        bool              // it returned Failure, and the run would fail: it need not end for another reason
 	Output           []byte
@@ -206,15 +215,11 @@ func (p *Preflight) Replay(ctx context.Context, row *store.Run, history []store.
 		defer func() { r.endReplay(output, failure) }() // also after a Goexit
 		output, failure = r.callWorkflow()
 	}()
-	timer := time.NewTimer(maxPreflightTime)
-	defer timer.Stop()
-	stuck := false
-	select {
-	case <-returned:
-	case <-timer.C:
-		stuck = true
-	case <-ctx.Done():
-		stuck = true
+	began := time.Now()
+	stuck := !p.awaitFunction(ctx, r, returned)
+	took := time.Since(began)
+	if stuck {
+		p.blocked.Add(int64(took))
 	}
 	r.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
 	r.endOwnedCtx(ErrShutdown)
@@ -223,11 +228,41 @@ func (p *Preflight) Replay(ctx context.Context, row *store.Run, history []store.
 	r.preflightFindings.mu.Lock()
 	defer r.preflightFindings.mu.Unlock()
 	out := r.preflightFindings.result
-	out.TimedOut = stuck && out.Divergence == nil
+	if out.TimedOut = stuck && out.Divergence == nil; out.TimedOut {
+		out.Took = took
+	}
 	out.FunctionReturned = !stuck && out.Divergence == nil && !r.preflightFindings.functionNeedsNextCallLocked()
 	out.NotCalled = r.notCalledNames()
 	out.WouldFail = out.FunctionReturned && out.Failure != nil && !r.isForcedToEnd()
 	return out
+}
+
+// awaitFunction waits until the function has returned. It reports false if it gives the function up.
+func (p *Preflight) awaitFunction(ctx context.Context, r *run, returned <-chan struct{}) bool {
+	pause := maxPreflightTime
+	if p.blocked.Load() >= int64(maxBlockedTime) {
+		pause = blockedPause
+	}
+	began, made := time.Now(), 0
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-returned:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+		}
+		r.mu.Lock()
+		now := len(r.usedNames)
+		r.mu.Unlock()
+		if now == made || time.Since(began) >= maxPreflightTime {
+			return false
+		}
+		made = now
+		timer.Reset(pause)
+	}
 }
 
 // endReplay notes what the function has returned, after the branches have repeated their recorded calls.

@@ -66,7 +66,7 @@ type PreflightRun struct {
 type NeededChange struct {
 	Workflow string
 	Name     string
-	Kind     Kind // KindPatch, or the kind of the recorded call
+	Kind     Kind // KindPatch, or the kind of the recorded call; empty for a branch
 	Runs     int
 }
 
@@ -272,7 +272,11 @@ func (p *preflightCall) replayRun(ctx context.Context, row *store.Run, history [
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range got.NeededChanges {
-		p.neededCounts[NeededChange{Workflow: row.Workflow, Name: c.Name, Kind: Kind(c.Kind.String())}]++
+		need := NeededChange{Workflow: row.Workflow, Name: c.Name}
+		if c.Kind != 0 {
+			need.Kind = Kind(c.Kind.String())
+		}
+		p.neededCounts[need]++
 	}
 	return r, got
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -55,16 +56,22 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 		return nil, err
 	}
 	r := s.r
-	prefix := s.namePrefix + name + naming.Separator
-	full := strings.TrimSuffix(prefix, naming.Separator)
+	full := s.fullBranchName(name)
+	prefix := full + naming.Separator
 	if !isNode && s.isInsideCall() {
 		return nil, nestedCallError(r, full)
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := s.reserveNameLocked(full, site); err != nil {
+	err := s.reserveNameLocked(full, site)
+	if err != nil {
+		err = s.explainOldNameUsedAgain(full, err)
+		r.mu.Unlock()
+		if errors.Is(err, ErrDiverged) {
+			s.reportDivergence(full, err)
+		}
 		return nil, err
 	}
+	defer r.mu.Unlock()
 	b := &Branch{parent: s.branch, isGraphNode: isNode, scope: *s}
 	if s.branch != nil {
 		s.branch.hasBranches.Store(true)

@@ -360,30 +360,3 @@ func (r *run) notCalledNames() (names []string) {
 	}
 	return names
 }
-
-// noteNeededNameChanges notes which declared changes of names the history needs, or the idempotency keys of calls that a repair has dropped.
-func (r *run) noteNeededNameChanges() {
-	def := r.workflowDefinition()
-	noteRenamed := func(last string, kind store.StepKind) {
-		for _, old := range def.PreviousCallNames {
-			if old == last {
-				r.preflightFindings.noteNeededNameChange(last, kind)
-			}
-		}
-	}
-	for name, row := range r.history {
-		if !isCallOfUser(row.Kind) {
-			continue // neither Renamed nor Retired has an effect on it
-		}
-		last := name[len(scopePrefix(name)):]
-		if def.RetiredCalls[last] {
-			r.preflightFindings.noteNeededNameChange(last, row.Kind)
-		}
-		noteRenamed(last, row.Kind)
-	}
-	for name := range r.keyRenewals.keyNames {
-		if r.history[name] == nil {
-			noteRenamed(name[len(scopePrefix(name)):], store.KindStep)
-		}
-	}
-}

@@ -41,25 +41,27 @@ type Branch struct {
 // OpenBranch opens a branch of this scope. The names of all calls in the branch begin with the name of the branch, so no other call of
 // this scope may have that name. The database has no row for the branch itself, only for its calls.
 func (s *Scope) OpenBranch(name string, site uintptr) (*Branch, error) {
-	return s.openBranch(name, site, false)
+	b := new(Branch)
+	return b, s.openBranch(b, name, s.fullBranchName(name)+naming.Separator, site)
 }
 
-// OpenGraphNodeBranch opens the branch of a graph's node, in which only the library makes calls. One goroutine makes all calls
-// of the branch, and makes none inside the function of another call, so that durable need not walk the stack to check this.
-// Code must not start further branches in a branch of a graph's node.
-func (s *Scope) OpenGraphNodeBranch(name string, site uintptr) (*Branch, error) {
-	return s.openBranch(name, site, true)
+// OpenGraphNodeBranch opens the branch of a graph's node, in which only the library makes calls. The scope must be that of the workflow function.
+// One goroutine makes all calls of the branch, and makes none inside the function of another call, so that durable need not walk the
+// stack to check this. Code must not start further branches in a branch of a graph's node. The branch is stored in b, which is empty, and prefix
+// is the node's name with the separator of scopes: graphs allocate both for many branches together.
+func (s *Scope) OpenGraphNodeBranch(b *Branch, prefix string, site uintptr) error {
+	b.isGraphNode = true
+	return s.openBranch(b, strings.TrimSuffix(prefix, naming.Separator), prefix, site)
 }
 
-func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, error) {
+func (s *Scope) openBranch(b *Branch, name, prefix string, site uintptr) error {
 	if err := naming.Check("branch", name); err != nil {
-		return nil, err
+		return err
 	}
 	r := s.r
-	full := s.fullBranchName(name)
-	prefix := full + naming.Separator
-	if !isNode && s.isInsideCall() {
-		return nil, nestedCallError(r, full)
+	full := strings.TrimSuffix(prefix, naming.Separator)
+	if !b.isGraphNode && s.isInsideCall() {
+		return nestedCallError(r, full)
 	}
 	r.mu.Lock()
 	err := s.reserveNameLocked(full, site)
@@ -69,10 +71,10 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 		if errors.Is(err, ErrDiverged) {
 			s.reportDivergence(full, err)
 		}
-		return nil, err
+		return err
 	}
 	defer r.mu.Unlock()
-	b := &Branch{parent: s.branch, isGraphNode: isNode, scope: *s}
+	b.parent, b.scope = s.branch, *s
 	if s.branch != nil {
 		s.branch.hasBranches.Store(true)
 	}
@@ -84,7 +86,7 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 		b.endByChoice.branch = b
 		b.endByChoice.endContextsIfReplayed()
 	}
-	return b, nil
+	return nil
 }
 
 // ReserveName reserves a name in the scope for a call that has no row. The argument what is the kind of the call.

@@ -56,12 +56,13 @@ func OnDrift(p DriftPolicy) WorkflowOption {
 	}
 }
 
-// Renamed declares that a durable call was renamed: an earlier version of the code used the name before, and this version uses
-// the name now, in any scope of the workflow. The renamed call can be a step, a sleep, a receive, a child, a choice or a Map,
-// but not a branch. The nodes of a graph keep their names: for a graph with the option Renamed, [New] and every start return
-// [ErrInvalidConfig]. If the history of a run holds the old name, the renamed call uses the record with the old name. A step that
-// failed under the old name and is retried keeps the old name and its [IdempotencyKey]. Do not give the old name to a new call:
-// runs that hold the old name would be held. If a call was renamed twice, declare both changes, such as Renamed("a", "b") and
+// Renamed declares that a durable call or a branch was renamed: an earlier version of the code used the name before, and this version
+// uses the name now, in any scope of the workflow. The renamed call can be a step, a sleep, a receive, a child, a choice or a Map. The
+// nodes of a graph keep their names: for a graph with the option Renamed, [New] and every start return [ErrInvalidConfig]. If the
+// history of a run holds the old name, the renamed call uses the record with the old name. A step that failed under the old name and
+// is retried keeps the old name and its [IdempotencyKey]. A renamed branch keeps the old name, also for its new calls, if the history
+// holds a call of the branch or a choice in which the branch took part. Do not give the old name to a new call: runs that hold
+// the old name would be held. If a call was renamed twice, declare both changes, such as Renamed("a", "b") and
 // Renamed("b", "c"), as long as runs hold the first name. If the declarations form a circle, because two calls exchanged their
 // names, New returns ErrInvalidConfig. A [Callback] whose Wait is not recorded keeps its first name, and so its token. Remove a
 // Renamed option when no live run, and no failed run that may be retried, holds the old name.

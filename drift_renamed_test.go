@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,6 +111,111 @@ func TestRenamedCallbackKeepsItsToken(t *testing.T) {
 			if got, err := run.Result(within(t)); got != "yes" || err != nil {
 				t.Errorf("got %q, %v", got, err)
 			}
+		}
+	})
+}
+
+// A branch that was renamed keeps what it has recorded under its old name, and takes part in recorded choices.
+func TestRenamedBranchKeepsItsCalls(t *testing.T) {
+	type code = func(c *durable.Ctx) error
+	race := func(x *stepCounts, loser, winner string) code {
+		return func(c *durable.Ctx) error {
+			a := c.Go(loser, func(c *durable.Ctx) (int, error) { return c.Receive[int]("never") })
+			b := c.Go(winner, func(c *durable.Ctx) (int, error) { return 0, x.steps("a")(c) })
+			_, _, err := durable.Any(c, "first", durable.CancelLosers, a, b)
+			return err
+		}
+	}
+	empty := func(loser, winner string) code {
+		return func(c *durable.Ctx) error {
+			a := c.Go(loser, func(*durable.Ctx) (int, error) { return 0, errDeclined })
+			b := c.Go(winner, func(*durable.Ctx) (int, error) { return 0, nil })
+			_, _, err := durable.Any(c, "first", durable.CancelLosers, a, b)
+			return err
+		}
+	}
+	for name, test := range map[string]struct {
+		before, after func(x *stepCounts) code
+		renamed       []durable.WorkflowOption
+		needed        []string
+		ran           string
+	}{
+		"with steps": {
+			func(x *stepCounts) code { return inBranch("side", x.steps("a", "b")) }, func(x *stepCounts) code { return inBranch("other", x.steps("a", "b")) },
+			[]durable.WorkflowOption{durable.Renamed("side", "other")},
+			[]string{"side"},
+			"map[a:1 b:1 end:1]",
+		},
+		"twice": {
+			func(x *stepCounts) code { return inBranch("side", x.steps("a")) }, func(x *stepCounts) code { return inBranch("third", x.steps("a")) },
+			[]durable.WorkflowOption{durable.Renamed("side", "other"), durable.Renamed("other", "third")},
+			[]string{"side"},
+			"map[a:1 end:1]",
+		},
+		"in a branch, with a renamed Map": {
+			func(x *stepCounts) code { return inBranch("outer", inBranch("side", x.mapOf("send", "a", "b"))) },
+			func(x *stepCounts) code { return inBranch("outer", inBranch("other", x.mapOf("deliver", "a", "b"))) },
+			[]durable.WorkflowOption{durable.Renamed("side", "other"), durable.Renamed("send", "deliver")},
+			[]string{"send", "side"},
+			"map[a:1 b:1 end:1]",
+		},
+		"in a choice": {
+			func(x *stepCounts) code { return race(x, "l", "w") }, func(x *stepCounts) code { return race(x, "loser", "winner") },
+			[]durable.WorkflowOption{durable.Renamed("l", "loser"), durable.Renamed("w", "winner")},
+			[]string{"l", "w"},
+			"map[a:1 end:1]",
+		},
+		"in a choice, without calls": {
+			func(x *stepCounts) code { return empty("l", "w") }, func(x *stepCounts) code { return empty("loser", "winner") },
+			[]durable.WorkflowOption{durable.Renamed("l", "loser"), durable.Renamed("w", "winner")},
+			[]string{"l", "w"},
+			"map[end:1]",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStores(t, func(t *testing.T, s durable.Store) {
+				x := new(stepCounts)
+				before, after := waits(test.before(x), x.steps("end")), waits(test.after(x), x.steps("end"), test.renamed...)
+				stop := atVersion(t, s, "v1", before)
+				client := engineOn(t, s)
+				run := read(before.Start(within(t), client, 0, durable.ID("run")))(t)
+				awaitStatus(t, client, "run", durable.StatusWaiting)
+				stop()
+				report := read(engineOn(t, s, after).Preflight(within(t), durable.Filter{}))(t)
+				var needed []string
+				for _, n := range report.Needed {
+					needed = append(needed, n.Name)
+				}
+				if report.Fit != 1 || !slices.Equal(needed, test.needed) {
+					t.Errorf("the preflight found %+v", report)
+				}
+				if err := client.Signal(within(t), "run", "go", 1); err != nil {
+					t.Fatal(err)
+				}
+				atVersion(t, s, "v2", after)
+				waitFor(t, func() bool {
+					info := read(client.Get(within(t), "run"))(t)
+					return info.Diverged || info.Status == durable.StatusCompleted
+				})
+				if info := read(client.Get(within(t), "run"))(t); info.Diverged || x.String() != test.ran {
+					t.Fatalf("the run is %s, %q, executed %s", info.Status, info.Reason, x)
+				}
+				if _, err := run.Result(within(t)); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A run is held if the code gives the old name of a renamed branch to a new branch.
+func TestOldNameOfARenamedBranchForANewBranchHoldsTheRun(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var x stepCounts
+		both := inOrder(inBranch("other", x.steps("a")), inBranch("side", x.steps("b")))
+		info := afterChange(t, s, waits(inBranch("side", x.steps("a")), x.steps("c")), waits(both, x.steps("c"), durable.Renamed("side", "other")))
+		if !info.Diverged || !strings.Contains(info.Reason, `Renamed("side", "other")`) || x.String() != "map[a:1]" {
+			t.Errorf("the run is %s, %q, with the steps %s", info.Status, info.Reason, &x)
 		}
 	})
 }

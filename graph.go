@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed8ec063be/durable/internal/graph"
+	"github.com/seed8ec063be/durable/internal/naming"
 )
 
 // DefineGraph returns a workflow that is declared as a graph. The nodes of the graph are steps, steps for each item of a list,
@@ -187,7 +188,7 @@ func (d *graphDefinition) addNode(name, kind string, over AnyNode, o *nodeOption
 		d.late.Store(&err)
 		return &graphNode{name: name, callSite: where}
 	}
-	n := &graphNode{graph: d, name: name, index: len(d.nodes), callSite: where, execute: execute, conditions: o.conditions, callsUserFunction: len(o.conditions) > 0, delay: o.delay}
+	n := &graphNode{graph: d, name: name, scopePrefix: name + naming.Separator, index: len(d.nodes), callSite: where, execute: execute, conditions: o.conditions, callsUserFunction: len(o.conditions) > 0, delay: o.delay}
 	declared := graph.Node{Name: name, Kind: kind, Workflow: o.workflow, Unmet: graph.UnmetPolicy(o.unmetPolicy), Delayed: o.delay > 0}
 	needs := o.needs
 	if over != nil {

@@ -110,8 +110,8 @@ func (x *graphRun) openBranches(nodes ...*graphNode) error {
 		if f.branch != nil {
 			continue
 		}
-		branch, err := x.c.callScope().OpenGraphNodeBranch(n.name, n.callSite)
-		if err != nil {
+		branch := &x.nodeBranches[n.index]
+		if err := x.c.callScope().OpenGraphNodeBranch(branch, n.scopePrefix, n.callSite); err != nil {
 			return err
 		}
 		f.branch = branch

@@ -44,7 +44,8 @@ func (n *Node[T]) declaredNode() *graphNode {
 type graphNode struct {
 	graph             *graphDefinition
 	name              string
-	index             int // in the order of declaration
+	scopePrefix       string // the prefix of the names of its calls
+	index             int    // in the order of declaration
 	callSite          uintptr
 	execute           func(c *Ctx, in *NodeInput) (any, error)
 	conditions        []nodeCondition

@@ -201,3 +201,29 @@ func TestANodeThatWasSkippedBehindASkippedOneStaysSkipped(t *testing.T) {
 		}
 	})
 }
+
+// The reason for which a run is held names a loser that a choice has cancelled as what it is, and not as skipped.
+func TestALoserThatNewerCodeChangesIsNamedAsALoser(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		build := func(wired bool) func(g *durable.Graph[int]) *durable.Node[int] {
+			return func(g *durable.Graph[int]) *durable.Node[int] {
+				never, won := g.Receive[int]("never"), g.Step("won", constant(1))
+				needs := []durable.AnyNode{never}
+				if wired {
+					needs = append(needs, won)
+				}
+				lost := g.Step("lost", constant(1), durable.Needs(needs...))
+				chosen := g.Step("chosen", constant(1), durable.NeedsAny(durable.CancelLosers, won, lost))
+				after := g.Step("after", constant(2), durable.After(lost))
+				gate := g.Receive[int]("gate", durable.Needs(chosen, after))
+				return g.Step("last", constant(3), durable.Needs(gate))
+			}
+		}
+		e, _ := continued(t, s, build(false), build(true))
+		info := read(e.Get(within(t), "run"))(t)
+		waitFor(t, func() bool { info = read(e.Get(within(t), "run"))(t); return info.Diverged })
+		if want := `node "lost" was cancelled by a choice, and the node "after", which comes after it, has begun`; !strings.Contains(info.Reason, want) || strings.Contains(info.Reason, "skipped") {
+			t.Errorf("the run is held because %q, want %q", info.Reason, want)
+		}
+	})
+}

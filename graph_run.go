@@ -30,15 +30,16 @@ import (
 
 // graphRun is one execution of a graph.
 type graphRun struct {
-	c           *Ctx
-	graph       *graphDefinition
-	shape       *graph.Shape    // the recorded shape: equal to the shape of d, except that nodes, needs and members of choices may be in another order
-	input       any             // *typedInput
-	nodeFutures []Future[any]   // in the order of declaration
-	nodeCalls   []nodeArguments // likewise
-	hasRecords  bool            // an earlier execution has recorded more than the shape
-	tooLate     map[string]bool // the nodes that must not begin: newer code has added or changed them after it was recorded that a node fails the run
-	allFinal    chan struct{}   // closed when the results of all nodes are final
+	c            *Ctx
+	graph        *graphDefinition
+	shape        *graph.Shape    // the recorded shape: equal to the shape of d, except that nodes, needs and members of choices may be in another order
+	input        any             // *typedInput
+	nodeFutures  []Future[any]   // in the order of declaration
+	nodeCalls    []nodeArguments // likewise
+	nodeBranches []engine.Branch // likewise; those that are not open are empty
+	hasRecords   bool            // an earlier execution has recorded more than the shape
+	tooLate      map[string]bool // the nodes that must not begin: newer code has added or changed them after it was recorded that a node fails the run
+	allFinal     chan struct{}   // closed when the results of all nodes are final
 
 	choosing      sync.Mutex             // held while a choice that ends nodes is made
 	mu            sync.Mutex             // locked before those of the futures and before engine locks
@@ -89,7 +90,7 @@ func executeGraph[I, O any](c *Ctx, d *graphDefinition, in I) (O, error) {
 func newGraphRun(c *Ctx, d *graphDefinition, shape *graph.Shape, input any) *graphRun {
 	return &graphRun{
 		c: c, graph: d, shape: shape, input: input, allFinal: make(chan struct{}), nonFinalCount: len(d.nodes),
-		nodeFutures: make([]Future[any], len(d.nodes)), nodeProgress: make([]nodeProgress, len(d.nodes)), nodeCalls: make([]nodeArguments, len(d.nodes)),
+		nodeFutures: make([]Future[any], len(d.nodes)), nodeProgress: make([]nodeProgress, len(d.nodes)), nodeCalls: make([]nodeArguments, len(d.nodes)), nodeBranches: make([]engine.Branch, len(d.nodes)),
 		hasRecords: c.scope.HasRecordedCalls(),
 	}
 }

@@ -121,7 +121,7 @@ func recordShape(c *Ctx, d *graphDefinition) (_ *graph.Shape, tooLate map[string
 		return nil, nil, c.scope.ReportDivergence(graph.ShapeScopeName, fmt.Errorf("%w: the shape of the graph that run %q recorded (%d bytes) does not decode: %w", ErrDiverged, c.ID(), len(recorded), err))
 	}
 	rows := recordedRows(c)
-	err = was.CheckRevision(&d.shape, c.scope.HasBegunCallInNestedScope)
+	err = was.CheckRevision(&d.shape, c.scope.HasBegunCallInNestedScope, c.scope.WasBranchEndedByChoice)
 	if err == nil {
 		err = was.CheckSkips(&d.shape, rows, c.scope.WasBranchEndedByChoice)
 	}

@@ -119,7 +119,7 @@ type OpenCall struct {
 type MapProgress struct {
 	Name  string // the name of the Map with its scope
 	Done  int
-	Total int
+	Total int // the number of items when the Map began, and at least Done: newer code or a repair may have made the list longer since
 }
 
 // Get returns the run with the given ID, which is the caller's ID or the UUID. Get returns [ErrNotFound] if there is no such
@@ -199,7 +199,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: the size of map %q in run %q: %w", ErrDiverged, naming.Display(m.Step.Name), id, err)
 		}
-		info.Progress = append(info.Progress, MapProgress{Name: naming.Display(m.Step.Name), Done: m.DoneCount, Total: total})
+		info.Progress = append(info.Progress, MapProgress{Name: naming.Display(m.Step.Name), Done: m.DoneCount, Total: max(total, m.DoneCount)})
 	}
 	return info, nil
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -33,7 +34,7 @@ type PreflightReport struct {
 	Failing  int            // the number of runs that would fail without a further call
 	Diverged int            // the number of runs that would be held
 	Pinned   int            // the number of runs that workers of another version execute; see PreflightRun.PinnedTo. They count nowhere else
-	Unknown  int            // the number of runs of workflows that Config.Workflows does not list, and of runs whose function did not return
+	Unknown  int            // the number of runs of workflows that Config.Workflows does not list, and of runs whose function did not return in time; see PreflightRun.Reason
 	Needed   []NeededChange // the declared changes that live runs still need; see NeededChange
 }
 
@@ -54,7 +55,7 @@ type PreflightRun struct {
 	NotCalled []string
 	Diverged  bool
 	Call      string         // the call that does not fit; empty if the input of the run does not decode, or if the replay of Engine.ReplayExport ends in another way than the run did
-	Reason    string         // a text that names the recorded call, and the call that the code made instead
+	Reason    string         // a text that names the recorded call, and the call that the code made instead; if Unknown is true, why the run was not examined
 	Output    jsontext.Value // what the function returns now, if Engine.ReplayExport finds that the output differs from the run's; otherwise empty
 }
 
@@ -65,7 +66,7 @@ type PreflightRun struct {
 type NeededChange struct {
 	Workflow string
 	Name     string
-	Kind     Kind // KindPatch, or the kind of the recorded call
+	Kind     Kind // KindPatch, or the kind of the recorded call; empty for a branch
 	Runs     int
 }
 
@@ -76,7 +77,8 @@ type NeededChange struct {
 // panics, its runs are also reported as failing. Call Preflight before a deploy, from the new program; Preflight does not need an active
 // [Engine.Run]. Preflight writes nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in a
 // run that leaves the process. Preflight executes the workflow functions, so their code outside of steps takes effect. A run whose function
-// does not return within 10 seconds is reported as unknown. A run that is [Pinned] to another version is counted separately; see
+// does not return within 10 seconds is reported as unknown. Once such functions have taken a minute together, a run whose function makes no
+// call for 100 milliseconds is reported as unknown, too. A run that is [Pinned] to another version is counted separately; see
 // [PreflightRun].PinnedTo. If ctx ends, Preflight returns at once, with an error that wraps ctx.Err() and the cause of the end of ctx.
 func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {
 	if err := e.checkUsable(ctx); err != nil {
@@ -250,11 +252,14 @@ func (p *preflightCall) choosePartSize(rows []*store.Run, steps []store.Step) {
 func (p *preflightCall) replayRun(ctx context.Context, row *store.Run, history []store.Step, hasEnded bool) (PreflightRun, engine.PreflightResult) {
 	r := PreflightRun{ID: row.NameOrUUID(), Workflow: row.Workflow, Status: Status(row.Status.String())}
 	if !p.e.inner.HasWorkflow(row.Workflow) {
-		r.Unknown = true
+		r.Unknown, r.Reason = true, fmt.Sprintf("Config.Workflows does not list the workflow %q", row.Workflow)
 		return r, engine.PreflightResult{}
 	}
 	got := p.replays.Replay(ctx, row, history, hasEnded)
 	r.Unknown, r.NotCalled = got.TimedOut, got.NotCalled
+	if got.TimedOut {
+		r.Reason = fmt.Sprintf("the workflow function has not returned within %v: it waits for something else than durable calls, or computes for long", got.Took.Round(time.Millisecond))
+	}
 	if got.WouldFail {
 		r.Err = got.Failure.Message
 	}
@@ -267,7 +272,11 @@ func (p *preflightCall) replayRun(ctx context.Context, row *store.Run, history [
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range got.NeededChanges {
-		p.neededCounts[NeededChange{Workflow: row.Workflow, Name: c.Name, Kind: Kind(c.Kind.String())}]++
+		need := NeededChange{Workflow: row.Workflow, Name: c.Name}
+		if c.Kind != 0 {
+			need.Kind = Kind(c.Kind.String())
+		}
+		p.neededCounts[need]++
 	}
 	return r, got
 }

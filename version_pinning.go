@@ -28,11 +28,12 @@ func Pinned(grace time.Duration) WorkflowOption {
 }
 
 // VersionWait describes why a due run waits although live workers execute the run's workflow. All live workers of the workflow
-// have versions that may not execute the run yet, because the run belongs to a later version, or is [Pinned] to another
-// version. See Config.Version.
+// have versions that may not execute the run yet, because the run belongs to a later version, is [Pinned] to another version, or
+// does not fit their code. See Config.Version.
 type VersionWait struct {
-	Version string    // the version that started or executed the run
-	Until   time.Time // when workers of other versions execute the run, unless a worker of a permitted version sends a heartbeat before that time
+	Version  string    // the version that started or executed the run
+	Diverged []string  // the versions whose code does not fit the run, and which do not execute the run before Until; see [Engine.Divergences]
+	Until    time.Time // when workers of other versions execute the run, unless a worker of a permitted version sends a heartbeat before that time
 }
 
 // readVersionWait returns the VersionWait of a run, or nil.
@@ -41,5 +42,5 @@ func (e *Engine) readVersionWait(ctx context.Context, r *store.Run, now time.Tim
 	if w == nil || err != nil {
 		return nil, err
 	}
-	return &VersionWait{Version: w.RunVersion, Until: w.Until}, nil
+	return &VersionWait{Version: w.RunVersion, Diverged: w.Diverged, Until: w.Until}, nil
 }

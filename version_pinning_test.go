@@ -193,3 +193,41 @@ func TestPinnedIsChecked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A due run that one version has continued, after another one diverged on it, waits for workers of the first version: Get says so, and names both.
+func TestVersionWaitNamesTheVersionsThatDiverged(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		x := new(stepCounts)
+		twice := func(step string) *durable.Workflow[int, string] {
+			return waits(x.steps(step), func(c *durable.Ctx) error { _, err := c.Receive[int]("more"); return err })
+		}
+		before, after := twice("charge"), twice("charge card")
+		client := engineOn(t, s)
+		stop := atVersion(t, s, "v1", before)
+		orFail(before.Start(within(t), client, 0, durable.ID("run")))(t)
+		awaitStatus(t, client, "run", durable.StatusWaiting)
+		stop()
+		orFail(0, client.Signal(within(t), "run", "go", 1))(t)
+		atVersion(t, s, "v2", after)
+		waitFor(t, func() bool { return read(client.Get(within(t), "run"))(t).Diverged })
+		stop = atVersion(t, s, "v1", before)
+		waitFor(t, func() bool {
+			open := read(client.Get(within(t), "run"))(t).OpenCalls
+			return len(open) == 1 && open[0].Name == "more"
+		})
+		awaitStatus(t, client, "run", durable.StatusWaiting)
+		stop()
+		if w := read(client.Get(within(t), "run"))(t).VersionWait; w != nil {
+			t.Errorf("a run that is not due waits for %+v", w)
+		}
+		orFail(0, client.Signal(within(t), "run", "more", 1))(t)
+		info := read(client.Get(within(t), "run"))(t)
+		waitFor(t, func() bool {
+			info = read(client.Get(within(t), "run"))(t)
+			return info.NoWorker || info.VersionWait != nil
+		})
+		if w := info.VersionWait; w == nil || w.Version != "v1" || !slices.Equal(w.Diverged, []string{"v2"}) || time.Until(w.Until) > time.Minute+time.Second || info.NoWorker {
+			t.Errorf("the run waits for %+v, without a worker: %t", w, info.NoWorker)
+		}
+	})
+}

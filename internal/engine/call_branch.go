@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,32 +41,40 @@ type Branch struct {
 // OpenBranch opens a branch of this scope. The names of all calls in the branch begin with the name of the branch, so no other call of
 // this scope may have that name. The database has no row for the branch itself, only for its calls.
 func (s *Scope) OpenBranch(name string, site uintptr) (*Branch, error) {
-	return s.openBranch(name, site, false)
+	b := new(Branch)
+	return b, s.openBranch(b, name, s.fullBranchName(name)+naming.Separator, site)
 }
 
-// OpenGraphNodeBranch opens the branch of a graph's node, in which only the library makes calls. One goroutine makes all calls
-// of the branch, and makes none inside the function of another call, so that durable need not walk the stack to check this.
-// Code must not start further branches in a branch of a graph's node.
-func (s *Scope) OpenGraphNodeBranch(name string, site uintptr) (*Branch, error) {
-	return s.openBranch(name, site, true)
+// OpenGraphNodeBranch opens the branch of a graph's node, in which only the library makes calls. The scope must be that of the workflow function.
+// One goroutine makes all calls of the branch, and makes none inside the function of another call, so that durable need not walk the
+// stack to check this. Code must not start further branches in a branch of a graph's node. The branch is stored in b, which is empty, and prefix
+// is the node's name with the separator of scopes: graphs allocate both for many branches together.
+func (s *Scope) OpenGraphNodeBranch(b *Branch, prefix string, site uintptr) error {
+	b.isGraphNode = true
+	return s.openBranch(b, strings.TrimSuffix(prefix, naming.Separator), prefix, site)
 }
 
-func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, error) {
+func (s *Scope) openBranch(b *Branch, name, prefix string, site uintptr) error {
 	if err := naming.Check("branch", name); err != nil {
-		return nil, err
+		return err
 	}
 	r := s.r
-	prefix := s.namePrefix + name + naming.Separator
 	full := strings.TrimSuffix(prefix, naming.Separator)
-	if !isNode && s.isInsideCall() {
-		return nil, nestedCallError(r, full)
+	if !b.isGraphNode && s.isInsideCall() {
+		return nestedCallError(r, full)
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := s.reserveNameLocked(full, site); err != nil {
-		return nil, err
+	err := s.reserveNameLocked(full, site)
+	if err != nil {
+		err = s.explainOldNameUsedAgain(full, err)
+		r.mu.Unlock()
+		if errors.Is(err, ErrDiverged) {
+			s.reportDivergence(full, err)
+		}
+		return err
 	}
-	b := &Branch{parent: s.branch, isGraphNode: isNode, scope: *s}
+	defer r.mu.Unlock()
+	b.parent, b.scope = s.branch, *s
 	if s.branch != nil {
 		s.branch.hasBranches.Store(true)
 	}
@@ -79,7 +86,7 @@ func (s *Scope) openBranch(name string, site uintptr, isNode bool) (*Branch, err
 		b.endByChoice.branch = b
 		b.endByChoice.endContextsIfReplayed()
 	}
-	return b, nil
+	return nil
 }
 
 // ReserveName reserves a name in the scope for a call that has no row. The argument what is the kind of the call.
@@ -176,47 +183,6 @@ func (s *Scope) subScope(full string) *Scope {
 	sub := *s
 	sub.namePrefix = full + naming.Separator
 	return &sub
-}
-
-// OpenMapScope opens a scope for a Map and records the number of its items, so that users can see its progress. OpenMapScope writes the row
-// of the Map in the background; the caller calls the returned function at the end of the Map. In a scope that can begin no new calls, such
-// as that of an ended branch, OpenMapScope writes no row, and each item returns its own result or error. OpenMapScope also writes no row if the
-// run may be held at the Map's first item, because the next execution would then treat the Map as recorded, and older code, which does not make
-// the Map, would not fit the history.
-func (s *Scope) OpenMapScope(name string, site uintptr, total int) (*Scope, func(), error) {
-	if err := naming.Check("map", name); err != nil {
-		return nil, nil, err
-	}
-	full := s.fullName(name)
-	s.r.mu.Lock()
-	recorded, err := s.beginCallLocked(full, store.KindMap, site)
-	out := s.endReasonLocked()
-	if s.r.openedMaps == nil {
-		s.r.openedMaps = make(map[string]struct{})
-	}
-	s.r.openedMaps[full] = struct{}{}
-	sub := s.subScope(full)
-	sub.mapName = name
-	sub.noteNewMap(s, recorded, site)
-	s.r.mu.Unlock()
-	if errors.Is(err, ErrDiverged) {
-		s.reportDivergence(full, err)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.isInsideCall() {
-		return nil, nil, nestedCallError(s.r, full)
-	}
-	if recorded != nil || total == 0 || out != nil || s.r.preflightFindings != nil || sub.newMapIn != nil {
-		return sub, func() {}, nil
-	}
-	t := &stepTask{r: s.r, scope: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, firstBegan: s.r.e.clock.Now()}
-	entry, err := s.r.e.journal.AppendStartedMarker(t.newStepWrite(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
-	if err != nil {
-		return sub, func() {}, nil // the writes of the items fail for the same reason, and return the error
-	}
-	return sub, func() { _, _ = s.r.e.journal.WithdrawOrAwaitStartedMarker(entry) }, nil
 }
 
 // DeferRefusedItems makes the scope of a Map's items note whether an item is refused because a choice has ended the branch. A refused item

@@ -72,6 +72,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	if err := s.checkMayExecuteCall(full, store.KindChild, nil); err != nil {
 		return nil, err
 	}
+	s.mapRow.write()
 	return c, c.commitStart(q)
 }
 

@@ -23,6 +23,7 @@ type Scope struct {
 	compensating bool            // the scope of compensations, which are executed after the function has returned
 	branch       *Branch         // the branch of the scope; nil: the workflow function itself
 	isInsideStep bool            // calls in the scope are made with the context of a step's function
+	mapRow       *mapRow         // the row of the Map whose items the scope holds; nil: none is to be written
 	newMapIn     *Scope          // the scope around a Map that is not recorded, whose goroutine has made the Map; see noteNewMap
 	itemRefused  *bool           // guarded by run.mu: see SettleItems; nil: the scope is not that of a Map's items
 }

@@ -116,6 +116,7 @@ func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 	if err := s.checkMayExecuteCall(name, spec.Kind, recorded); err != nil {
 		return CallResult{}, err
 	}
+	s.mapRow.write()
 	return s.executeCall(spec, name, recorded)
 }
 

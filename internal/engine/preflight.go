@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
@@ -23,8 +24,14 @@ import (
 // A preflight replays the history of a run against the code of this process, without a database: recorded calls return their records,
 // and any other call returns ErrSuspended and is not made. So nothing is written, claimed or executed.
 
-// maxPreflightTime bounds how long a function may take to replay its history.
-const maxPreflightTime = 10 * time.Second
+// A function that waits for something outside of durable calls does not return. maxPreflightTime bounds how long a function may take to replay its
+// history. If many runs have such functions, the replays would take hours: once they have taken maxBlockedTime together, a function that makes no
+// call for blockedPause is given up.
+const (
+	maxPreflightTime = 10 * time.Second
+	maxBlockedTime   = time.Minute
+	blockedPause     = 100 * time.Millisecond
+)
 
 // maxPauseOfBranches is how long the replay waits for branches that make no call, after the function has come to a call for which it
 // would wait.
@@ -32,8 +39,9 @@ const maxPauseOfBranches = time.Second
 
 // Preflight replays the histories of runs with the code of this process. Preflight is safe for concurrent use.
 type Preflight struct {
-	w     *worker
-	rules *store.VersionClaimRules // the rules of a worker of this process; nil: the Preflight does not use the database, and PinnedTo must not be called
+	w       *worker
+	rules   *store.VersionClaimRules // the rules of a worker of this process; nil: the Preflight does not use the database, and PinnedTo must not be called
+	blocked atomic.Int64             // how long functions that did not return have taken together, in nanoseconds
 }
 
 // PreflightResult is the result of one replay.
@@ -42,7 +50,8 @@ type PreflightResult struct {
 	NextCalls        []NextCall        // the calls that the run would make next
 	NotCalled        []string          // the recorded calls with an outcome that the replay did not make, as users see them, in the order in which they began
 	NeededChanges    []NextCall        // those changes declared by the code that the run needs; Kind is KindPatch, or the kind of the recorded call
-	TimedOut         bool              // the function did not return within maxPreflightTime, so nothing is known
+	TimedOut         bool              // the function did not return in time, so nothing is known
+	Took             time.Duration     // if TimedOut, how long the function was given
 	FunctionReturned bool              // the function returned without a further call, with Output or Failure; in an ended run, branches that the function did not await may have made further calls
 	WouldFail        bool              // the function returned Failure, and the run would fail, because it need not end for another reason
 	Output           []byte
@@ -104,7 +113,7 @@ func (p *Preflight) PinnedTo(row *store.Run) string {
 	if _, pinned := p.w.e.pinnedWorkflows[row.Workflow]; !pinned {
 		return ""
 	}
-	if _, kept := p.rules.ReservedUntil(row.Queue, row.Workflow, row.Version); !kept {
+	if _, kept := p.rules.ReservedUntil(row.Queue, row.Workflow, row.Version, ""); !kept {
 		return ""
 	}
 	return row.Version
@@ -208,15 +217,11 @@ func (p *Preflight) Replay(ctx context.Context, row *store.Run, history []store.
 		defer func() { r.endReplay(output, failure) }() // also after a Goexit
 		output, failure = r.callWorkflow()
 	}()
-	timer := time.NewTimer(maxPreflightTime)
-	defer timer.Stop()
-	stuck := false
-	select {
-	case <-returned:
-	case <-timer.C:
-		stuck = true
-	case <-ctx.Done():
-		stuck = true
+	began := time.Now()
+	stuck := !p.awaitFunction(ctx, r, returned)
+	took := time.Since(began)
+	if stuck {
+		p.blocked.Add(int64(took))
 	}
 	r.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
 	r.endOwnedCtx(ErrShutdown)
@@ -225,11 +230,41 @@ func (p *Preflight) Replay(ctx context.Context, row *store.Run, history []store.
 	r.preflightFindings.mu.Lock()
 	defer r.preflightFindings.mu.Unlock()
 	out := r.preflightFindings.result
-	out.TimedOut = stuck && out.Divergence == nil
+	if out.TimedOut = stuck && out.Divergence == nil; out.TimedOut {
+		out.Took = took
+	}
 	out.FunctionReturned = !stuck && out.Divergence == nil && !r.preflightFindings.functionNeedsNextCallLocked()
 	out.NotCalled = r.notCalledNames()
 	out.WouldFail = out.FunctionReturned && out.Failure != nil && !r.isForcedToEnd()
 	return out
+}
+
+// awaitFunction waits until the function has returned. It reports false if it gives the function up.
+func (p *Preflight) awaitFunction(ctx context.Context, r *run, returned <-chan struct{}) bool {
+	pause := maxPreflightTime
+	if p.blocked.Load() >= int64(maxBlockedTime) {
+		pause = blockedPause
+	}
+	began, made := time.Now(), 0
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-returned:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+		}
+		r.mu.Lock()
+		now := len(r.usedNames)
+		r.mu.Unlock()
+		if now == made || time.Since(began) >= maxPreflightTime {
+			return false
+		}
+		made = now
+		timer.Reset(pause)
+	}
 }
 
 // endReplay notes what the function has returned, after the branches have repeated their recorded calls.
@@ -326,32 +361,4 @@ func (r *run) notCalledNames() (names []string) {
 		names = append(names, naming.Display(row.Name))
 	}
 	return names
-}
-
-// noteNeededNameChanges notes which declared changes of names are needed for the history, or for the idempotency keys of calls that a repair
-// has dropped.
-func (r *run) noteNeededNameChanges() {
-	def := r.workflowDefinition()
-	noteRenamed := func(last string, kind store.StepKind) {
-		for _, old := range def.PreviousCallNames {
-			if old == last {
-				r.preflightFindings.noteNeededNameChange(last, kind)
-			}
-		}
-	}
-	for name, row := range r.history {
-		if !isCallOfUser(row.Kind) {
-			continue // neither Renamed nor Retired has an effect on such a row
-		}
-		last := name[len(scopePrefix(name)):]
-		if def.RetiredCalls[last] {
-			r.preflightFindings.noteNeededNameChange(last, row.Kind)
-		}
-		noteRenamed(last, row.Kind)
-	}
-	for name := range r.keyRenewals.keyNames {
-		if r.history[name] == nil {
-			noteRenamed(name[len(scopePrefix(name)):], store.KindStep)
-		}
-	}
 }

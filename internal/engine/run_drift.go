@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
@@ -89,16 +91,16 @@ func shortenReason(text string) string {
 }
 
 // explainOldNameUsedAgain returns the error for a name that is used twice as a divergence, if the record of that
-// name belongs to a call that was renamed. Such code may be right for new runs, in which another call has the old name.
+// name belongs to a call or a branch that was renamed. Such code may be right for new runs, in which another call has the old name. r.mu is held.
 func (s *Scope) explainOldNameUsedAgain(full string, err error) error {
 	def := s.r.workflowDefinition()
-	if def == nil || s.r.history[full] == nil || !errors.Is(err, ErrDuplicateStep) {
+	if def == nil || len(def.PreviousCallNames) == 0 || !errors.Is(err, ErrDuplicateStep) || s.r.history[full] == nil && !s.r.hasRecordedBranchLocked(full) {
 		return err
 	}
 	old := full[len(s.namePrefix):]
 	for now, before := range def.PreviousCallNames {
 		if before == old {
-			return fmt.Errorf("%w: Renamed(%q, %q) lets %q use the record of %q, and another call has that name too: give a new call a name that no earlier version of the code used: %w",
+			return fmt.Errorf("%w: Renamed(%q, %q) lets %q use the record of %q, and another call or branch has that name too: give it a name that no earlier version of the code used: %w",
 				ErrDiverged, before, now, now, before, err)
 		}
 	}
@@ -120,6 +122,42 @@ func (s *Scope) fullName(name string) string {
 		}
 	}
 	return full
+}
+
+// fullBranchName returns the name of a branch with its scope. For a branch that was renamed, that is the name under which the history holds calls of
+// the branch, or a choice in which it took part, or idempotency keys of its calls.
+func (s *Scope) fullBranchName(name string) string {
+	def := s.r.workflowDefinition()
+	if def == nil || def.PreviousCallNames[name] == "" {
+		return s.namePrefix + name
+	}
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	for each := range def.callNames(name) {
+		if earlier := s.namePrefix + each; s.r.hasRecordedBranchLocked(earlier) {
+			return earlier
+		}
+	}
+	return s.namePrefix + name
+}
+
+// hasRecordedBranchLocked reports whether something of the branch is recorded. r.mu is held.
+func (r *run) hasRecordedBranchLocked(full string) bool {
+	prefix := full + naming.Separator
+	for name, row := range r.history {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+		if c := record.DecodeChoiceStep(row); c != nil && slices.Contains(c.Of, naming.Display(full)) {
+			return true
+		}
+	}
+	for name := range r.keyRenewals.keyNames {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // callNames returns the name of a call and, if it was renamed, its previous names, the latest first.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,9 +144,10 @@ func (w *worker) versionClaimRules(ctx context.Context, now time.Time) (*store.V
 }
 
 // VersionWait explains why no worker claims a due run: workers of the run's version, or of a later version, are live or were
-// live a short time ago.
+// live a short time ago, or the versions of all live workers have diverged on the run.
 type VersionWait struct {
 	RunVersion string
+	Diverged   []string  // the versions that diverged on the run before another one continued it
 	Until      time.Time // when other workers may claim the run, unless a worker of such a version reports again
 }
 
@@ -163,17 +165,25 @@ func (e *Engine) VersionWait(ctx context.Context, r *store.Run, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
+	divergences, err := e.store.Divergences(ctx, r.UUID)
+	if err != nil {
+		return nil, err
+	}
+	divergences = slices.DeleteFunc(divergences, func(d store.Divergence) bool { return d.ContinuedBy == "" }) // a resume lets every version try the run
 	var wait *VersionWait
 	for i := range live {
 		if o := &live[i]; o.State != store.WorkerRunning || o.Quiet || !o.Serves(r.Queue, r.Workflow) {
 			continue
 		}
-		until, kept := store.NewVersionClaimRules(live[i].Version, known, e.pinnedWorkflows, now).ReservedUntil(r.Queue, r.Workflow, r.Version)
+		until, kept := store.NewVersionClaimRules(live[i].Version, known, e.pinnedWorkflows, now).ReservedUntil(r.Queue, r.Workflow, r.Version, store.DivergedVersionsOf(divergences))
 		if !kept {
 			return nil, nil
 		}
 		if wait == nil || until.Before(wait.Until) {
 			wait = &VersionWait{RunVersion: r.Version, Until: until}
+			for _, d := range divergences {
+				wait.Diverged = append(wait.Diverged, d.Version)
+			}
 		}
 	}
 	return wait, nil

@@ -86,6 +86,9 @@ func TestNoChoiceIsMadeForANodeThatNeverBegins(t *testing.T) {
 	}
 }
 
+func all(string) bool  { return true }
+func none(string) bool { return false }
+
 // A shape is read as it was written, and a run can always continue with the shape that it recorded.
 func TestShapeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -95,7 +98,7 @@ func TestShapeRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		back, err := Decode(b)
-		if err != nil || back.CheckRevision(s, func(string) bool { return true }) != nil {
+		if err != nil || back.CheckRevision(s, all, none) != nil {
 			t.Fatalf("%+v was read as %+v: %v", s, back, err)
 		}
 		again, err := back.Encode()
@@ -143,7 +146,7 @@ func TestRevise(t *testing.T) {
 		`declares it as child of workflow "w" with a delay`:                        {{Name: "a", Kind: KindChild, Workflow: "w", Delayed: true}},
 		`declares it as step that needs 1 of ["x" "y"] and keeps the others after`: {{Name: "a", Kind: KindStep, Choices: []Choice{{Of: []string{"x", "y"}, K: 1, Keep: true}}, After: []string{"z"}}},
 	} {
-		err := was.CheckRevision(&Shape{Nodes: now}, begun)
+		err := was.CheckRevision(&Shape{Nodes: now}, begun, none)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("want %s: %v", want, err)
 		}
@@ -176,7 +179,7 @@ func TestCheckSkips(t *testing.T) {
 		"it was not skipped yet":     {shape(other, ship), shape(charge, ship), []HistoryRow{told}, ""},
 		"it may begin":               {shape(charge, ship), shape(other, ship), []HistoryRow{failed, told}, `node "file" was skipped because of node "ship", and the node "tell"`},
 	} {
-		err := c.was.CheckSkips(c.now, c.rows, func(string) bool { return false })
+		err := c.was.CheckSkips(c.now, c.rows, none)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
@@ -285,7 +288,7 @@ func TestContinue(t *testing.T) {
 			}
 			now.Nodes = append(now.Nodes, n)
 		}
-		if err := s.CheckRevision(now, func(string) bool { return true }); err != nil {
+		if err := s.CheckRevision(now, all, none); err != nil {
 			t.Fatal(err)
 		}
 		if s.ContinuedShape(now) != s {

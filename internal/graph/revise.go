@@ -9,9 +9,9 @@ import (
 )
 
 // CheckRevision returns an error, which names the node, if a run whose recorded shape is s cannot continue with the shape now. This is so if
-// a node has begun, or was skipped and another node has begun after it, and the shape now does not have the node, or has it with other needs,
-// another kind or another policy. The function begun reports whether a node has begun.
-func (s *Shape) CheckRevision(now *Shape, begun func(node string) bool) error {
+// a node has begun, or never began and another node has begun after it, and the shape now does not have the node, or has it with other
+// needs, another kind or another policy. The function begun reports whether a node has begun, and ended whether a choice ended the node.
+func (s *Shape) CheckRevision(now *Shape, begun, ended func(node string) bool) error {
 	for i := range s.Nodes {
 		was := &s.Nodes[i]
 		at := now.Index(was.Name)
@@ -19,7 +19,11 @@ func (s *Shape) CheckRevision(now *Shape, begun func(node string) bool) error {
 		case at >= 0 && was.equalExceptConditions(&now.Nodes[at]):
 		case !begun(was.Name):
 			if after := s.begunAfter(was.Name, begun); after != "" {
-				return fmt.Errorf("node %q was skipped, and the node %q, which comes after it, has begun, so node %q cannot begin any more: bring back its needs, or give the new node another name", was.Name, after, was.Name)
+				what := "was skipped"
+				if ended(was.Name) {
+					what = "was cancelled by a choice"
+				}
+				return fmt.Errorf("node %q %s, and the node %q, which comes after it, has begun, so node %q cannot begin any more: bring back its needs, or give the new node another name", was.Name, what, after, was.Name)
 			}
 		case at < 0:
 			return fmt.Errorf("node %q has begun, and the code does not declare it any more: bring it back", was.Name)

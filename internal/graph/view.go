@@ -170,14 +170,15 @@ func (view *NodeView) recordCall(r *HistoryRow) {
 	}
 }
 
-// itemCount returns the number of items of the value of a node; zero if it has none.
+// itemCount returns the number of items of the value of a node; zero if it has none. A node that is executed for each item of a list has as many
+// items as the list, also before it has completed.
 func (v *viewBuilder) itemCount(node string) int {
 	n := &v.shape.Nodes[v.shape.Index(node)]
 	if n.Over != "" {
-		return v.views[v.shape.Index(node)].Completed
+		return v.views[v.shape.Index(node)].Total
 	}
 	if r := v.rowsByName[n.Name+naming.Separator+CallName(n.Kind)]; r != nil && callState(r) == Completed {
-		return itemCountOf(r.Output)
+		return ItemCount(r.Output)
 	}
 	return 0
 }
@@ -240,9 +241,9 @@ func callState(r *HistoryRow) State {
 	return Running
 }
 
-// itemCountOf returns the number of items of an encoded list. A list of bytes is a JSON string with their base64 encoding, every other list a JSON
+// ItemCount returns the number of items of an encoded list. A list of bytes is a JSON string with their base64 encoding, every other list a JSON
 // array. The result is zero if b is no encoded list.
-func itemCountOf(b []byte) int {
+func ItemCount(b []byte) int {
 	d := jsontext.NewDecoder(bytes.NewReader(b))
 	t, err := d.ReadToken()
 	switch {

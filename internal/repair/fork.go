@@ -71,6 +71,8 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 			d.Kept++
 			if choice, changed := withoutReturnedLosers(&row, executedAgain); changed {
 				row = choice
+			} else if counted, changed := p.withItemCount(&row); changed {
+				row = counted
 			}
 		}
 		row.Seq = store.SeqOfKeptCall(row.Seq, first)

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,7 +142,7 @@ func (p *plan) dropNodesAfter(shape *graph.Shape, node string) {
 // If the node had completed before the choice, nothing is dropped. It reports whether it has dropped calls.
 func (p *plan) dropNodesAfterEndOf(ended string) bool {
 	shape := p.shape()
-	if shape == nil || shape.Index(ended) < 0 || p.hasCompleted(&shape.Nodes[shape.Index(ended)]) {
+	if shape == nil || shape.Index(ended) < 0 || p.hasCompleted(shape, ended) {
 		return false
 	}
 	before := len(p.dropped)
@@ -149,20 +150,55 @@ func (p *plan) dropNodesAfterEndOf(ended string) bool {
 	return len(p.dropped) > before
 }
 
-// hasCompleted reports whether the history shows that the node has completed.
-func (p *plan) hasCompleted(n *graph.Node) bool {
-	name := n.Name + naming.Separator + graph.CallName(n.Kind)
-	row := p.historyByName[name]
-	if n.Over == "" || row == nil {
-		return row != nil && row.Status == store.StepCompleted
-	}
-	completed := 0
-	for i := range p.History {
-		if strings.HasPrefix(p.History[i].Name, name+naming.Separator) && p.History[i].Status == store.StepCompleted {
-			completed++
+// hasCompleted reports whether the history shows that the node has completed. The items of a list are those of its value: the record of a Map
+// has their number when it began, and a repair may have made the list longer since.
+func (p *plan) hasCompleted(shape *graph.Shape, node string) bool {
+	if p.completedNodes == nil {
+		p.completedNodes = make(map[string]bool)
+		rows := make([]graph.HistoryRow, len(p.History))
+		for i := range p.History {
+			row := &p.History[i]
+			status := row.Status
+			if row.Kind == store.KindSleep && row.NextAt.After(p.request.Now) {
+				status = store.StepStarted
+			}
+			rows[i] = graph.HistoryRow{Name: row.Name, Status: status.String(), Output: row.Output}
+		}
+		for i, v := range shape.NodeViews(rows, func(string) bool { return false }, false) {
+			p.completedNodes[shape.Nodes[i].Name] = v.State == graph.Completed
 		}
 	}
-	return strconv.Itoa(completed) == string(row.Output)
+	return p.completedNodes[node]
+}
+
+// withItemCount returns the row of a Map of a node with the number of items that its list has if the repair sets the value of the list, and at
+// least the number of its recorded items, which stay. It reports false if that is the number that the row has.
+func (p *plan) withItemCount(row *store.Step) (changed store.Step, ok bool) {
+	if row.Kind != store.KindMap || len(p.callsWithValue) == 0 {
+		return changed, false
+	}
+	node, _, _ := strings.Cut(row.Name, naming.Separator)
+	shape := p.shape()
+	if shape == nil || shape.Index(node) < 0 {
+		return changed, false
+	}
+	list := &shape.Nodes[shape.Index(node)]
+	for list.Over != "" {
+		list = &shape.Nodes[shape.Index(list.Over)]
+	}
+	valued, hasValue := p.callsWithValue[list.Name+naming.Separator+graph.CallName(list.Kind)]
+	if !hasValue {
+		return changed, false
+	}
+	recorded := 0
+	for i := range p.History {
+		if strings.HasPrefix(p.History[i].Name, row.Name+naming.Separator) {
+			recorded++
+		}
+	}
+	changed = *row
+	changed.Output = strconv.AppendInt(nil, int64(max(graph.ItemCount(valued.Output), recorded)), 10)
+	return changed, !bytes.Equal(changed.Output, row.Output)
 }
 
 // winners returns the nodes that won a choice of the node, or nil if the choice is not recorded.

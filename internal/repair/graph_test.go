@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"testing"
@@ -106,7 +107,7 @@ func TestARetryFollowsTheEdges(t *testing.T) {
 // A node that ran because a choice had ended another one runs again if a repair drops the choice, because that one may complete now. If it had
 // completed all the same, nothing changes for what follows it.
 func TestADroppedChoiceAlsoDropsWhatFollowedTheEndOfALoser(t *testing.T) {
-	run := func(loser ...string) *history {
+	run := func(list string, loser ...string) *history {
 		calls := append([]string{"step shape/1 completed", "step a/step completed"}, loser...)
 		h := failedRun(t, "", append(calls, "choice c/choice completed", "step after/step completed", "step late/step completed", "step c/step completed")...).live()
 		shape := graph.Shape{Output: "c", Nodes: []graph.Node{
@@ -118,6 +119,7 @@ func TestADroppedChoiceAlsoDropsWhatFollowedTheEndOfALoser(t *testing.T) {
 		}}
 		h.History[0].Kind = store.KindGraph
 		h.History[0].Output, _ = shape.Encode()
+		h.History[1].Output = []byte(list)
 		choice := record.Choice{Won: []int{0}, Wanted: 1, Of: []string{"a", "loser"}, Ended: []string{"loser"}}
 		for i := range h.History {
 			switch row := &h.History[i]; row.Kind {
@@ -132,13 +134,18 @@ func TestADroppedChoiceAlsoDropsWhatFollowedTheEndOfALoser(t *testing.T) {
 	}
 	q := laterRequest()
 	q.From = "c"
+	again, kept := []string{"c/choice 1", "after/step", "late/step", "c/step"}, []string{"c/choice 1", "c/step"}
 	for what, test := range map[string]struct {
 		h       *history
 		dropped []string
-	}{
-		"before it began": {run(), []string{"c/choice 1", "after/step", "late/step", "c/step"}},
-		"in the middle":   {run("map loser/each completed", "step loser/each/0 completed"), []string{"c/choice 1", "after/step", "late/step", "c/step"}},
-		"after its calls": {run("map loser/each completed", "step loser/each/0 completed", "step loser/each/1 completed"), []string{"c/choice 1", "c/step"}},
+	}{ // a repair may have made the list longer or shorter since the Map recorded that it has two items
+		"before it began":         {run("[1,2]"), again},
+		"in the middle":           {run("[1,2]", "map loser/each completed", "step loser/each/0 completed"), again},
+		"after its calls":         {run("[1,2]", "map loser/each completed", "step loser/each/0 completed", "step loser/each/1 completed"), kept},
+		"in the middle of more":   {run("[1,2,3]", "map loser/each completed", "step loser/each/0 completed", "step loser/each/1 completed"), again},
+		"after the calls of more": {run("[1,2,3]", "map loser/each completed", "step loser/each/0 completed", "step loser/each/1 completed", "step loser/each/2 completed"), kept},
+		"after the calls of less": {run("[1]", "map loser/each completed", "step loser/each/0 completed", "step loser/each/1 completed"), kept},
+		"without items":           {run("[]", "graph loser/held completed"), kept},
 	} {
 		r := done(t)(PlanFork(&test.h.RunToRepair, q, nil))
 		want(t, "dropped of a loser that ended "+what, r.Detail.Dropped, test.dropped...)
@@ -196,5 +203,55 @@ func TestAForkFromANodeWithAnUnusualName(t *testing.T) {
 		q := laterRequest()
 		q.From = naming.ParseDisplay(name)
 		want(t, "dropped from "+name, done(t)(PlanFork(&h.RunToRepair, q, nil)).Detail.Dropped, display+"/step")
+	}
+}
+
+// A repair that makes a list longer or shorter also corrects the recorded number of items of the nodes that are executed for each item of it. The
+// results of former items stay.
+func TestARepairOfAListCorrectsTheNumberOfItems(t *testing.T) {
+	for list, want := range map[string]string{"[1,2,3,4]": "4", "[1,2]": "", "[1]": "", "[]": ""} {
+		h := failedRun(t, "", "step shape/1 completed", "step list/step completed", "map each/each completed", "step each/each/0 completed", "step each/each/1 completed",
+			"map over/each completed", "step over/each/0 completed", "step over/each/1 completed", "map other/each completed").live()
+		shape := graph.Shape{Output: "over", Nodes: []graph.Node{
+			{Name: "list", Kind: graph.KindStep},
+			{Name: "each", Kind: graph.KindEach, Over: "list", Needs: []string{"list"}},
+			{Name: "over", Kind: graph.KindEach, Over: "each", Needs: []string{"each"}},
+			{Name: "second", Kind: graph.KindStep},
+			{Name: "other", Kind: graph.KindEach, Over: "second", Needs: []string{"second"}},
+		}}
+		h.History[0].Kind = store.KindGraph
+		h.History[0].Output, _ = shape.Encode()
+		h.History[1].Output = []byte("[1,2]")
+		for i := range h.History {
+			if h.History[i].Kind == store.KindMap {
+				h.History[i].Output = []byte("2")
+			}
+		}
+		q := laterRequest()
+		q.FromEnd = true
+		r := done(t)(PlanOverride(&h.RunToRepair, q, h.History[1].Name, []byte(list)))
+		copied, _, err := CopyHistory(&h.RunToRepair, q, map[string][]byte{h.History[1].Name: []byte(list)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, steps := range [][]store.Step{r.Repair.NewSteps, copied} {
+			for _, row := range steps {
+				if row.Kind != store.KindMap {
+					continue
+				}
+				if got := cmp.Or(want, "2"); string(row.Output) != got && row.Name != h.History[8].Name || row.Name == h.History[8].Name && string(row.Output) != "2" {
+					t.Errorf("with the list %s, %s has %s items, want %s", list, naming.Display(row.Name), row.Output, got)
+				}
+			}
+		}
+		changed := 0
+		for _, row := range r.Repair.NewSteps {
+			if row.Kind == store.KindMap {
+				changed++
+			}
+		}
+		if (changed == 2) != (want != "") || r.Detail.Kept != 8 {
+			t.Errorf("with the list %s, %d rows of Maps are changed, and %d rows are kept", list, changed, r.Detail.Kept)
+		}
 	}
 }

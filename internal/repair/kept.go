@@ -14,6 +14,9 @@ func (p *plan) changeKept(row *store.Step, executedAgain map[string]bool) (chang
 	if p.wasInterrupted(row) {
 		return p.withInterruptedAttempt(row), true
 	}
+	if changed, ok := p.withItemCount(row); ok {
+		return changed, true
+	}
 	return withoutReturnedLosers(row, executedAgain)
 }
 

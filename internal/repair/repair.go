@@ -99,6 +99,7 @@ type plan struct {
 	choices         []recordedChoice         // in the order of the history
 	reopenedCalls   map[string]store.Step    // calls that wait for their children again
 	callsWithValue  map[string]store.Step    // calls that get a value
+	completedNodes  map[string]bool          // the nodes of a graph that have completed; nil: not needed yet
 	revivedPrefixes []string                 // prefixes of branches that a dropped choice had ended
 	rowsByScope     map[string][]*store.Step // by the prefixes of the scopes around them; nil: not needed yet
 	result          Result

@@ -156,18 +156,34 @@ func isLaterVersion(version string, first time.Time, other string, otherFirst ti
 	return version > other
 }
 
-// ReservedUntil returns the time until which this worker may not claim runs of the version, because they are reserved for other workers,
-// and reports whether the time is in the future. Runs of a pinned workflow are reserved for workers of the same version while such a worker
-// lives. Runs of any other workflow are reserved for workers of the same or a later version while such a worker lives. For ReservedUntil,
-// only workers that serve the given queue count.
-func (g *VersionClaimRules) ReservedUntil(queue, workflow, version string) (until time.Time, kept bool) {
-	return g.reservedUntil(queue, workflow, version, "")
+// ReservedUntil returns the time until which this worker may not claim runs of the version on which the given versions have diverged, because they
+// are reserved for other workers, and reports whether the time is in the future. Runs of a pinned workflow are reserved for workers of the same
+// version while such a worker lives. Runs of any other workflow are reserved for workers of the same or a later version while such a worker
+// lives. For ReservedUntil, only workers that serve the given queue count.
+//
+// If the worker's own version has diverged on the runs, they are reserved while workers with versions that have not diverged are live, and for
+// VersionTakeoverDelay after that. After this time the worker claims the runs again, so that they are held for drift again, and people
+// see it. This rule does not apply to pinned workflows, whose runs no other version executes.
+func (g *VersionClaimRules) ReservedUntil(queue, workflow, version string, diverged DivergedVersions) (until time.Time, kept bool) {
+	if g == nil {
+		return time.Time{}, false
+	}
+	until, _ = g.reservedForLaterUntil(queue, workflow, version, diverged)
+	if w := g.workflows[workflow]; w != nil && !w.pinned && diverged.Contains(g.ownVersion) {
+		for i := range w.sightings {
+			s := &w.sightings[i]
+			if at := w.reservedUntil(s); (s.Queue == "" || s.Queue == queue) && !diverged.Contains(s.Version) && at.After(until) {
+				until = at
+			}
+		}
+	}
+	return until, until.After(g.computedAt)
 }
 
-// reservedUntil is ReservedUntil for runs on which the given versions have diverged. The runs are not reserved for these versions,
-// which do not claim them, unless the workflow is pinned.
-func (g *VersionClaimRules) reservedUntil(queue, workflow, version string, diverged DivergedVersions) (until time.Time, kept bool) {
-	if g == nil || version == g.ownVersion || !IsOrderedVersion(version) {
+// reservedForLaterUntil is ReservedUntil without the rule for runs on which the worker's own version has diverged. The runs are not reserved for
+// the versions that have diverged, because these do not claim them, unless the workflow is pinned.
+func (g *VersionClaimRules) reservedForLaterUntil(queue, workflow, version string, diverged DivergedVersions) (until time.Time, kept bool) {
+	if version == g.ownVersion || !IsOrderedVersion(version) {
 		return time.Time{}, false
 	}
 	w := g.workflows[workflow]
@@ -194,21 +210,9 @@ func (g *VersionClaimRules) reservedUntil(queue, workflow, version string, diver
 }
 
 // AllowsClaim reports whether the worker may claim runs with the given workflow, queue and version on which the given versions have
-// diverged.
-//
-// If the worker's own version has diverged on the runs, AllowsClaim returns false while workers that serve the queue with versions that
-// have not diverged are live, and for VersionTakeoverDelay after that. After this time the worker claims the runs again, so that they are
-// held for drift again, and people see it. This rule does not apply to pinned workflows, whose runs no other version executes.
+// diverged; see ReservedUntil.
 func (g *VersionClaimRules) AllowsClaim(queue, workflow, version string, diverged DivergedVersions) bool {
-	if g == nil {
-		return true
-	}
-	if w := g.workflows[workflow]; w != nil && !w.pinned && diverged.Contains(g.ownVersion) && slices.ContainsFunc(w.sightings, func(s VersionSighting) bool {
-		return (s.Queue == "" || s.Queue == queue) && !diverged.Contains(s.Version) && s.LastSeen.Add(VersionTakeoverDelay).After(g.computedAt)
-	}) {
-		return false
-	}
-	_, kept := g.reservedUntil(queue, workflow, version, diverged)
+	_, kept := g.ReservedUntil(queue, workflow, version, diverged)
 	return !kept
 }
 

@@ -76,7 +76,11 @@ func WaitFacts(now time.Time, r *durable.RunInfo) (facts []Fact) {
 		add("No worker", "it is due, and no live worker executes workflow "+r.Workflow+" in queue "+r.Queue+": start one", Bad)
 	}
 	if w := r.VersionWait; w != nil {
-		add("Version", "it waits for a worker of version "+w.Version+" or a later one; others take it from "+AgeAndExact(now, w.Until), Warning)
+		other := ""
+		if len(w.Diverged) > 0 {
+			other = ", whose code fits (not " + strings.Join(w.Diverged, ", ") + ")"
+		}
+		add("Version", "it waits for a worker of version "+w.Version+" or a later one"+other+"; others take it from "+AgeAndExact(now, w.Until), Warning)
 	}
 	if r.KeyWait != nil {
 		add("Waits", r.KeyWait.String(), Neutral)

@@ -84,7 +84,7 @@ func readQueue(x executor, a *store.AdmissionRequest) (q *store.QueueState, foun
 	return q, found, err
 }
 
-// readQueueSummary reads what shows whether there is anything to do.
+// readQueueSummary reads the state from which HasNothingToDo decides whether an admission is needed.
 func readQueueSummary(x executor, a *store.AdmissionRequest, strays []store.ClaimLane) (*store.QueueState, error) {
 	q, found, err := readQueue(x, a)
 	if err != nil || !found {
@@ -317,7 +317,7 @@ func writeQueue(x executor, q *store.QueueState, plan *store.AdmissionPlan) erro
 		}
 	}
 	for _, key := range plan.KeysToDelete {
-		if _, err := x.exec(qAdmissionGroupKeyDelete, q.Name, key); err != nil { // it may never have had a row
+		if _, err := x.exec(qAdmissionGroupKeyDelete, q.Name, key); err != nil { // the key may never have had a row
 			return err
 		}
 	}

@@ -53,8 +53,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimRe
 	return result, nil
 }
 
-// missesNewVersion reports whether some of the lanes have runs of other versions, and a version has arrived that the claim does not
-// know.
+// missesNewVersion reports whether some of the lanes have runs of other versions and q.Versions lacks a version that has arrived.
 func missesNewVersion(x executor, q *store.ClaimQuery, lanes []liveLane) (bool, error) {
 	if !slices.ContainsFunc(lanes, func(l liveLane) bool { return q.Versions.IsOtherOrderedVersion(l.version) }) {
 		return false, nil
@@ -66,7 +65,7 @@ func missesNewVersion(x executor, q *store.ClaimQuery, lanes []liveLane) (bool, 
 // LeasesOfClaim implements store.Store.
 func (s *database) LeasesOfClaim(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.withReadConn(ctx, "read back a claim", func(x executor) error {
-		leases = nil // drops what a failed attempt read
+		leases = nil // discard the rows of a failed try
 		return x.query(qLeasesOfClaim, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			l := store.Lease{Run: c.uuid(), Epoch: store.DecodeEpoch(c.int())}
@@ -204,7 +203,7 @@ func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, p
 	}
 	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: due.nextOwner, Valid: true}, truncateTime(q.LeaseUntil)
 	run.Epoch = run.Epoch.Next(q.EpochNonce)
-	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // keep the reason for the hold: nothing was recorded since
+	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // keep the reason for the hold, because nothing was recorded since
 	if !keep {
 		run.PauseOrHoldReason = ""
 	}
@@ -222,7 +221,7 @@ func assignOwner(x executor, q *store.ClaimQuery, run *store.Run, due *dueRun, p
 	return checkOneRow("claiming run", run.UUID, n, err)
 }
 
-// writeVersionEvent records that a worker of another version executes a run than before.
+// writeVersionEvent records that a worker of another version than before executes the run.
 func writeVersionEvent(x executor, run *store.Run, version string, at time.Time) error {
 	return writeEventWithActor(x, &store.ActorAndReason{At: at}, &store.Event{Type: store.EventVersionChanged, Run: run.UUID, OldValue: run.Version, NewValue: version})
 }

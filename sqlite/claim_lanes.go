@@ -15,7 +15,7 @@ import (
 type liveLane struct {
 	lane            store.ClaimLane
 	queue, workflow string
-	version         string // of its runs, if that has a place in the order
+	version         string // of its runs; empty: the version has no place in the order of versions
 	diverged        store.DivergedVersions
 	priority        int16
 	earliestWake    time.Time // the earliest wake time of its runs
@@ -52,8 +52,8 @@ func lanesWithWakeTime(ctx context.Context, x executor) iter.Seq2[liveLane, erro
 }
 
 // dueLanes returns the lanes with a due run from which the worker claims, in the order of a claim, and when the next run of
-// its other lanes is due. It needs one index probe for each lane with live runs, however many runs those have, and however
-// many workflows the worker executes.
+// its other lanes is due. It needs one index probe for each lane with live runs, however many runs the lanes have, and however many
+// workflows the worker executes.
 func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []liveLane, next time.Time, err error) {
 	for l, err := range lanesWithWakeTime(ctx, x) {
 		switch {

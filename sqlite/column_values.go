@@ -11,9 +11,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Text is bound unchanged. In a UTF-8 file SQLite stores text byte for byte, including NUL and
-// invalid UTF-8, and compares it byte for byte (BINARY). So names need no check here; a test
-// verifies that the driver does the same.
+// Text is bound unchanged. In a UTF-8 file SQLite stores text byte for byte, including NUL and invalid UTF-8, and compares it byte
+// for byte (BINARY). So names need no check here; a test verifies that the driver does not change text either.
 
 // bindBytes binds a payload. The driver binds an empty slice as NULL, so an empty payload is bound as an empty text,
 // which the statement casts to a blob.
@@ -174,7 +173,7 @@ func (c *columnReader) nullUUID() (id uuid.NullUUID) {
 type runRow struct {
 	store.Run
 	woken                  bool
-	checkpointsAtLastCrash int64 // number of terminal checkpoints at the last claim after a crash
+	checkpointsAtLastCrash int64 // the number of terminal checkpoints at the last claim after a crash
 }
 
 // scanRun reads the columns of run_by_id.sql and of all statements that return runs.

@@ -51,10 +51,10 @@ type writeTx struct {
 	hints store.WakeHint
 }
 
-// addHint adds a hint that the listeners get once the transaction is committed.
+// addHint adds a hint, which the listeners get when the transaction has committed.
 func (x *writeTx) addHint(what store.WakeHint) { x.hints |= what }
 
-// writeAndNotify is write, and gives the collected hints to the listeners of this store after the commit.
+// writeAndNotify does the same as write, and after the commit gives the collected hints to the listeners of this store.
 func (s *database) writeAndNotify(ctx context.Context, what string, fn func(*writeTx) error) error {
 	var heard store.WakeHint
 	err := s.withWriteTx(ctx, what, func(in executor) error {

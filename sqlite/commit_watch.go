@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	// commitPollInterval is the mean time between two checks whether another connection has committed, where the file system does not notify.
-	// A check takes about four microseconds, and waking up for it more.
+	// commitPollInterval is the mean time between two checks whether another connection has committed, if the file system sends no
+	// notifications. A check takes about four microseconds; waking the process up for it takes longer.
 	commitPollInterval = 20 * time.Millisecond
-	// watchedPollInterval is the same where the file system notifies.
+	// watchedPollInterval is the mean time between two checks if the file system sends notifications.
 	watchedPollInterval = 250 * time.Millisecond
-	// A write to the WAL is notified before its commit can be seen, so checks follow: the first at once, and each after twice the time of
-	// the one before, from firstSettleInterval up to commitPollInterval, for postNotificationCheckTime.
+	// The notification of a write to the WAL comes before its commit is visible, so several checks follow: the first at once, the next
+	// ones after intervals that double from firstSettleInterval up to commitPollInterval, until postNotificationCheckTime has passed.
 	firstSettleInterval       = 250 * time.Microsecond
 	postNotificationCheckTime = time.Second
-	// In each commitCountWindow, the commits that were seen are counted. With more than busyCommitsPerWindow, the watch is taken away, because it would
-	// cost more than checks every commitPollInterval. It returns after a window with at most calmCommitsPerWindow.
+	// In each commitCountWindow, the commits that were seen are counted. After a window with more than busyCommitsPerWindow commits, the watch
+	// is removed, because it would cost more than a check every commitPollInterval. After a window with at most calmCommitsPerWindow commits,
+	// the watch is added again.
 	commitCountWindow    = 500 * time.Millisecond
 	busyCommitsPerWindow = 100
 	calmCommitsPerWindow = 15
-	// After notificationsToTrust commits that were notified, checks are rare. After maxMissedNotifications in a row that were not, they are frequent again:
-	// some file systems accept a watch and notify of nothing.
+	// After notificationsToTrust commits with a notification, checks are rare. After maxMissedNotifications commits in a row without a
+	// notification, they are frequent again, because some file systems accept a watch and send no notifications.
 	notificationsToTrust   = 2
 	maxMissedNotifications = 3
 )
@@ -37,13 +38,13 @@ type commitWatch struct {
 	watcher     *fsnotify.Watcher // nil: the system has no notifications
 	folder, wal string
 	watching    bool
-	watchedPoll time.Duration // watchedPollInterval, but in tests
+	watchedPoll time.Duration // watchedPollInterval; tests set another value
 
-	notifiedSinceLastCommit bool // since the last commit that was seen
+	notifiedSinceLastCommit bool // a notification has arrived since the last commit that was seen
 	notifiedAt              time.Time
-	settleDelay             time.Duration // until the next check after a notification; zero: nothing was notified lately
-	notifiedCommits         int           // commits that were notified, since misses was last maxMissedNotifications
-	unnotifiedCommits       int           // commits in a row that were not
+	settleDelay             time.Duration // the time until the next check after a notification; zero: no notification has arrived lately
+	notifiedCommits         int           // commits with a notification, counted since unnotifiedCommits last reached maxMissedNotifications
+	unnotifiedCommits       int           // commits in a row without a notification
 	windowSince             time.Time
 	commits                 int // seen since windowSince
 }
@@ -65,8 +66,8 @@ func (c *commitWatch) close() {
 	}
 }
 
-// watchFolder begins to watch the folder, because a WAL that is created anew is another file. Without permission or room for a watch, the
-// checks stay frequent.
+// watchFolder begins to watch the folder, and not the WAL file, because SQLite may create a new WAL file. If the system refuses the
+// watch, the checks stay frequent.
 func (c *commitWatch) watchFolder() {
 	if c.watching = c.watcher.Add(c.folder) == nil; !c.watching {
 		c.close()
@@ -138,7 +139,7 @@ func (c *commitWatch) noteNotification() {
 	}
 }
 
-// noteCheck is called after each check. changed says whether there was a commit.
+// noteCheck is called after each check. The argument changed says whether there was a commit.
 func (c *commitWatch) noteCheck(changed bool) {
 	switch {
 	case changed && c.notifiedSinceLastCommit:

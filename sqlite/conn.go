@@ -26,12 +26,12 @@ const maxValueBytes = 1_000_000_000
 type executor interface {
 	// exec executes a statement and returns the number of rows that it changed.
 	exec(q queryID, args ...driver.Value) (int64, error)
-	// query calls row for every row. The slice belongs to the session, its elements to the
-	// callback's.
+	// query calls row for every row. The slice belongs to the connection and is reused for the next row. The callback may keep its
+	// elements.
 	query(q queryID, row func([]driver.Value) error, args ...driver.Value) error
 }
 
-// driverConn is what the driver's connection can do and database/sql uses.
+// driverConn has the methods of the driver's connection that database/sql uses.
 type driverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -54,10 +54,9 @@ type underlyingStmt interface {
 // database/sql, which owns it and lends it to one goroutine at a time, and the
 // driver's connection.
 //
-// Calls through exec and each bypass database/sql, which costs more than SQLite
-// does for a small row. They carry no context on purpose: with one, the driver
-// starts a goroutine for each statement, and an interrupted connection is thrown
-// away. Callers look at their context between statements instead.
+// Calls through exec and query bypass database/sql, which costs more than SQLite does for a small row. They have no context on
+// purpose: with a context, the driver starts a goroutine for each statement, and closes a connection that was interrupted. Callers
+// check their context between statements.
 type conn struct {
 	driverConn
 	statementTexts *statementTexts
@@ -95,7 +94,7 @@ func (k *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := k.files.checkPaths(fileCount); err != nil { // it may be of another file
+	if err := k.files.checkPaths(fileCount); err != nil { // the connection may be to another file
 		return nil, errors.Join(err, keepWALFile(opened), opened.Close())
 	}
 	raw, ok := opened.(driverConn)
@@ -109,8 +108,8 @@ func (k *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return c, nil
 }
 
-// Close implements driver.Conn. The statements go first: SQLite keeps a
-// connection with open statements, and its locks, alive.
+// Close implements driver.Conn. The statements are closed first, because SQLite keeps a connection with open statements, and its
+// locks, alive.
 func (c *conn) Close() error {
 	var errs []error
 	for q, s := range c.stmts {

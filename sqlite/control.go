@@ -45,8 +45,8 @@ func applyControlRequest(ctx context.Context, x *writeTx, o *store.ControlReques
 	return nil
 }
 
-// loadRunsToControl returns the runs, their descendants and their ancestors, each once. It also returns the times at which the
-// paused ones were paused.
+// loadRunsToControl returns the runs, their descendants and their ancestors, each once. It also returns the times at which the paused
+// runs among them were paused.
 func loadRunsToControl(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.RunToControl, paused map[uuid.UUID]time.Time, err error) {
 	paused = make(map[uuid.UUID]time.Time)
 	seen := make(map[uuid.UUID]uuid.NullUUID) // the parents of the runs read so far
@@ -113,8 +113,8 @@ func applyControlChange(x *writeTx, o *store.ControlRequest, c *store.ControlCha
 	if err != nil || n != 1 {
 		return checkOneRow("an order for run", run, n, err)
 	}
-	unreleased := c.EndsRun() && lane == store.UnreleasedLane.WithAdmission(store.AdmissionNotNeeded) // it waited for its start key
-	if unreleased || c.Before.Control&^c.Control&store.HasStartBy != 0 {                              // its place holds the time by which it had to begin
+	unreleased := c.EndsRun() && lane == store.UnreleasedLane.WithAdmission(store.AdmissionNotNeeded) // the run waited for its start key
+	if unreleased || c.Before.Control&^c.Control&store.HasStartBy != 0 {                              // its place only keeps StartBy
 		if _, err := x.exec(qQueuePlaceDeleteUnneeded, bindShard(run), bindUUID(run), int64(store.UnreleasedLane)); err != nil {
 			return err
 		}

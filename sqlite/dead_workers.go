@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// maxWorkersAge is how long the workers that were read are used again while the folder of their files does not change.
+	// maxWorkersAge is how long the list of workers is reused while the folder of their files does not change.
 	maxWorkersAge = 2 * time.Second
-	// workersSettleTime is how long after such a change the workers are read each time: a worker that comes locks its file before it is
-	// in the registry, or after.
+	// workersSettleTime is how long after a change of the folder each call reads the workers again, because a new worker may lock its
+	// file before or after it is in the registry.
 	workersSettleTime = 2 * time.Second
 )
 
-// knownWorkers are the workers that DeadWorkers has read. It is called four to eight times a second in an idle process, and the locks of the
-// files show without a query whether one of them has died.
+// knownWorkers are the workers that DeadWorkers has read. An idle process calls DeadWorkers four to eight times a second, and the locks of
+// the workers' files show without a query whether a known worker has died.
 type knownWorkers struct {
 	mu            sync.Mutex
 	ids           []uuid.UUID
 	readAt        time.Time
 	folderModTime time.Time // when the folder of the workers' files was changed
-	changedAt     time.Time // when that was noticed
+	changedAt     time.Time // when this process noticed the change
 }
 
 // DeadWorkers implements store.Store. A worker is dead if its file exists and nobody holds the lock on it.
@@ -55,7 +55,7 @@ func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID, known []uuid
 	return peers, nil
 }
 
-// deadAmong returns the dead ones of the workers without self, whose lock this process holds.
+// deadAmong returns the dead workers among the given ones. It skips self, whose lock this process holds.
 func (s *database) deadAmong(workers []uuid.UUID, self uuid.UUID) (dead []uuid.UUID) {
 	for _, id := range workers {
 		if id != self && s.workerLocks.isDead(id) {
@@ -65,8 +65,8 @@ func (s *database) deadAmong(workers []uuid.UUID, self uuid.UUID) (dead []uuid.U
 	return dead
 }
 
-// workerIDs returns the workers of the registry, and whether it has read them now. It reads them if always is true, or something may
-// have changed.
+// workerIDs returns the workers of the registry, and reports whether it has read them now. It reads them if always is true, or if
+// they may have changed.
 func (s *database) workerIDs(ctx context.Context, always bool) (ids []uuid.UUID, fresh bool, err error) {
 	w := &s.knownWorkers
 	w.mu.Lock()

@@ -27,7 +27,7 @@ func holdRunForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
 // RunsHeldForDrift implements store.DivergenceStore.
 func (s *database) RunsHeldForDrift(ctx context.Context, version string, f *store.ClaimFilter, after uuid.UUID, limit int) (runs []uuid.UUID, err error) {
 	err = s.withReadConn(ctx, "read held runs", func(x executor) error {
-		runs = nil // drops what a failed attempt read
+		runs = nil // discard the rows of a failed try
 		return x.query(qRunsHeldForDrift, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			id, queue, workflow := c.uuid(), c.text(), c.text()
@@ -74,7 +74,7 @@ func (s *database) ClaimRunHeldForDrift(ctx context.Context, run *store.Run, div
 // Divergences implements store.DivergenceStore.
 func (s *database) Divergences(ctx context.Context, run uuid.UUID) (all []store.Divergence, err error) {
 	err = s.withReadConn(ctx, "read divergences", func(x executor) error {
-		all = nil // drops what a failed attempt read
+		all = nil // discard the rows of a failed try
 		return x.query(qDivergencesOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			all = append(all, store.Divergence{Version: c.text(), At: c.time(), Call: c.text(), Detail: c.text(), ContinuedBy: c.text()})
@@ -96,7 +96,7 @@ func (s *database) DeleteDivergences(ctx context.Context) error {
 func (s *database) Histories(ctx context.Context, runs []uuid.UUID) (steps []store.Step, err error) {
 	runs = slices.SortedFunc(slices.Values(runs), store.CompareUUIDsByShard)
 	err = s.withReadConn(ctx, "read histories", func(x executor) error {
-		steps = nil // drops what a failed attempt read
+		steps = nil // discard the rows of a failed try
 		for _, id := range runs {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// writeOwnershipEnd ends an ownership of a run. The first try is blocked by any control request and any wake that changes the
-// end.
+// writeOwnershipEnd ends an ownership of a run. Its first try changes no row if the run has a control request or a wake that changes
+// the end.
 func writeOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 	w.Outcome, w.RunState = store.Written, store.RunState{}
 	if w.HoldsRun {
@@ -40,7 +40,7 @@ func markPaused(x *writeTx, w *store.OwnershipEnd) error {
 	return checkOneRow("setting aside run", w.UUID, n, err)
 }
 
-// controlBitsBlockingEnd returns the control bits and the mark of a wake which change this end of an ownership.
+// controlBitsBlockingEnd returns the control bits, and the mark of a wake, that would change this end of an ownership.
 func controlBitsBlockingEnd(w *store.OwnershipEnd) (control, woken int64) {
 	switch {
 	case w.CancelForbidsEnd(store.CancelRequested):
@@ -66,8 +66,8 @@ func endOwnership(x executor, w *store.OwnershipEnd, control, woken int64) (int6
 	)
 }
 
-// resolveUnwrittenOwnershipEnd handles the end of an ownership that changed no row. Either the write has an outcome without another
-// try, or a control request or a wake came first, and the ownership ends as that demands.
+// resolveUnwrittenOwnershipEnd handles the end of an ownership that changed no row. Either the write has its outcome without another
+// try, or a control request or a wake came first and determines how the ownership ends.
 func resolveUnwrittenOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 	row, decided, err := decideOwnershipEndOutcome(x, w)
 	if err != nil || decided {
@@ -80,7 +80,7 @@ func resolveUnwrittenOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 	if n, err := endOwnership(x, &end, noControlBits, noControlBits); err != nil || n != 1 {
 		return checkOneRow("ending an ownership of run", w.UUID, n, err)
 	}
-	if end.Status == store.Paused && row.Control&store.PausedMask == 0 { // the bits that are set request nothing
+	if end.Status == store.Paused && row.Control&store.PausedMask == 0 { // the bits that are set are no requests
 		if err := markPaused(x, w); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func withControlRequestsApplied(w *store.OwnershipEnd, row *runRow) store.Owners
 	return end
 }
 
-// heldRunUpdate is what a run becomes that is held.
+// heldRunUpdate has the new values in the row of a held run.
 type heldRunUpdate struct {
 	status                 store.Status
 	control                store.ControlBits
@@ -163,7 +163,7 @@ func holdRejectedRun(x *writeTx, w *store.OwnershipEnd) error {
 	return announceOwnershipEnd(x, &end, h.status, w.PauseActorAndReason(row.Control, row.PausedBy, row.PauseOrHoldReason))
 }
 
-// holdUpdateForPause returns what a run becomes whose pause was requested: it is paused without a crash.
+// holdUpdateForPause returns the update of a held run whose pause was requested: the run is paused, and no crash is counted.
 func holdUpdateForPause(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
 	return heldRunUpdate{
 		status: store.Paused, control: row.Control, reason: cmp.Or(row.PauseOrHoldReason, w.HoldReason), // the reason of the pause
@@ -171,8 +171,8 @@ func holdUpdateForPause(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
 	}
 }
 
-// holdUpdateForCrash returns what any other run becomes: it counts a crash, unless the write says otherwise, and is claimable later, or paused at MaxCrashes.
-// reached is the number of its terminal checkpoints.
+// holdUpdateForCrash returns the update of any other held run. It counts a crash, unless the write has NotCountedAsCrash. The run becomes
+// claimable later, or is paused if it has reached MaxCrashes. The argument reached is the number of its terminal checkpoints.
 func holdUpdateForCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpdate {
 	if w.NotCountedAsCrash {
 		return heldRunUpdate{
@@ -209,8 +209,8 @@ func writeOwnershipEndEvent(x executor, w *store.OwnershipEnd, status store.Stat
 	return writeEventWithActor(x, &pause, &store.Event{Type: store.EventTypeOfStatus(status), Run: w.UUID})
 }
 
-// announceOwnershipEnd adds the hint and the event for the end of an ownership, and wakes the parent if the run has ended. pause is who
-// has requested the pause of a run that is paused.
+// announceOwnershipEnd adds the hint and the event for the end of an ownership, and wakes the parent if the run has ended. The argument
+// pause has the actor and the reason of the pause, if the run is paused.
 func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status, pause store.ActorAndReason) error {
 	if status == store.Pending || status == store.Waiting && !w.WakeAt.IsZero() {
 		x.addHint(store.HintClaim)

@@ -84,8 +84,7 @@ func (s *database) wrapError(what string, err error) error {
 	return classifyError(s.path, what, err)
 }
 
-// checkOneRow returns an error if a statement about a run changed another number of rows than one. It returns err if
-// that is not nil.
+// checkOneRow returns err if it is not nil, or else an error if a statement about a run did not change exactly one row.
 func checkOneRow(what string, run uuid.UUID, rows int64, err error) error {
 	if err != nil || rows == 1 {
 		return err
@@ -108,7 +107,7 @@ func classifyError(path, what string, err error) error {
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL,
 		sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_ABORT:
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrUnavailable, err)
-	case sqlite3.SQLITE_TOOBIG: // constraint errors are not ErrBadData: no value that gets here can violate a constraint of the schema
+	case sqlite3.SQLITE_TOOBIG: // constraint errors are not ErrBadData, because no value can violate a constraint of the schema
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrBadData, err)
 	case sqlite3.SQLITE_READONLY:
 		if c == sqlite3.SQLITE_READONLY_DBMOVED {

@@ -25,8 +25,8 @@ func writeCancelledEvent(x executor, run uuid.UUID, at time.Time) error {
 	return checkOneRow("the event of run", run, n, err)
 }
 
-// writeEventWithActor writes an event with the actor and the reason of an act, and the values before and after the change. Any of them may be
-// empty.
+// writeEventWithActor writes an event with the actor and the reason of a change, and with the values before and after the change. Any of them
+// may be empty.
 func writeEventWithActor(x executor, act *store.ActorAndReason, e *store.Event) error {
 	if !act.HasActorOrReason() && e.OldValue == "" && e.NewValue == "" {
 		return writeEvent(x, e.Run, e.Type, act.At)
@@ -35,7 +35,8 @@ func writeEventWithActor(x executor, act *store.ActorAndReason, e *store.Event) 
 	return err
 }
 
-// writeDeletionEvent writes the event that a queue or a limit was deleted, by whom and why. It writes nothing if the request names neither.
+// writeDeletionEvent writes the event of the deletion of a queue or a limit, with the actor and the reason. It writes nothing if the
+// request has neither.
 func writeDeletionEvent(x executor, what store.EventType, c *store.DeleteOrResetRequest) error {
 	act := c.ActorAndReason()
 	if !act.HasActorOrReason() {
@@ -136,7 +137,7 @@ func addRunNameToEvent(x executor, e *store.Event) error {
 	}, bindShard(e.Run), bindUUID(e.Run))
 }
 
-// formatEventCursor returns the cursor of an event. It holds the event's number and its time, because numbers are assigned
+// formatEventCursor returns the cursor of an event. It holds the event's number and its time, because the same numbers are assigned
 // again after the file was restored from a backup.
 func formatEventCursor(id, at int64) string { return fmt.Sprintf("%d-%d", id, at) }
 

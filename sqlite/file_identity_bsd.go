@@ -2,5 +2,5 @@
 
 package sqlite
 
-// fileIdentity looks where the path leads, without opening the file: see resolvePath.
+// fileIdentity returns the identity of the file to which the path leads, without opening the file; see resolvePath.
 func fileIdentity(path string) (fileID, error) { return fileIdentityByStat(path) }

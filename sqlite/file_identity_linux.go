@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileIdentity looks where the path leads, without opening the file: see resolvePath.
+// fileIdentity returns the identity of the file to which the path leads, without opening the file; see resolvePath.
 //
-// It asks for the inode only. Since Linux 6.13 a stat, which also asks for the times, has the next write give the file a time of
-// its own. The fsync of a commit then has to write the inode too: 300 became 340 µs. A check precedes each commit.
+// It requests only the inode. Since Linux 6.13, a stat, which also requests the times, makes the next write set a new time of the
+// file. The fsync of a commit must then write the inode too, which took 340 instead of 300 µs. A check precedes each commit.
 func fileIdentity(path string) (fileID, error) {
 	for {
 		var found unix.Statx_t

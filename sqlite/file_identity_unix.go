@@ -7,22 +7,22 @@ import (
 	"syscall"
 )
 
-// fileID tells files apart: a name that is deleted and made again leads to another one as
-// long as the first is open.
+// fileID identifies a file. If a file is deleted and created again under the same name, the new file has another fileID as long as
+// the first is open.
 type fileID struct{ device, inode uint64 }
 
-// checkWritePermission returns an error if this process has no permission to write to the file, nil if there is none. It does not
-// open the file: see resolvePath.
+// checkWritePermission returns an error if this process has no permission to write to the file. It returns nil if there is no such
+// file. It does not open the file: see resolvePath.
 func checkWritePermission(path string) error {
 	const forWriting = 2 // W_OK
 	err := syscall.Access(path, forWriting)
 	if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EPERM) {
 		return err
 	}
-	return nil // what else is wrong, SQLite says
+	return nil // SQLite reports other errors
 }
 
-// fileIdentityByStat is beneath os.Stat, which takes three times as long.
+// fileIdentityByStat makes the system call of os.Stat, which itself takes three times as long.
 func fileIdentityByStat(path string) (fileID, error) {
 	for {
 		var st syscall.Stat_t

@@ -14,7 +14,7 @@ func (s *database) ForkRun(ctx context.Context, f *store.ForkRequest) error {
 		if err == nil {
 			err = writeStart(x, f.Start)
 		}
-		if err != nil || existing != nil { // perhaps this run, if the result of an earlier try was lost
+		if err != nil || existing != nil { // the existing run may be this one, if the result of an earlier try was lost
 			return err
 		}
 		for i := range f.Steps {

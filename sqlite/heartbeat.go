@@ -38,7 +38,7 @@ func (s *database) RenewLeases(ctx context.Context, h store.Heartbeat) (store.Re
 		err = x.query(qWorkerUpsert, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			pulse.Quiet = c.int() != 0
-			pulse.LastChange, _ = store.DecodeOperatorChange(c.text()) // leases are renewed also if somebody has damaged the text
+			pulse.LastChange, _ = store.DecodeOperatorChange(c.text()) // the leases are renewed even if the text cannot be decoded
 			return c.err
 		}, bindUUID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.ActiveRuns), int64(w.State),
 			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues, int64(w.SchemaVersion), bindBool(w.Quiet), w.LastChange.EncodeJSONOrNil(), w.ClockAhead.Microseconds())
@@ -60,7 +60,7 @@ func (s *database) RenewLeases(ctx context.Context, h store.Heartbeat) (store.Re
 			}
 		}
 		if len(pulse.LostRuns) > 0 {
-			return nil // the worker reads next which of them were terminated, so the notices stay
+			return nil // the notices stay, because the worker then reads which of the runs were terminated
 		}
 		_, err = x.exec(qTerminationNoticesDelete, bindUUID(w.ID), bindTime(pulse.Now.Add(-terminationNoticeRetention)))
 		return err

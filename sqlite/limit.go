@@ -16,7 +16,7 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChangeRequest) 
 	})
 }
 
-// declareLimit records a declaration. No row changes if it does not replace the recorded one.
+// declareLimit records a declaration. If the declaration does not replace the recorded one, no row changes.
 func declareLimit(x executor, d *store.LimitDeclaration) error {
 	_, err := x.exec(qLimitDeclare, append(limitSettingsArgs(d.Name, d.Settings), d.Version, bindTime(d.Now), bindTime(d.WorkerStarted))...)
 	return err
@@ -44,7 +44,7 @@ func (s *database) ResetLimitSettings(ctx context.Context, c store.DeleteOrReset
 	return s.execOnLimitRow(ctx, "reset a limit", qLimitResetToDeclared, c.Name, c.OperatorChange(store.OperatorReset).EncodeJSON())
 }
 
-// execOnLimitRow executes a statement that changes the row of a limit, and reports whether there was one.
+// execOnLimitRow executes a statement that changes the row of a limit, and reports whether the limit has a row.
 func (s *database) execOnLimitRow(ctx context.Context, what string, q queryID, args ...driver.Value) (found bool, err error) {
 	err = s.withWriteTx(ctx, what, func(x executor) error {
 		n, err := x.exec(q, args...)
@@ -58,7 +58,7 @@ func (s *database) execOnLimitRow(ctx context.Context, what string, q queryID, a
 func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
 	var use []store.LimitKeyWithUse
 	err = s.withReadConn(ctx, "read limits", func(x executor) error {
-		limits, use = nil, nil // drops what a failed attempt read
+		limits, use = nil, nil // discard the rows of a failed try
 		err := x.query(qLimits, func(v []driver.Value) error {
 			l, err := scanLimit(v)
 			limits = append(limits, l)

@@ -85,7 +85,7 @@ func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err er
 func filterArgs(f *store.Filter) []driver.Value {
 	statuses := int64(0)
 	for _, s := range f.Statuses {
-		statuses |= 1 << 62 // so that it is not zero, whatever s is
+		statuses |= 1 << 62 // so that statuses is not zero, whatever s is
 		if s > 0 && s < 62 {
 			statuses |= 1 << s
 		}

@@ -28,33 +28,33 @@ func (e *MovedError) Error() string {
 // Unwrap returns [durable.ErrMoved] and [durable.ErrClosed].
 func (e *MovedError) Unwrap() []error { return []error{store.ErrMoved, store.ErrClosed} }
 
-// The files of a database, the most telling ones first.
+// The files of a database, the most important ones first.
 const (
 	mainFile = iota
 	walFile
 	shmFile
 	fileCount
-	mainAndWALFileCount = walFile + 1 // how many hold what is written
+	mainAndWALFileCount = walFile + 1 // how many of the files hold written data
 )
 
 // movedFileDetector detects that the path of the database or of a file beside it no longer leads to the file that the store has
-// open. SQLite does not check that: it writes to the file that it has open, even if the file was deleted or replaced.
+// open. SQLite does not check this: it writes to the file that it has open, even if the file was deleted or replaced.
 type movedFileDetector struct {
 	paths              [fileCount]string
-	identities         [fileCount]fileID // zero: it was not there
-	identitiesRecorded atomic.Bool       // identities is filled in, and changes no more
+	identities         [fileCount]fileID // zero: the file did not exist
+	identitiesRecorded atomic.Bool       // identities is set, and does not change any more
 	recordedMove       atomic.Pointer[MovedError]
 	lastCheck          atomic.Int64 // when, in nanoseconds since the process began; see checkPathsThrottled
 }
 
 func newMovedFileDetector(path string) *movedFileDetector {
 	f := &movedFileDetector{paths: [fileCount]string{path, path + "-wal", path + "-shm"}}
-	f.identities[mainFile], _ = fileIdentity(path) // it may not be there yet
+	f.identities[mainFile], _ = fileIdentity(path) // the file may not exist yet
 	return f
 }
 
-// recordFileIdentities takes what the paths lead to now for what is open. It is called when a connection has
-// opened all of them; from then on one is open until the store is closed, so SQLite replaces none.
+// recordFileIdentities records the files to which the paths lead now as the open files. It is called when a connection has opened all
+// of them. From then on a connection stays open until the store is closed, so SQLite itself replaces none of the files.
 func (f *movedFileDetector) recordFileIdentities() error {
 	for i, path := range f.paths {
 		id, err := fileIdentity(path)
@@ -84,7 +84,8 @@ func (f *movedFileDetector) checkPaths(n int) error {
 	return f.markMoved(which, err)
 }
 
-// firstMovedPath returns which of the first n paths leads to another file, and the error if it leads to none; -1: no path does.
+// firstMovedPath returns the index of the first of the first n paths that leads to another file or to none, or -1 if there is no such
+// path. If the path leads to no file, it also returns the error.
 func (f *movedFileDetector) firstMovedPath(n int) (which int, err error) {
 	for i, path := range f.paths[:n] {
 		if f.identities[i] == (fileID{}) {
@@ -119,7 +120,7 @@ const readCheckInterval = 50 * time.Millisecond
 
 var processBegan = time.Now()
 
-// checkPathsThrottled is check, executed at most once in readCheckInterval.
+// checkPathsThrottled calls checkPaths at most once in each readCheckInterval.
 func (f *movedFileDetector) checkPathsThrottled() error {
 	now := int64(time.Since(processBegan))
 	last := f.lastCheck.Load()

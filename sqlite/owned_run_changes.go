@@ -71,7 +71,8 @@ func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held [
 	return changes, nil
 }
 
-// addTerminatedRuns adds the held runs that were terminated. They are reported each time until the worker drops them.
+// addTerminatedRuns adds the held runs that were terminated. Each call reports them again, until the worker no longer passes them as
+// held.
 func addTerminatedRuns(x executor, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, changes *store.OwnedRunChanges) error {
 	ended := make(map[uuid.UUID]bool)
 	err := x.query(qTerminationNoticesRead, func(v []driver.Value) error {

@@ -20,7 +20,7 @@ func resolvePath(path string) (string, error) {
 	}
 	switch {
 	case strings.HasPrefix(path, "postgres://"), strings.HasPrefix(path, "postgresql://"):
-		path, _, _ = strings.Cut(path, "//") // what follows may hold a password
+		path, _, _ = strings.Cut(path, "//") // the text after // may contain a password
 		path += "//..."
 		return refuse("it is the URL of a PostgreSQL database, and not the path of a file", "use postgres.Open for this database", nil)
 	case path == "":
@@ -38,7 +38,7 @@ func resolvePath(path string) (string, error) {
 	info, err := os.Stat(abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if target, err := os.Readlink(abs); err == nil { // SQLite creates what the link names
+		if target, err := os.Readlink(abs); err == nil { // SQLite creates the file to which the link leads
 			if !filepath.IsAbs(target) {
 				target = filepath.Join(filepath.Dir(abs), target)
 			}

@@ -39,7 +39,7 @@ func (s *database) GrantAndReturnPermits(ctx context.Context, b *store.PermitBat
 	})
 }
 
-// returnPermitsAndReadLimitKeys gives permits back, and reads the limit keys as they are then.
+// returnPermitsAndReadLimitKeys gives permits back, and then reads the limit keys.
 func returnPermitsAndReadLimitKeys(x executor, b *store.PermitBatch, keys []store.LimitKey) ([]store.LimitKeyState, error) {
 	for _, r := range b.Returns {
 		if _, err := x.exec(qPermitReturn, bindShard(r.Run), bindUUID(r.Run), r.Step, r.Epoch.EncodeInt64(), int64(r.Attempt), r.Limit, r.Key); err != nil {
@@ -170,7 +170,7 @@ func scanLimitSettings(c *columnReader) store.LimitSettings {
 // LimitKeysWithWaiters implements store.LimitStore.
 func (s *database) LimitKeysWithWaiters(ctx context.Context, after store.LimitKey, limit int) (lines []store.LimitKey, err error) {
 	err = s.withReadConn(ctx, "read lines", func(x executor) error {
-		lines = nil // drops what a failed attempt read
+		lines = nil // discard the rows of a failed try
 		for len(lines) < limit {
 			found := false
 			err := x.query(qLimitKeyNextWithWaiters, func(v []driver.Value) error {
@@ -191,7 +191,7 @@ func (s *database) LimitKeysWithWaiters(ctx context.Context, after store.LimitKe
 // DeleteUnusedLimitKeys implements store.LimitStore.
 func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.DeleteUnusedLimitKeysRequest) (lines store.DeleteUnusedLimitKeysResult, err error) {
 	err = s.withReadConn(ctx, "read lines", func(x executor) error {
-		lines = store.DeleteUnusedLimitKeysResult{} // drops what a failed attempt read
+		lines = store.DeleteUnusedLimitKeysResult{} // discard the rows of a failed try
 		return x.query(qLimitKeysPage, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			lines.Next = store.LimitKey{Limit: c.text(), Key: c.text()}
@@ -212,7 +212,7 @@ func (s *database) DeleteUnusedLimitKeys(ctx context.Context, q store.DeleteUnus
 // PermitsOfRun implements store.LimitStore.
 func (s *database) PermitsOfRun(ctx context.Context, run uuid.UUID) (permits []store.QueuedPermit, err error) {
 	err = s.withReadConn(ctx, "read permits", func(x executor) error {
-		permits = nil // drops what a failed attempt read
+		permits = nil // discard the rows of a failed try
 		return x.query(qPermitsOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			p := store.QueuedPermit{PermitRow: scanPermit(&c)}

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// insertQueuePlace inserts the place of a new run, and marks a run that has to begin by a time.
+// insertQueuePlace inserts the place of a new run, and sets the control bit of a run that has a StartBy.
 func insertQueuePlace(x executor, w *store.StartWrite) error {
 	p := w.Place
 	if p == nil {
@@ -27,7 +27,7 @@ func insertQueuePlace(x executor, w *store.StartWrite) error {
 // QueueRows implements store.QueueStore.
 func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
 	err = s.withReadConn(ctx, "read queues", func(x executor) error {
-		all = nil // drops what a failed attempt read
+		all = nil // discard the rows of a failed try
 		return x.query(qQueuesWithoutCounts, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			q := store.Queue{QueueRow: store.QueueRow{Name: c.text()}}
@@ -82,7 +82,7 @@ func (s *database) ResetQueueSettings(ctx context.Context, c store.DeleteOrReset
 	return s.execOnQueueRow(ctx, "reset a queue", qQueueResetToDeclared, c.Name, c.OperatorChange(store.OperatorReset).EncodeJSON())
 }
 
-// execOnQueueRow executes a statement that changes the row of a queue, and reports whether there was one.
+// execOnQueueRow executes a statement that changes the row of a queue, and reports whether it has changed a row.
 func (s *database) execOnQueueRow(ctx context.Context, what string, q queryID, args ...driver.Value) (changed bool, err error) {
 	err = s.writeAndNotify(ctx, what, func(x *writeTx) error {
 		n, err := x.exec(q, args...)
@@ -96,7 +96,7 @@ func (s *database) execOnQueueRow(ctx context.Context, what string, q queryID, a
 // Queues implements store.QueueStore.
 func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
 	err = s.withReadConn(ctx, "read queues", func(x executor) error {
-		all = nil // drops what a failed attempt read
+		all = nil // discard the rows of a failed try
 		err := x.query(qQueuesWithCounts, func(v []driver.Value) error {
 			q, err := scanQueue(v)
 			all = append(all, q)
@@ -154,7 +154,7 @@ func (s *database) QueueDepth(ctx context.Context, queue string, most int) (n in
 // QueuePlaceOfRun implements store.QueueStore.
 func (s *database) QueuePlaceOfRun(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
 	err = s.withReadConn(ctx, "read a place", func(x executor) error {
-		place = nil // drops what a failed attempt read
+		place = nil // discard the rows of a failed try
 		return x.query(qQueuePlaceOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			place = &store.QueuedRun{QueuePlace: store.QueuePlace{

@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// writeReceive records that the step received the oldest signal, or, if there is none, that it waits or has timed out.
-// The transaction holds the write lock, so nothing that it reads can change meanwhile.
+// writeReceive records that the step has received the oldest signal or, if there is none, that it waits or has timed out. The
+// transaction holds the write lock, so nothing that it reads can change meanwhile.
 func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 	w.Outcome, w.RecordedStep, w.RunState = store.Written, nil, store.RunState{}
 	had, err := queryStep(x, &w.Step)
@@ -57,7 +57,7 @@ func writeReceive(x *writeTx, w *store.ReceiveWrite) error {
 	return err
 }
 
-// nextSignal returns the signal that the step receives. had is the step's row, or nil.
+// nextSignal returns the signal that the step receives. The argument had is the step's row, or nil.
 func nextSignal(x executor, w *store.ReceiveWrite, had *store.Step) (signal store.SignalWrite, waits bool, err error) {
 	var bound driver.Value // a wait that begins now accepts every signal that has arrived
 	if had != nil && had.Attempt >= w.Step.Attempt {
@@ -66,7 +66,7 @@ func nextSignal(x executor, w *store.ReceiveWrite, had *store.Step) (signal stor
 	return querySignal(x, w.Step.Run, qSignalOldestWaiting, w.Signal, bound)
 }
 
-// stepOfWaitingReceive returns the step to write, without a signal. had is the step's row, or nil.
+// stepOfWaitingReceive returns the step to write if there is no signal. The argument had is the step's row, or nil.
 func stepOfWaitingReceive(w *store.ReceiveWrite, had *store.Step) store.Step {
 	step := w.Step
 	if had == nil {
@@ -87,8 +87,8 @@ func completeWithSignal(step *store.Step, signal *store.SignalWrite) {
 	}
 }
 
-// setReceiveOutcome sets the outcome of a receive that changed no row, and reports whether it has one. had is the step's
-// row, or nil.
+// setReceiveOutcome sets the outcome of a receive that changed no row, and reports whether it has set one. The argument had is the
+// step's row, or nil.
 func setReceiveOutcome(x executor, w *store.ReceiveWrite, had *store.Step) (resolved bool, err error) {
 	state, err := readRunState(x, w.Step.Run)
 	if err != nil {

@@ -85,7 +85,7 @@ func (s *database) ApplyRepair(ctx context.Context, r *store.RepairRequest) erro
 	return err
 }
 
-// repairRun writes the next generation of one run. It returns ErrRepairOutdated if a row is not as the repair says.
+// repairRun writes the next generation of one run. It returns ErrRepairOutdated if a row is not as the repair expects.
 func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *store.RunRepair) error {
 	shard, id, archive, epoch := bindShard(run.Run), bindUUID(run.Run), bindUUID(run.ArchiveID()), run.Epoch.EncodeInt64()
 	writes := 0
@@ -174,7 +174,7 @@ func (s *database) SupersededGenerations(ctx context.Context, run uuid.UUID, q s
 	before, limit, maxBytes := q.BoundsOrMax()
 	err = s.withReadConn(ctx, "generations", func(x executor) error {
 		all = nil
-		bytesBeforeLast, lastBytes := int64(0), int64(0) // of the last generation that was read, and of those before it
+		bytesBeforeLast, lastBytes := int64(0), int64(0) // the bytes of the generations before the last one that was read, and of that one
 		err := x.query(qSupersededGenerations, func(v []driver.Value) error {
 			if bytesBeforeLast >= maxBytes {
 				return errStopRows

@@ -19,7 +19,7 @@ func (s *database) ExtendRepairPause(ctx context.Context, run uuid.UUID, until t
 // ExpiredRepairPauses implements store.RepairStore.
 func (s *database) ExpiredRepairPauses(ctx context.Context, now time.Time, limit int) (runs []uuid.UUID, err error) {
 	err = s.withReadConn(ctx, "read the pauses of repairs", func(x executor) error {
-		runs = nil // drops what a failed attempt read
+		runs = nil // discard the rows of a failed try
 		return x.query(qRepairPausesExpired, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			runs = append(runs, c.uuid())

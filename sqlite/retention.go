@@ -72,7 +72,7 @@ func deleteTree(ctx context.Context, x executor, d *store.DeleteTreesRequest, t 
 	return writeEventWithActor(x, &store.ActorAndReason{Actor: d.Actor, Reason: d.Reason, At: d.Now}, &store.Event{Type: store.EventDeleted, Run: t.Root, OldValue: t.Name, NewValue: strconv.Itoa(t.DeletedRunCount)})
 }
 
-// deleteRun deletes a run that has ended, with everything that is its own.
+// deleteRun deletes a run that has ended, with all rows that belong to it.
 func deleteRun(x executor, run uuid.UUID) error {
 	for _, q := range []queryID{qRetentionStepsDelete, qDivergencesOfRunDelete} {
 		if _, err := x.exec(q, bindUUID(run)); err != nil {

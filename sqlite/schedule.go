@@ -184,7 +184,7 @@ func readCompactedScheduleFires(x executor, schedule string, hour time.Time) (bi
 	return bits, err
 }
 
-// writeSchedule writes the fires and the row, and folds old fires.
+// writeSchedule writes the fires and the row, and compacts old fires.
 func writeSchedule(x executor, u *store.ScheduleChangeRequest, w *store.ScheduleWrite) error {
 	row := &w.Row
 	if w.Delete {
@@ -218,7 +218,7 @@ func writeSchedule(x executor, u *store.ScheduleChangeRequest, w *store.Schedule
 	return err
 }
 
-// compactScheduleFires folds the fires that are not among the latest.
+// compactScheduleFires compacts the fires that are not among the latest FiresKeptInFull.
 func compactScheduleFires(x executor, row *store.Schedule) error {
 	old, err := readScheduleFires(x, row.Name, qScheduleFiresToCompact, int64(store.FiresKeptInFull), int64(store.FiresKeptInFull))
 	if err != nil {

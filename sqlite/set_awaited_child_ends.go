@@ -19,8 +19,8 @@ func (s *database) SetAwaitedChildEnds(ctx context.Context, w *store.SetAwaitedC
 	})
 }
 
-// countChildEnd counts the end of a child in the call that started it, and reports whether the parent waits for more ends. Then the
-// parent is not woken, but becomes claimable within store.MaxParentWakeDelay.
+// countChildEnd counts the end of a child in the call that started it, and reports whether the parent waits for more ends. If it
+// does, this end does not wake the parent, but the parent becomes claimable within store.MaxParentWakeDelay.
 func countChildEnd(x *writeTx, w *store.OwnershipEnd) (waits bool, err error) {
 	err = x.query(qChildEndsCount, func(v []driver.Value) error {
 		c := columnReader{values: v}

@@ -42,7 +42,7 @@ func (s *database) DueStartKeys(ctx context.Context, now time.Time, limit int) (
 // StartKeyOfWaitingRun implements store.StartKeyStore.
 func (s *database) StartKeyOfWaitingRun(ctx context.Context, run uuid.UUID) (row *store.StartKeyRow, err error) {
 	err = s.withReadConn(ctx, "read what a run waits for", func(x executor) error {
-		row = nil // drops what a failed attempt read
+		row = nil // discard the rows of a failed try
 		return x.query(qStartKeyOfWaitingRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			row = &store.StartKeyRow{
@@ -111,7 +111,7 @@ func updateStartKeyRow(x *writeTx, c *store.StartKeyChangeRequest) error {
 	return nil
 }
 
-// readStartKey reads the row and what Plan decides about.
+// readStartKey reads the row, and the runs about which Plan decides.
 func readStartKey(x executor, c *store.StartKeyChangeRequest) (state store.StartKeySnapshot, err error) {
 	err = x.query(qStartKeyRead, func(v []driver.Value) error {
 		at := columnReader{values: v}

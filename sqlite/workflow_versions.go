@@ -35,7 +35,7 @@ func (s *database) RecordWorkerVersion(ctx context.Context, r *store.WorkerVersi
 // WorkflowVersions implements store.Store.
 func (s *database) WorkflowVersions(ctx context.Context, workflows []string) (known store.KnownVersions, err error) {
 	err = s.withReadConn(ctx, "read versions", func(x executor) (err error) {
-		known.Sightings = nil // drops what a failed attempt read
+		known.Sightings = nil // discard the rows of a failed try
 		if known.LatestArrival, err = lastVersionArrivalTime(x); err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@
 -- A run that is cancelled loses its mark (8) that it must begin by a time. The place that holds the time is deleted if no
 -- admission counts it: the queue has no row, or the run waits for its start key.
 --
--- A run that ends loses its owner and gets the error. The column note has the numbers of store.AuditUpdate: 1 a
+-- A run that ends loses its owner and gets the error. The column note has the numbers of store.AuditColumnsUpdate: 1 a
 -- pause, 2 a resume, 3 a cancel. Workers are notified: an empty payload means that a run is claimable; a
 -- worker's ID means that one of its runs was ended, or is to be paused or cancelled.
 WITH changed AS (

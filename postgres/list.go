@@ -14,21 +14,35 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// ListRuns implements store.Store. It uses the index that fits the filter best.
+// ListRuns implements store.Store.
 func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUID, limit int) ([]*store.Run, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	if before == (uuid.UUID{}) {
-		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
+	sql, args := s.listStatement(&f, idBound(before), limit)
+	if sql == s.statements.runsList {
+		return s.listRunsOfAllShards(ctx, args, limit)
 	}
-	args := []any{
+	return s.readRuns(ctx, "list runs", sql, args...)
+}
+
+// idBound returns the UUID that the runs of a list stay below.
+func idBound(before uuid.UUID) uuid.UUID {
+	if before == (uuid.UUID{}) {
+		return uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
+	}
+	return before
+}
+
+// listStatement returns the statement that uses the index that fits the filter best, and its parameters. The statement runsList has one parameter
+// more, which listRunsOfAllShards adds.
+func (s *database) listStatement(f *store.Filter, before uuid.UUID, limit int) (sql string, args []any) {
+	args = []any{
 		pgUUID(before), int32(min(limit, 1<<30)), f.Workflow, f.Queue,
 		int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
 		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots,
 		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 	}
-	var sql string
 	switch {
 	case len(f.UUIDs)+len(f.Parents) > 0:
 		args = append(args, f.Tag.Key, f.Tag.Value, f.GroupKey, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
@@ -51,14 +65,12 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 		sql, args = s.statements.runsListByRunNamePrefix, append(args, prefixUpperBound(f.NamePrefix))
 	case f.Owner != (uuid.UUID{}):
 		sql, args = s.statements.runsListByOwner, append(args, "", "")
-	case f.SelectsOnlyStatuses(store.Failed, store.Expired):
-		sql, args = s.statements.runsListFailed, append(args, "", "")
-	case f.SelectsOnlyStatuses(store.Paused):
-		sql, args = s.statements.runsListPaused, append(args, "", "")
+	case f.SelectsOnlyStatuses(store.Paused, store.Failed, store.Expired):
+		sql, args = s.statements.runsListByStatus, append(args, "", "")
 	default:
-		return s.listRunsOfAllShards(ctx, append(args, commonFilterArgs(&f)...), limit)
+		sql = s.statements.runsList
 	}
-	return s.readRuns(ctx, "list runs", sql, append(args, commonFilterArgs(&f)...)...)
+	return sql, append(args, commonFilterArgs(f)...)
 }
 
 // listRunsOfAllShards merges the newest runs of all shards, with the parameters of a list statement. It reads only a few more of each shard than
@@ -96,11 +108,8 @@ func ownerArg(f *store.Filter) *uuid.UUID {
 
 // SearchRuns implements store.OverviewStore.
 func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.UUID, examine int) (found []uuid.UUID, reached uuid.UUID, err error) {
-	if before == (uuid.UUID{}) {
-		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
-	}
 	err = s.runBatch(ctx, s.enginePool, "search runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.runsSearch, pgUUID(before), int32(max(examine, 1)), f.Workflow, f.Queue,
+		batch.Queue(s.statements.runsSearch, pgUUID(idBound(before)), int32(max(examine, 1)), f.Workflow, f.Queue,
 			int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
 			int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 			pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots, pgTime(f.EndedAfter), pgTime(f.EndedBefore), f.Version, ownerArg(&f))

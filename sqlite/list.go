@@ -28,16 +28,11 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 			runs, err = listRunsByIDOrParent(ctx, x, &f, before, limit)
 			return err
 		}
-		q, sorts, err := chooseListQuery(x, &f)
+		q, parts, err := chooseListQuery(x, &f)
 		if err != nil {
 			return err
 		}
-		args := filterArgs(&f)
-		if sorts {
-			runs, err = listPage(x, q, args, 0, before, limit)
-		} else {
-			runs, err = listRunsOfAllShards(ctx, x, q, args, before, limit)
-		}
+		runs, err = mergeListParts(ctx, x, q, filterArgs(&f), parts, before, limit)
 		return err
 	})
 	if err != nil {
@@ -46,19 +41,30 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 	return runs, nil
 }
 
-// chooseListQuery returns the statement for a filter, and whether that statement returns the runs of all shards in
-// order.
-func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err error) {
+// wholeList is the only part of a list whose statement returns all runs in order.
+var wholeList = []int64{0}
+
+// allShards are the parts of a list whose statement returns the runs of one shard in order.
+var allShards = func() (shards []int64) {
+	for shard := range int64(store.ShardCount) {
+		shards = append(shards, shard)
+	}
+	return shards
+}()
+
+// chooseListQuery returns the statement for a filter, and the parts of the list. The statement returns the runs of one part in order. Its first
+// parameter is the part: a shard, a status, or nothing if there is only one part.
+func chooseListQuery(x executor, f *store.Filter) (q queryID, parts []int64, err error) {
 	n := 0
 	switch {
 	case f.OnlyHeld:
-		return qRunsListHeld, true, nil
+		return qRunsListHeld, wholeList, nil
 	case f.Failure.Workflow != "":
-		return qRunsListByFailure, true, nil
+		return qRunsListByFailure, wholeList, nil
 	case f.GroupKey != "":
-		return qRunsListByGroupKey, true, nil
+		return qRunsListByGroupKey, wholeList, nil
 	case f.Tag.Key != "" && f.Tag.Value != "":
-		return qRunsListByTag, false, nil
+		return qRunsListByTag, allShards, nil
 	case f.Tag.Key != "":
 		n, err = queryInt(x, qRunsCountByTagKey, f.Tag.Key, int64(maxSortedRuns+1))
 		q = qRunsListByTagKey
@@ -66,22 +72,25 @@ func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err er
 		n, err = queryInt(x, qRunsCountByRunNamePrefix, f.NamePrefix, prefixUpperBound(f.NamePrefix), int64(maxSortedRuns+1))
 		q = qRunsListByRunNamePrefix
 	case f.Owner != (uuid.UUID{}):
-		return qRunsListByOwner, true, nil
-	case f.SelectsOnlyStatuses(store.Failed, store.Expired):
-		return qRunsListFailed, true, nil
-	case f.SelectsOnlyStatuses(store.Paused):
-		return qRunsListPaused, true, nil
+		return qRunsListByOwner, wholeList, nil
+	case f.SelectsOnlyStatuses(store.Paused, store.Failed, store.Expired):
+		for _, status := range f.Statuses {
+			if !slices.Contains(parts, int64(status)) {
+				parts = append(parts, int64(status))
+			}
+		}
+		return qRunsListByStatus, parts, nil
 	default:
-		return qRunsList, false, nil
+		return qRunsList, allShards, nil
 	}
 	if n > maxSortedRuns {
-		return qRunsList, false, err
+		return qRunsList, allShards, err
 	}
-	return q, true, err
+	return q, wholeList, err
 }
 
-// filterArgs returns the parameters of all list statements. listPage sets the first three: the shard, the ID that the
-// results stay below, and the limit.
+// filterArgs returns the parameters of all list statements. listPage sets the first three: the part of the list, the ID
+// that the results stay below, and the limit.
 func filterArgs(f *store.Filter) []driver.Value {
 	statuses := int64(0)
 	for _, s := range f.Statuses {
@@ -121,8 +130,8 @@ func prefixUpperBound(prefix string) driver.Value {
 	return string(b)
 }
 
-func listPage(x executor, q queryID, args []driver.Value, shard int16, before uuid.UUID, limit int) (runs []*store.Run, err error) {
-	args[0], args[1], args[2] = int64(shard), bindUUID(before), int64(limit)
+func listPage(x executor, q queryID, args []driver.Value, part int64, before uuid.UUID, limit int) (runs []*store.Run, err error) {
+	args[0], args[1], args[2] = part, bindUUID(before), int64(limit)
 	err = x.query(q, func(v []driver.Value) error {
 		row, err := scanRun(v)
 		runs = append(runs, &row.Run)
@@ -158,7 +167,7 @@ func listRunsByIDOrParent(ctx context.Context, x executor, f *store.Filter, befo
 			return nil, err
 		}
 		args[len(args)-1] = bindUUID(id)
-		found, err := listPage(x, q, args, store.ShardOf(id), before, limit)
+		found, err := listPage(x, q, args, int64(store.ShardOf(id)), before, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -175,37 +184,37 @@ func listRunsByIDOrParent(ctx context.Context, x executor, f *store.Filter, befo
 	return runs[:min(limit, len(runs))], nil
 }
 
-// shardPage is the part of one shard's runs that listRunsOfAllShards has read and not yet returned.
-type shardPage struct {
+// listPart is what mergeListParts has read of one part of a list and not yet returned.
+type listPart struct {
 	runs      []*store.Run
 	beforeID  uuid.UUID
 	exhausted bool
 }
 
-// listRunsOfAllShards returns the newest runs of all shards. The runs of one shard are read in order, page by page, as needed.
-func listRunsOfAllShards(ctx context.Context, x executor, q queryID, args []driver.Value, before uuid.UUID, limit int) ([]*store.Run, error) {
-	ahead := min(limit, 4+2*(limit/store.ShardCount))
-	var lanes [store.ShardCount]shardPage
-	for shard := range lanes {
-		lanes[shard].beforeID = before
+// mergeListParts returns the newest runs of all parts. The runs of one part are read in order, page by page, as needed.
+func mergeListParts(ctx context.Context, x executor, q queryID, args []driver.Value, parts []int64, before uuid.UUID, limit int) ([]*store.Run, error) {
+	ahead := min(limit, 4+2*(limit/len(parts)))
+	lanes := make([]listPart, len(parts))
+	for i := range lanes {
+		lanes[i].beforeID = before
 	}
 	var runs []*store.Run
 	for len(runs) < limit {
 		first := -1
-		for shard := range lanes {
-			l := &lanes[shard]
+		for i := range lanes {
+			l := &lanes[i]
 			if len(l.runs) == 0 && !l.exhausted {
 				if err := ctx.Err(); err != nil {
 					return nil, err
 				}
-				page, err := listPage(x, q, args, int16(shard), l.beforeID, ahead)
+				page, err := listPage(x, q, args, parts[i], l.beforeID, ahead)
 				if err != nil {
 					return nil, err
 				}
 				l.runs, l.exhausted = page, len(page) < ahead
 			}
 			if len(l.runs) > 0 && (first < 0 || bytes.Compare(l.runs[0].UUID[:], lanes[first].runs[0].UUID[:]) > 0) {
-				first = shard
+				first = i
 			}
 		}
 		if first < 0 {

@@ -39,7 +39,7 @@ type Filter struct {
 // there are.
 func (f *Filter) UsesIndex() bool {
 	return f.OnlyHeld || len(f.UUIDs)+len(f.Parents) > 0 || f.Failure.Workflow != "" || f.GroupKey != "" || f.Tag.Key != "" || f.NamePrefix != "" ||
-		f.SelectsOnlyStatuses(Failed, Expired) || f.SelectsOnlyStatuses(Paused)
+		f.SelectsOnlyStatuses(Paused, Failed, Expired)
 }
 
 // SelectsOnlyStatuses reports whether all runs that the filter selects have one of the given statuses.

@@ -44,16 +44,8 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 // wholeList is the only part of a list whose statement returns all runs in order.
 var wholeList = []int64{0}
 
-// allShards are the parts of a list whose statement returns the runs of one shard in order.
-var allShards = func() (shards []int64) {
-	for shard := range int64(store.ShardCount) {
-		shards = append(shards, shard)
-	}
-	return shards
-}()
-
 // chooseListQuery returns the statement for a filter, and the parts of the list. The statement returns the runs of one part in order. Its first
-// parameter is the part: a shard, a status, or nothing if there is only one part.
+// parameter is the part, which is a status, or nothing if there is only one part.
 func chooseListQuery(x executor, f *store.Filter) (q queryID, parts []int64, err error) {
 	n := 0
 	switch {
@@ -64,7 +56,7 @@ func chooseListQuery(x executor, f *store.Filter) (q queryID, parts []int64, err
 	case f.GroupKey != "":
 		return qRunsListByGroupKey, wholeList, nil
 	case f.Tag.Key != "" && f.Tag.Value != "":
-		return qRunsListByTag, allShards, nil
+		return qRunsListByTag, wholeList, nil
 	case f.Tag.Key != "":
 		n, err = queryInt(x, qRunsCountByTagKey, f.Tag.Key, int64(maxSortedRuns+1))
 		q = qRunsListByTagKey
@@ -81,10 +73,10 @@ func chooseListQuery(x executor, f *store.Filter) (q queryID, parts []int64, err
 		}
 		return qRunsListByStatus, parts, nil
 	default:
-		return qRunsList, allShards, nil
+		return qRunsList, wholeList, nil
 	}
 	if n > maxSortedRuns {
-		return qRunsList, allShards, err
+		q = qRunsList
 	}
 	return q, wholeList, err
 }
@@ -226,38 +218,26 @@ func mergeListParts(ctx context.Context, x executor, q queryID, args []driver.Va
 	return runs, nil
 }
 
-// SearchRuns implements store.OverviewStore.
+// SearchRuns implements store.OverviewStore. The runs of all shards are stored together, so it examines as many runs as in all shards of PostgreSQL.
 func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.UUID, examine int) (found []uuid.UUID, reached uuid.UUID, err error) {
 	if before == (uuid.UUID{}) {
 		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
 	}
-	examine = max(examine, 1)
+	examine = max(examine, 1) * store.ShardCount
 	err = s.withReadConn(ctx, "search", func(x executor) error {
-		args := filterArgs(&f)
-		for shard := range int64(store.ShardCount) {
-			if err := ctx.Err(); err != nil {
-				return err
+		args, n := filterArgs(&f), 0
+		args[1], args[2] = bindUUID(before), int64(examine)
+		return x.query(qRunsSearch, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			id, matches := c.uuid(), c.int() != 0
+			if n++; n == examine {
+				reached = id
 			}
-			args[0], args[1], args[2] = shard, bindUUID(before), int64(examine)
-			n := 0
-			err := x.query(qRunsSearch, func(v []driver.Value) error {
-				c := columnReader{values: v}
-				id, matches := c.uuid(), c.int() != 0
-				if n++; n == examine && bytes.Compare(id[:], reached[:]) > 0 {
-					reached = id
-				}
-				if matches {
-					found = append(found, id)
-				}
-				return c.err
-			}, args...)
-			if err != nil {
-				return err
+			if matches {
+				found = append(found, id)
 			}
-		}
-		return nil
+			return c.err
+		}, args...)
 	})
-	found = slices.DeleteFunc(found, func(id uuid.UUID) bool { return bytes.Compare(id[:], reached[:]) < 0 })
-	slices.SortFunc(found, func(l, r uuid.UUID) int { return bytes.Compare(r[:], l[:]) })
 	return found, reached, err
 }

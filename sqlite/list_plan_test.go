@@ -10,41 +10,45 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestListsByStatusReadOnlyRunsOfTheStatus: a list of the few expired runs reads no failed runs, of which there may be many.
-func TestListsByStatusReadOnlyRunsOfTheStatus(t *testing.T) {
+// TestListsReadRunsOnce: a list reads each run of its index at most once, and a list of the few expired runs reads no failed runs, of which there may
+// be many.
+func TestListsReadRunsOnce(t *testing.T) {
 	s := openTest(t)
-	for _, statuses := range [][]store.Status{{store.Expired}, {store.Failed}, {store.Paused}, {store.Failed, store.Expired, store.Failed}} {
-		f := store.Filter{Statuses: statuses}
-		err := s.withReadConn(t.Context(), "explain", func(x executor) error {
-			q, parts, err := chooseListQuery(x, &f)
+	const byStatus = "USING INDEX durable_run_idle (status=? AND id<?)"
+	status := func(s ...store.Status) store.Filter { return store.Filter{Statuses: s} }
+	for name, c := range map[string]struct {
+		filter store.Filter
+		plan   string
+		parts  []int64
+	}{
+		"all":                     {store.Filter{}, "USING PRIMARY KEY (id<?)", wholeList},
+		"by workflow and version": {store.Filter{Workflow: "flow", Version: "v1"}, "USING PRIMARY KEY (id<?)", wholeList},
+		"by tag":                  {store.Filter{Tag: store.Tag{Key: "team", Value: "red"}}, "USING COVERING INDEX durable_tag_value (key=? AND value=? AND run_id<?)", wholeList},
+		"expired":                 {status(store.Expired), byStatus, []int64{int64(store.Expired)}},
+		"failed":                  {status(store.Failed), byStatus, []int64{int64(store.Failed)}},
+		"paused":                  {status(store.Paused), byStatus, []int64{int64(store.Paused)}},
+		"failed and expired":      {status(store.Failed, store.Expired, store.Failed), byStatus, []int64{int64(store.Failed), int64(store.Expired)}},
+	} {
+		err := s.withConn(t.Context(), s.readerDB, "explain", func(x *conn) error {
+			q, parts, err := chooseListQuery(x, &c.filter)
 			if err != nil {
 				return err
 			}
-			want := slices.Clone(statuses)
-			slices.Sort(want)
-			want = slices.Compact(want)
-			if len(parts) != len(want) {
-				t.Errorf("the list of %v has the parts %v", statuses, parts)
+			if !slices.Equal(parts, c.parts) {
+				t.Errorf("the list %q has the parts %v, want %v", name, parts, c.parts)
 			}
-			for _, part := range parts {
-				if !slices.Contains(want, store.Status(part)) {
-					t.Errorf("the list of %v reads runs of the status %d", statuses, part)
-				}
-			}
-			c := x.(*conn)
-			rows, err := c.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+s.statementTexts[q], c.args[:countArgs(s.statementTexts[q])])
+			rows, err := x.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+s.statementTexts[q], x.args[:countArgs(s.statementTexts[q])])
 			if err != nil {
 				return err
 			}
-			defer rows.Close()
 			row := make([]driver.Value, len(rows.Columns()))
 			if err := rows.Next(row); err != nil {
 				return err
 			}
-			if plan := fmt.Sprint(row[3]); !strings.Contains(plan, "durable_run_idle (status=? AND id<?)") {
-				t.Errorf("the list of %v has the plan %s", statuses, plan)
+			if plan := fmt.Sprint(row[3]); !strings.HasSuffix(plan, c.plan) {
+				t.Errorf("the list %q has the plan %q, want %q", name, plan, c.plan)
 			}
-			return nil
+			return rows.Close()
 		})
 		if err != nil {
 			t.Fatal(err)

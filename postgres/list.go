@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"time"
@@ -19,26 +18,19 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 	if limit <= 0 {
 		return nil, nil
 	}
-	sql, args := s.listStatement(&f, idBound(before), limit)
+	sql, args := s.listStatement(&f, before, limit)
 	if sql == s.statements.runsList {
 		return s.listRunsOfAllShards(ctx, args, limit)
 	}
 	return s.readRuns(ctx, "list runs", sql, args...)
 }
 
-// idBound returns the UUID that the runs of a list stay below.
-func idBound(before uuid.UUID) uuid.UUID {
-	if before == (uuid.UUID{}) {
-		return uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
-	}
-	return before
-}
-
 // listStatement returns the statement that uses the index that fits the filter best, and its parameters. The statement runsList has one parameter
 // more, which listRunsOfAllShards adds.
 func (s *database) listStatement(f *store.Filter, before uuid.UUID, limit int) (sql string, args []any) {
+	from, below := f.UUIDRange(before)
 	args = []any{
-		pgUUID(before), int32(min(limit, 1<<30)), f.Workflow, f.Queue,
+		pgUUID(below), int32(min(limit, 1<<30)), f.Workflow, f.Queue,
 		int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
 		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots,
 		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
@@ -70,7 +62,7 @@ func (s *database) listStatement(f *store.Filter, before uuid.UUID, limit int) (
 	default:
 		sql = s.statements.runsList
 	}
-	return sql, append(args, commonFilterArgs(f)...)
+	return sql, append(append(args, commonFilterArgs(f)...), pgUUID(from))
 }
 
 // listRunsOfAllShards merges the newest runs of all shards, with the parameters of a list statement. It reads only a few more of each shard than
@@ -93,7 +85,7 @@ func (s *database) listRunsOfAllShards(ctx context.Context, args []any, limit in
 	}
 }
 
-// commonFilterArgs returns the last parameters of all list statements.
+// commonFilterArgs returns the parameters before the last one of all list statements.
 func commonFilterArgs(f *store.Filter) []any {
 	return []any{f.Version, ownerArg(f), pgTime(f.EndedAfter), pgTime(f.EndedBefore)}
 }
@@ -108,11 +100,12 @@ func ownerArg(f *store.Filter) *uuid.UUID {
 
 // SearchRuns implements store.OverviewStore.
 func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.UUID, examine int) (found []uuid.UUID, reached uuid.UUID, err error) {
+	from, below := f.UUIDRange(before)
 	err = s.runBatch(ctx, s.enginePool, "search runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.runsSearch, pgUUID(idBound(before)), int32(max(examine, 1)), f.Workflow, f.Queue,
+		batch.Queue(s.statements.runsSearch, pgUUID(below), int32(max(examine, 1)), f.Workflow, f.Queue,
 			int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
 			int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
-			pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots, pgTime(f.EndedAfter), pgTime(f.EndedBefore), f.Version, ownerArg(&f))
+			pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots, pgTime(f.EndedAfter), pgTime(f.EndedBefore), f.Version, ownerArg(&f), pgUUID(from))
 	}, func(res statementResults) error {
 		found = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

@@ -20,9 +20,7 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 	if limit <= 0 {
 		return nil, nil
 	}
-	if before == (uuid.UUID{}) {
-		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
-	}
+	_, before = f.UUIDRange(before)
 	err = s.withReadConn(ctx, "list", func(x executor) error {
 		if len(f.UUIDs)+len(f.Parents) > 0 {
 			runs, err = listRunsByIDOrParent(ctx, x, &f, before, limit)
@@ -102,10 +100,11 @@ func filterArgs(f *store.Filter) []driver.Value {
 	if f.Owner != (uuid.UUID{}) {
 		owner = bindUUID(f.Owner)
 	}
+	from, _ := f.UUIDRange(uuid.UUID{})
 	return []driver.Value{
 		nil, nil, nil, f.Workflow, f.Queue, statuses, bindTime(f.CreatedAfter), bindTime(f.CreatedBefore), bindBool(f.OnlyRoots),
 		f.NamePrefix, prefixUpperBound(f.NamePrefix), f.Tag.Key, f.Tag.Value, priorities, f.GroupKey,
-		f.Failure.Workflow, f.Failure.Step, f.Failure.Type, f.Version, owner, bindTime(f.EndedAfter), bindTime(f.EndedBefore),
+		f.Failure.Workflow, f.Failure.Step, f.Failure.Type, f.Version, owner, bindTime(f.EndedAfter), bindTime(f.EndedBefore), bindUUID(from),
 	}
 }
 
@@ -220,9 +219,7 @@ func mergeListParts(ctx context.Context, x executor, q queryID, args []driver.Va
 
 // SearchRuns implements store.OverviewStore. The runs of all shards are stored together, so it examines as many runs as in all shards of PostgreSQL.
 func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.UUID, examine int) (found []uuid.UUID, reached uuid.UUID, err error) {
-	if before == (uuid.UUID{}) {
-		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
-	}
+	_, before = f.UUIDRange(before)
 	examine = max(examine, 1) * store.ShardCount
 	err = s.withReadConn(ctx, "search", func(x executor) error {
 		args, n := filterArgs(&f), 0

@@ -14,16 +14,16 @@ import (
 // be many.
 func TestListsReadRunsOnce(t *testing.T) {
 	s := openTest(t)
-	const byStatus = "USING INDEX durable_run_idle (status=? AND id<?)"
+	const byStatus = "USING INDEX durable_run_idle (status=? AND id>? AND id<?)"
 	status := func(s ...store.Status) store.Filter { return store.Filter{Statuses: s} }
 	for name, c := range map[string]struct {
 		filter store.Filter
 		plan   string
 		parts  []int64
 	}{
-		"all":                     {store.Filter{}, "USING PRIMARY KEY (id<?)", wholeList},
-		"by workflow and version": {store.Filter{Workflow: "flow", Version: "v1"}, "USING PRIMARY KEY (id<?)", wholeList},
-		"by tag":                  {store.Filter{Tag: store.Tag{Key: "team", Value: "red"}}, "USING COVERING INDEX durable_tag_value (key=? AND value=? AND run_id<?)", wholeList},
+		"all":                     {store.Filter{}, "USING PRIMARY KEY (id>? AND id<?)", wholeList},
+		"by workflow and version": {store.Filter{Workflow: "flow", Version: "v1"}, "USING PRIMARY KEY (id>? AND id<?)", wholeList},
+		"by tag":                  {store.Filter{Tag: store.Tag{Key: "team", Value: "red"}}, "USING COVERING INDEX durable_tag_value (key=? AND value=? AND run_id>? AND run_id<?)", wholeList},
 		"expired":                 {status(store.Expired), byStatus, []int64{int64(store.Expired)}},
 		"failed":                  {status(store.Failed), byStatus, []int64{int64(store.Failed)}},
 		"paused":                  {status(store.Paused), byStatus, []int64{int64(store.Paused)}},

@@ -13,7 +13,7 @@ FROM (
     UNION ALL
     (SELECT x.* FROM durable.run AS x WHERE x.wake_at IS NULL AND x.status = 9 AND 9 = ANY ($5::smallint[]) ORDER BY x.id DESC)
 ) AS r
-WHERE r.id < $1::uuid
+WHERE r.id < $1::uuid AND r.id >= $17::uuid
   AND ($3::text = '' OR r.workflow = $3::text)
   AND ($4::text = '' OR r.queue = $4::text)
   AND ($6::text = '' OR starts_with(r.name, $6::text))

@@ -12,6 +12,6 @@ SELECT id,
        AND (?19 = '' OR version = ?19)
        AND (?20 IS NULL OR coalesce(owner = ?20, 0))
 FROM durable_run
-WHERE id < ?2
+WHERE id < ?2 AND id >= ?23
 ORDER BY id DESC
 LIMIT ?3 + 0;

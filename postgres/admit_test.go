@@ -13,6 +13,32 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
+// buffersOf executes a statement in a transaction that it rolls back, and returns how many buffers the statement touched.
+func buffersOf(t *testing.T, conn *pgx.Conn, sql string, args ...any) int {
+	t.Helper()
+	execute := executionOf(t, conn, sql, func(i int) string { return "$" + strconv.Itoa(i) })
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	var text string
+	all := append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
+	if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+execute, all...).Scan(&text); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	var result []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &result); err != nil {
+		t.Fatal(err)
+	}
+	return result[0].Plan.Hit + result[0].Plan.Read
+}
+
 // admissionBuffers returns how many buffers the statements touch with which an admission reads the queue. They have the generic
 // plans that the store's sessions use.
 func admissionBuffers(t *testing.T, conn *pgx.Conn, queue, key string) map[string]int {
@@ -20,27 +46,7 @@ func admissionBuffers(t *testing.T, conn *pgx.Conn, queue, key string) map[strin
 	buffers := make(map[string]int)
 	count := func(name, file string, args ...any) {
 		t.Helper()
-		execute := statementIn(t, conn, file, func(i int) string { return "$" + strconv.Itoa(i) })
-		tx, err := conn.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback(context.Background()) }()
-		var text string
-		all := append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
-		if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+execute, all...).Scan(&text); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		var result []struct {
-			Plan struct {
-				Hit  int `json:"Shared Hit Blocks"`
-				Read int `json:"Shared Read Blocks"`
-			}
-		}
-		if err := json.Unmarshal([]byte(text), &result); err != nil {
-			t.Fatal(err)
-		}
-		buffers[name] = result[0].Plan.Hit + result[0].Plan.Read
+		buffers[name] = buffersOf(t, conn, statementText(file, DefaultSchema), args...)
 	}
 	at := pgTime(time.Now())
 	keys := textArray{1, func(int) *string { return &key }}

@@ -27,7 +27,7 @@ var fanOuts = []string{
 	"lanes_find_unknown.sql", "lanes_overdue.sql", "leases_of_dead_worker_expire.sql", "leases_of_claim.sql", "limit_keys_delete_unused.sql",
 	"limit_keys_with_waiters.sql", "permits_of_run.sql", "permits_of_limit_keys.sql", "queue_depth.sql", "queue_place_of_run.sql", "queues_without_counts.sql",
 	"queues_with_counts.sql", "repair_pauses_expired.sql", "run_by_id.sql", "run_by_name.sql", "runs_list_by_failure.sql", "runs_list_by_group_key.sql",
-	"runs_list_by_run_name_prefix.sql", "runs_list_by_tag.sql", "runs_list_by_tag_key.sql", "runs_list_failed.sql", "runs_list_by_owner.sql", "runs_count_by_ended.sql", "runs_list_paused.sql", "runs_list_held.sql",
+	"runs_list_by_run_name_prefix.sql", "runs_list_by_tag.sql", "runs_list_by_tag_key.sql", "runs_list_by_status.sql", "runs_list_by_owner.sql", "runs_count_by_ended.sql", "runs_list_held.sql",
 	"schedules_due.sql", "schedules_page.sql", "schedules_waiting_last_run_ended.sql", "start_key_of_waiting_run.sql",
 	"start_keys_due.sql", "start_keys_with_releasable_start.sql", "status_counts.sql",
 }

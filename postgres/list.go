@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"time"
@@ -14,21 +13,28 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// ListRuns implements store.Store. It uses the index that fits the filter best.
+// ListRuns implements store.Store.
 func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUID, limit int) ([]*store.Run, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	if before == (uuid.UUID{}) {
-		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
+	sql, args := s.listStatement(&f, before, limit)
+	if sql == s.statements.runsList {
+		return s.listRunsOfAllShards(ctx, args, limit)
 	}
-	args := []any{
-		pgUUID(before), int32(min(limit, 1<<30)), f.Workflow, f.Queue,
+	return s.readRuns(ctx, "list runs", sql, args...)
+}
+
+// listStatement returns the statement that uses the index that fits the filter best, and its parameters. The statement runsList has one parameter
+// more, which listRunsOfAllShards adds.
+func (s *database) listStatement(f *store.Filter, before uuid.UUID, limit int) (sql string, args []any) {
+	from, below := f.UUIDRange(before)
+	args = []any{
+		pgUUID(below), int32(min(limit, 1<<30)), f.Workflow, f.Queue,
 		int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
 		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots,
 		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 	}
-	var sql string
 	switch {
 	case len(f.UUIDs)+len(f.Parents) > 0:
 		args = append(args, f.Tag.Key, f.Tag.Value, f.GroupKey, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
@@ -51,14 +57,12 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 		sql, args = s.statements.runsListByRunNamePrefix, append(args, prefixUpperBound(f.NamePrefix))
 	case f.Owner != (uuid.UUID{}):
 		sql, args = s.statements.runsListByOwner, append(args, "", "")
-	case f.SelectsOnlyStatuses(store.Failed, store.Expired):
-		sql, args = s.statements.runsListFailed, append(args, "", "")
-	case f.SelectsOnlyStatuses(store.Paused):
-		sql, args = s.statements.runsListPaused, append(args, "", "")
+	case f.SelectsOnlyStatuses(store.Paused, store.Failed, store.Expired):
+		sql, args = s.statements.runsListByStatus, append(args, "", "")
 	default:
-		return s.listRunsOfAllShards(ctx, append(args, commonFilterArgs(&f)...), limit)
+		sql = s.statements.runsList
 	}
-	return s.readRuns(ctx, "list runs", sql, append(args, commonFilterArgs(&f)...)...)
+	return sql, append(append(args, commonFilterArgs(f)...), pgUUID(from))
 }
 
 // listRunsOfAllShards merges the newest runs of all shards, with the parameters of a list statement. From each shard it first reads only a few
@@ -81,7 +85,7 @@ func (s *database) listRunsOfAllShards(ctx context.Context, args []any, limit in
 	}
 }
 
-// commonFilterArgs returns the last parameters of all list statements.
+// commonFilterArgs returns the parameters before the last one of all list statements.
 func commonFilterArgs(f *store.Filter) []any {
 	return []any{f.Version, ownerArg(f), pgTime(f.EndedAfter), pgTime(f.EndedBefore)}
 }
@@ -96,14 +100,12 @@ func ownerArg(f *store.Filter) *uuid.UUID {
 
 // SearchRuns implements store.OverviewStore.
 func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.UUID, examine int) (found []uuid.UUID, reached uuid.UUID, err error) {
-	if before == (uuid.UUID{}) {
-		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
-	}
+	from, below := f.UUIDRange(before)
 	err = s.runBatch(ctx, s.enginePool, "search runs", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.runsSearch, pgUUID(before), int32(max(examine, 1)), f.Workflow, f.Queue,
+		batch.Queue(s.statements.runsSearch, pgUUID(below), int32(max(examine, 1)), f.Workflow, f.Queue,
 			int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
 			int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
-			pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots, pgTime(f.EndedAfter), pgTime(f.EndedBefore), f.Version, ownerArg(&f))
+			pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots, pgTime(f.EndedAfter), pgTime(f.EndedBefore), f.Version, ownerArg(&f), pgUUID(from))
 	}, func(res statementResults) error {
 		found = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

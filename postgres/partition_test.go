@@ -148,14 +148,19 @@ func ours(t *testing.T, s *database) *pgx.Conn {
 // statementIn prepares the statement of a file and returns its EXECUTE with n placeholders.
 func statementIn(t *testing.T, conn *pgx.Conn, file string, value func(int) string) string {
 	t.Helper()
-	text := statementText(file, DefaultSchema)
+	return executionOf(t, conn, statementText(file, DefaultSchema), value)
+}
+
+// executionOf prepares a statement, and returns the text that executes it with the given values.
+func executionOf(t *testing.T, conn *pgx.Conn, text string, value func(int) string) string {
+	t.Helper()
 	var params []string
 	for i := 1; strings.Contains(text, "$"+strconv.Itoa(i)+"::"); i++ {
 		params = append(params, value(i))
 	}
 	for _, sql := range []string{"DEALLOCATE ALL", "PREPARE plan AS " + text} {
 		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Fatal(file, err)
+			t.Fatal(text, err)
 		}
 	}
 	if len(params) == 0 {

@@ -45,7 +45,7 @@ type statements struct {
 	admissionGroupKeysRead, admissionRunsBehindGroupKeyLock, admissionRunUpdate, admissionPlaceUpsert, admissionGroupKeyCountsUpsert                                                                                                    string
 	admissionGroupKeyDelete, admissionGroupKeysMarkAllForCheck, admissionQueueCountsUpdate, admissionQueueDeleteIfEmpty, admissionEndedPlaceDelete                                                                                      string
 	queueMoveRunQueueRead, queueMoveQueueLock, queueMoveRunLock, queueMoveRunRead, queueMoveGroupKeyRead, queueMoveRunUpdate, queueMovePlaceWrite                                                                                       string
-	runsSearch, runsListByFailure, runsListFailed, runsListPaused, runsListByOwner, runsListHeld, failureGroups, statusCounts, eventNewest                                                                                              string
+	runsSearch, runsListByFailure, runsListByStatus, runsListByOwner, runsListHeld, failureGroups, statusCounts, eventNewest                                                                                                            string
 	runInsertWithPlace, startByDeadlineMarkClear, runsListByGroupKey, runsListByID, runsListByParent                                                                                                                                    string
 	txStepBegin, txStepCheckBegun, untrustedOwners, userTxSyncCommit, userTxSetSettings, userTxRestoreSettings, tokenSigningKey, tokenSigningKeyInsert                                                                                  string
 	schedulesDue, schedulesWaitingLastRunEnded, scheduleLock, scheduleTryLock, scheduleLastRunState                                                                                                                                     string
@@ -128,8 +128,7 @@ func loadStatements(schema string) statements {
 		runsListByRunNamePrefix:           text("runs_list_by_run_name_prefix.sql"),
 		runsListByFailure:                 text("runs_list_by_failure.sql"),
 		runsSearch:                        text("runs_search.sql"),
-		runsListFailed:                    text("runs_list_failed.sql"),
-		runsListPaused:                    text("runs_list_paused.sql"),
+		runsListByStatus:                  text("runs_list_by_status.sql"),
 		runsListByOwner:                   text("runs_list_by_owner.sql"),
 		runsListHeld:                      text("runs_list_held.sql"),
 		failureGroups:                     text("failure_groups.sql"),

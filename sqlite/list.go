@@ -20,24 +20,17 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 	if limit <= 0 {
 		return nil, nil
 	}
-	if before == (uuid.UUID{}) {
-		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
-	}
+	_, before = f.UUIDRange(before)
 	err = s.withReadConn(ctx, "list", func(x executor) error {
 		if len(f.UUIDs)+len(f.Parents) > 0 {
 			runs, err = listRunsByIDOrParent(ctx, x, &f, before, limit)
 			return err
 		}
-		q, sorts, err := chooseListQuery(x, &f)
+		q, parts, err := chooseListQuery(x, &f)
 		if err != nil {
 			return err
 		}
-		args := filterArgs(&f)
-		if sorts {
-			runs, err = listPage(x, q, args, 0, before, limit)
-		} else {
-			runs, err = listRunsOfAllShards(ctx, x, q, args, before, limit)
-		}
+		runs, err = mergeListParts(ctx, x, q, filterArgs(&f), parts, before, limit)
 		return err
 	})
 	if err != nil {
@@ -46,19 +39,22 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 	return runs, nil
 }
 
-// chooseListQuery returns the statement for a filter, and whether that statement returns the runs of all shards in
-// order.
-func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err error) {
+// wholeList is the only part of a list whose statement returns all runs in order.
+var wholeList = []int64{0}
+
+// chooseListQuery returns the statement for a filter, and the parts of the list. The statement returns the runs of one part in order. Its first
+// parameter is the part, which is a status, or nothing if there is only one part.
+func chooseListQuery(x executor, f *store.Filter) (q queryID, parts []int64, err error) {
 	n := 0
 	switch {
 	case f.OnlyHeld:
-		return qRunsListHeld, true, nil
+		return qRunsListHeld, wholeList, nil
 	case f.Failure.Workflow != "":
-		return qRunsListByFailure, true, nil
+		return qRunsListByFailure, wholeList, nil
 	case f.GroupKey != "":
-		return qRunsListByGroupKey, true, nil
+		return qRunsListByGroupKey, wholeList, nil
 	case f.Tag.Key != "" && f.Tag.Value != "":
-		return qRunsListByTag, false, nil
+		return qRunsListByTag, wholeList, nil
 	case f.Tag.Key != "":
 		n, err = queryInt(x, qRunsCountByTagKey, f.Tag.Key, int64(maxSortedRuns+1))
 		q = qRunsListByTagKey
@@ -66,22 +62,25 @@ func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err er
 		n, err = queryInt(x, qRunsCountByRunNamePrefix, f.NamePrefix, prefixUpperBound(f.NamePrefix), int64(maxSortedRuns+1))
 		q = qRunsListByRunNamePrefix
 	case f.Owner != (uuid.UUID{}):
-		return qRunsListByOwner, true, nil
-	case f.SelectsOnlyStatuses(store.Failed, store.Expired):
-		return qRunsListFailed, true, nil
-	case f.SelectsOnlyStatuses(store.Paused):
-		return qRunsListPaused, true, nil
+		return qRunsListByOwner, wholeList, nil
+	case f.SelectsOnlyStatuses(store.Paused, store.Failed, store.Expired):
+		for _, status := range f.Statuses {
+			if !slices.Contains(parts, int64(status)) {
+				parts = append(parts, int64(status))
+			}
+		}
+		return qRunsListByStatus, parts, nil
 	default:
-		return qRunsList, false, nil
+		return qRunsList, wholeList, nil
 	}
 	if n > maxSortedRuns {
-		return qRunsList, false, err
+		q = qRunsList
 	}
-	return q, true, err
+	return q, wholeList, err
 }
 
-// filterArgs returns the parameters of all list statements. listPage sets the first three: the shard, the ID that the
-// results stay below, and the limit.
+// filterArgs returns the parameters of all list statements. listPage sets the first three: the part of the list, the ID
+// that the results stay below, and the limit.
 func filterArgs(f *store.Filter) []driver.Value {
 	statuses := int64(0)
 	for _, s := range f.Statuses {
@@ -101,10 +100,11 @@ func filterArgs(f *store.Filter) []driver.Value {
 	if f.Owner != (uuid.UUID{}) {
 		owner = bindUUID(f.Owner)
 	}
+	from, _ := f.UUIDRange(uuid.UUID{})
 	return []driver.Value{
 		nil, nil, nil, f.Workflow, f.Queue, statuses, bindTime(f.CreatedAfter), bindTime(f.CreatedBefore), bindBool(f.OnlyRoots),
 		f.NamePrefix, prefixUpperBound(f.NamePrefix), f.Tag.Key, f.Tag.Value, priorities, f.GroupKey,
-		f.Failure.Workflow, f.Failure.Step, f.Failure.Type, f.Version, owner, bindTime(f.EndedAfter), bindTime(f.EndedBefore),
+		f.Failure.Workflow, f.Failure.Step, f.Failure.Type, f.Version, owner, bindTime(f.EndedAfter), bindTime(f.EndedBefore), bindUUID(from),
 	}
 }
 
@@ -121,8 +121,8 @@ func prefixUpperBound(prefix string) driver.Value {
 	return string(b)
 }
 
-func listPage(x executor, q queryID, args []driver.Value, shard int16, before uuid.UUID, limit int) (runs []*store.Run, err error) {
-	args[0], args[1], args[2] = int64(shard), bindUUID(before), int64(limit)
+func listPage(x executor, q queryID, args []driver.Value, part int64, before uuid.UUID, limit int) (runs []*store.Run, err error) {
+	args[0], args[1], args[2] = part, bindUUID(before), int64(limit)
 	err = x.query(q, func(v []driver.Value) error {
 		row, err := scanRun(v)
 		runs = append(runs, &row.Run)
@@ -158,7 +158,7 @@ func listRunsByIDOrParent(ctx context.Context, x executor, f *store.Filter, befo
 			return nil, err
 		}
 		args[len(args)-1] = bindUUID(id)
-		found, err := listPage(x, q, args, store.ShardOf(id), before, limit)
+		found, err := listPage(x, q, args, int64(store.ShardOf(id)), before, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -175,37 +175,37 @@ func listRunsByIDOrParent(ctx context.Context, x executor, f *store.Filter, befo
 	return runs[:min(limit, len(runs))], nil
 }
 
-// shardPage is the part of one shard's runs that listRunsOfAllShards has read and not yet returned.
-type shardPage struct {
+// listPart is what mergeListParts has read of one part of a list and not yet returned.
+type listPart struct {
 	runs      []*store.Run
 	beforeID  uuid.UUID
 	exhausted bool
 }
 
-// listRunsOfAllShards returns the newest runs of all shards. The runs of one shard are read in order, page by page, as needed.
-func listRunsOfAllShards(ctx context.Context, x executor, q queryID, args []driver.Value, before uuid.UUID, limit int) ([]*store.Run, error) {
-	ahead := min(limit, 4+2*(limit/store.ShardCount))
-	var lanes [store.ShardCount]shardPage
-	for shard := range lanes {
-		lanes[shard].beforeID = before
+// mergeListParts returns the newest runs of all parts. The runs of one part are read in order, page by page, as needed.
+func mergeListParts(ctx context.Context, x executor, q queryID, args []driver.Value, parts []int64, before uuid.UUID, limit int) ([]*store.Run, error) {
+	ahead := min(limit, 4+2*(limit/len(parts)))
+	lanes := make([]listPart, len(parts))
+	for i := range lanes {
+		lanes[i].beforeID = before
 	}
 	var runs []*store.Run
 	for len(runs) < limit {
 		first := -1
-		for shard := range lanes {
-			l := &lanes[shard]
+		for i := range lanes {
+			l := &lanes[i]
 			if len(l.runs) == 0 && !l.exhausted {
 				if err := ctx.Err(); err != nil {
 					return nil, err
 				}
-				page, err := listPage(x, q, args, int16(shard), l.beforeID, ahead)
+				page, err := listPage(x, q, args, parts[i], l.beforeID, ahead)
 				if err != nil {
 					return nil, err
 				}
 				l.runs, l.exhausted = page, len(page) < ahead
 			}
 			if len(l.runs) > 0 && (first < 0 || bytes.Compare(l.runs[0].UUID[:], lanes[first].runs[0].UUID[:]) > 0) {
-				first = shard
+				first = i
 			}
 		}
 		if first < 0 {
@@ -217,38 +217,24 @@ func listRunsOfAllShards(ctx context.Context, x executor, q queryID, args []driv
 	return runs, nil
 }
 
-// SearchRuns implements store.OverviewStore.
+// SearchRuns implements store.OverviewStore. The runs of all shards are stored together, so it examines as many runs as in all shards of PostgreSQL.
 func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.UUID, examine int) (found []uuid.UUID, reached uuid.UUID, err error) {
-	if before == (uuid.UUID{}) {
-		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
-	}
-	examine = max(examine, 1)
+	_, before = f.UUIDRange(before)
+	examine = max(examine, 1) * store.ShardCount
 	err = s.withReadConn(ctx, "search", func(x executor) error {
-		args := filterArgs(&f)
-		for shard := range int64(store.ShardCount) {
-			if err := ctx.Err(); err != nil {
-				return err
+		args, n := filterArgs(&f), 0
+		args[1], args[2] = bindUUID(before), int64(examine)
+		return x.query(qRunsSearch, func(v []driver.Value) error {
+			c := columnReader{values: v}
+			id, matches := c.uuid(), c.int() != 0
+			if n++; n == examine {
+				reached = id
 			}
-			args[0], args[1], args[2] = shard, bindUUID(before), int64(examine)
-			n := 0
-			err := x.query(qRunsSearch, func(v []driver.Value) error {
-				c := columnReader{values: v}
-				id, matches := c.uuid(), c.int() != 0
-				if n++; n == examine && bytes.Compare(id[:], reached[:]) > 0 {
-					reached = id
-				}
-				if matches {
-					found = append(found, id)
-				}
-				return c.err
-			}, args...)
-			if err != nil {
-				return err
+			if matches {
+				found = append(found, id)
 			}
-		}
-		return nil
+			return c.err
+		}, args...)
 	})
-	found = slices.DeleteFunc(found, func(id uuid.UUID) bool { return bytes.Compare(id[:], reached[:]) < 0 })
-	slices.SortFunc(found, func(l, r uuid.UUID) int { return bytes.Compare(r[:], l[:]) })
 	return found, reached, err
 }

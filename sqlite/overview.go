@@ -86,12 +86,12 @@ func (s *database) StatusCounts(ctx context.Context, now time.Time, most int) ([
 				}
 			}
 		}
-		for _, status := range []store.Status{store.Waiting, store.Paused} {
+		for _, status := range []store.Status{store.Waiting, store.Paused, store.Failed, store.Expired} {
 			if err := count(qStatusCountWithoutWakeTime, int64(status)); err != nil {
 				return err
 			}
 		}
-		return count(qStatusCountsFailed)
+		return nil
 	})
 	var counts []store.StatusCount
 	for status, c := range sums {

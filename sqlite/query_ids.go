@@ -93,9 +93,8 @@ const (
 	qRunsList
 	qRunsListByTag
 	qRunsListByFailure
-	qRunsListFailed
+	qRunsListByStatus
 	qRunsSearch
-	qRunsListPaused
 	qRunsListByID
 	qRunsListByParent
 	qFailureGroupNext
@@ -224,7 +223,6 @@ const (
 	qRunsListByGroupKey
 	qFailureGroup
 	qStatusCountsOfLane
-	qStatusCountsFailed
 	qRunTree
 	qRunTreeCounts
 	qWorkers

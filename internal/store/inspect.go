@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"time"
@@ -39,7 +40,30 @@ type Filter struct {
 // there are.
 func (f *Filter) UsesIndex() bool {
 	return f.OnlyHeld || len(f.UUIDs)+len(f.Parents) > 0 || f.Failure.Workflow != "" || f.GroupKey != "" || f.Tag.Key != "" || f.NamePrefix != "" ||
-		f.SelectsOnlyStatuses(Failed, Expired) || f.SelectsOnlyStatuses(Paused)
+		f.SelectsOnlyStatuses(Paused, Failed, Expired)
+}
+
+// maxUUIDTimeDeviation bounds by how much the time in the UUID of a run differs from the time of its creation, and the clocks of two servers from each
+// other. The UUID of a child whose parent's UUID is in the future has the time of its parent.
+const maxUUIDTimeDeviation = time.Hour
+
+// UUIDRange returns the range of the UUIDs of the runs that the filter selects and that are lower than before (zero: of all runs): from the first
+// UUID up to, and without, the second. A run ends after its creation.
+func (f *Filter) UUIDRange(before UUID) (from, below UUID) {
+	if below = before; below == (UUID{}) {
+		below = UUID(bytes.Repeat([]byte{0xff}, len(below)))
+	}
+	for _, at := range []time.Time{f.CreatedBefore, f.EndedBefore} {
+		if !at.IsZero() {
+			if id := FirstUUIDAt(at.Add(maxUUIDTimeDeviation)); bytes.Compare(id[:], below[:]) < 0 {
+				below = id
+			}
+		}
+	}
+	if !f.CreatedAfter.IsZero() {
+		from = FirstUUIDAt(f.CreatedAfter.Add(-maxUUIDTimeDeviation))
+	}
+	return from, below
 }
 
 // SelectsOnlyStatuses reports whether all runs that the filter selects have one of the given statuses.

@@ -8,7 +8,7 @@ FROM (
     FROM (
         SELECT r.shard, r.id, r.queue = $1::text AND r.lane & 7 = 0 AND r.parent_id IS NULL AND r.started_at IS NOT NULL AND r.control & 8 = 0 AS uncounted
         FROM durable.run AS r
-        WHERE r.wake_at IS NULL AND r.status IN (3, 4) AND least(r.status, 6::smallint) = $2::smallint AND r.id > $3::uuid
+        WHERE r.wake_at IS NULL AND r.status IN (3, 4) AND r.status = $2::smallint AND r.id > $3::uuid
         ORDER BY r.id
         LIMIT $4::integer
     ) AS found

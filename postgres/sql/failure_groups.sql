@@ -63,6 +63,6 @@ FROM (
 CROSS JOIN LATERAL (
     SELECT r.id, r.parent_id, r.name, r.status, r.error
     FROM durable.run AS r
-    WHERE least(r.status, 6::smallint) = 6 AND r.wake_at IS NULL AND r.status IN (6, 9) AND r.id = matched.newest
+    WHERE r.wake_at IS NULL AND r.status IN (6, 9) AND r.id = matched.newest
 ) AS newest
 ORDER BY matched.workflow, matched.failed_step, matched.failed_type;

@@ -1,5 +1,5 @@
--- Lists runs, newest first, without payloads. It reads the primary key of each shard backwards from $1, up to $15 runs that the filter selects, and
--- merges them. It returns no run below the last one of a shard in which it found $15 runs, because the next runs of that shard may come first.
+-- Lists runs, newest first, without payloads. It reads the primary key of each shard backwards from $1, up to $16 runs that the filter selects, and
+-- merges them. It returns no run below the last one of a shard in which it found $16 runs, because the next runs of that shard may come first.
 -- It walks over the runs that the filter excludes.
 WITH part AS MATERIALIZED (
     SELECT run.*
@@ -12,7 +12,7 @@ WITH part AS MATERIALIZED (
                r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at,
                row_number() OVER (ORDER BY r.id DESC) AS number
         FROM durable.run AS r
-        WHERE r.shard = place.shard::smallint AND r.id < $1::uuid
+        WHERE r.shard = place.shard::smallint AND r.id < $1::uuid AND r.id >= $15::uuid
           AND ($3::text = '' OR r.workflow = $3::text)
           AND ($4::text = '' OR r.queue = $4::text)
           AND (cardinality($5::smallint[]) = 0 OR r.status = ANY ($5::smallint[]))
@@ -26,10 +26,10 @@ WITH part AS MATERIALIZED (
           AND ($13::timestamptz IS NULL OR r.ended_at > $13::timestamptz)
           AND ($14::timestamptz IS NULL OR r.ended_at < $14::timestamptz)
         ORDER BY r.id DESC
-        LIMIT $15::integer
+        LIMIT $16::integer
     ) AS run
 ), reached AS MATERIALIZED (
-    SELECT part.id FROM part WHERE part.number = $15::integer ORDER BY part.id DESC LIMIT 1
+    SELECT part.id FROM part WHERE part.number = $16::integer ORDER BY part.id DESC LIMIT 1
 )
 SELECT part.id, part.parent_id, part.name, part.workflow, part.version, part.queue, part.priority, part.status, part.epoch, part.owner,
        part.crashes, part.input, part.output, part.error, part.reason, part.trace,

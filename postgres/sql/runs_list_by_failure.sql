@@ -8,7 +8,7 @@ SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.priority, r.
        r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 FROM durable.run AS r
 WHERE r.failed_step IS NOT NULL AND r.workflow = $13::text AND r.failed_step = $14::text AND r.failed_type = $15::text
-  AND r.id < $1::uuid
+  AND r.id < $1::uuid AND r.id >= $20::uuid
   AND ($3::text = '' OR r.workflow = $3::text)
   AND ($4::text = '' OR r.queue = $4::text)
   AND (cardinality($5::smallint[]) = 0 OR r.status = ANY ($5::smallint[]))

@@ -29,6 +29,6 @@ CROSS JOIN LATERAL (
       ))
     OFFSET 0
 ) AS run
-WHERE t.queue = $4::text AND t.key = $11::text AND t.state > 0 AND t.run_id < $1::uuid
+WHERE t.queue = $4::text AND t.key = $11::text AND t.state > 0 AND t.run_id < $1::uuid AND t.run_id >= $18::uuid
 ORDER BY t.run_id DESC
 LIMIT $2::integer;

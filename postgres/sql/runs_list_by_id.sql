@@ -8,7 +8,7 @@ SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.priority, r.
        r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 FROM unnest($17::smallint[], $18::uuid[]) AS item(shard, id)
 JOIN durable.run AS r ON r.shard = item.shard AND r.id = item.id
-WHERE r.id < $1::uuid
+WHERE r.id < $1::uuid AND r.id >= $24::uuid
   AND ($3::text = '' OR r.workflow = $3::text)
   AND ($4::text = '' OR r.queue = $4::text)
   AND (cardinality($5::smallint[]) = 0 OR r.status = ANY ($5::smallint[]))

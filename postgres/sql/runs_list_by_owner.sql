@@ -30,7 +30,8 @@ CROSS JOIN LATERAL ( -- OFFSET 0: otherwise the planner may read all runs by the
     SELECT r.* FROM durable.run AS r WHERE r.lane = lane.lane AND r.wake_at IS NOT NULL AND r.owner = $14::uuid AND r.id < $1::uuid
     OFFSET 0
 ) AS r
-WHERE ($3::text = '' OR r.workflow = $3::text)
+WHERE r.id >= $17::uuid
+  AND ($3::text = '' OR r.workflow = $3::text)
   AND ($4::text = '' OR r.queue = $4::text)
   AND (cardinality($5::smallint[]) = 0 OR r.status = ANY ($5::smallint[]))
   AND ($6::text = '' OR starts_with(r.name, $6::text))

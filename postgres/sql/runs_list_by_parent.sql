@@ -22,7 +22,7 @@ CROSS JOIN LATERAL (
     WHERE child.shard = item.shard AND child.parent_id = item.parent
     OFFSET 0
 ) AS r
-WHERE r.id < $1::uuid
+WHERE r.id < $1::uuid AND r.id >= $23::uuid
   AND ($3::text = '' OR r.workflow = $3::text)
   AND ($4::text = '' OR r.queue = $4::text)
   AND (cardinality($5::smallint[]) = 0 OR r.status = ANY ($5::smallint[]))

@@ -5,7 +5,7 @@ SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.priority, r.
        r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
        r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 FROM durable.run AS r
-WHERE r.name >= $6::text AND r.name < $11::text AND r.id < $1::uuid
+WHERE r.name >= $6::text AND r.name < $11::text AND r.id < $1::uuid AND r.id >= $16::uuid
   AND ($3::text = '' OR r.workflow = $3::text)
   AND ($4::text = '' OR r.queue = $4::text)
   AND (cardinality($5::smallint[]) = 0 OR r.status = ANY ($5::smallint[]))

@@ -24,6 +24,6 @@ CROSS JOIN LATERAL (
       AND ($16::timestamptz IS NULL OR r.ended_at < $16::timestamptz)
     OFFSET 0
 ) AS run
-WHERE t.key = $11::text AND t.value = $12::text AND t.run_id < $1::uuid
+WHERE t.key = $11::text AND t.value = $12::text AND t.run_id < $1::uuid AND t.run_id >= $17::uuid
 ORDER BY t.run_id DESC
 LIMIT $2::integer;

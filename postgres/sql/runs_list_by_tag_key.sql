@@ -10,7 +10,7 @@ CROSS JOIN LATERAL (
     WHERE r.shard = t.shard AND r.id = t.run_id
     OFFSET 0
 ) AS r
-WHERE t.key = $11::text AND t.run_id < $1::uuid
+WHERE t.key = $11::text AND t.run_id < $1::uuid AND t.run_id >= $16::uuid
   AND ($3::text = '' OR r.workflow = $3::text)
   AND ($4::text = '' OR r.queue = $4::text)
   AND (cardinality($5::smallint[]) = 0 OR r.status = ANY ($5::smallint[]))

@@ -13,7 +13,7 @@ SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.priority, r.
        r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 FROM held
 CROSS JOIN LATERAL ( -- OFFSET 0: otherwise PostgreSQL 18 reads all runs and looks for each among the held ones
-    SELECT r.* FROM durable.run AS r WHERE r.shard = held.shard AND r.id = held.id AND r.id < $1::uuid
+    SELECT r.* FROM durable.run AS r WHERE r.shard = held.shard AND r.id = held.id AND r.id < $1::uuid AND r.id >= $17::uuid
     OFFSET 0
 ) AS r
 WHERE (r.wake_at IS NULL AND r.status = 4 AND r.control & 16 = 16 OR r.wake_at IS NOT NULL AND r.crashes > 0 AND r.reason <> ''

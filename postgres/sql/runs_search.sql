@@ -19,7 +19,7 @@ WITH part AS MATERIALIZED (
         FROM (
             SELECT r.id, r.workflow, r.queue, r.status, r.priority, r.created_at, r.parent_id, r.ended_at, r.version, r.owner
             FROM durable.run AS r
-            WHERE r.shard = place.shard::smallint AND r.id < $1::uuid
+            WHERE r.shard = place.shard::smallint AND r.id < $1::uuid AND r.id >= $14::uuid
             ORDER BY r.id DESC
             LIMIT $2::integer
         ) AS own

@@ -1,6 +1,6 @@
 -- Counts runs by status, up to $2 of each range of an index: of each lane those that were due at $1, and those that are due
--- later; those that wait for no time (3); those that are paused (4); and those that have failed. The last column is true if
--- a range with runs of the status has more of them. Completed and cancelled runs are not counted.
+-- later; those that wait for no time (3); and those that are paused (4), have failed (6), and have expired (9). The last
+-- column is true if a range with runs of the status has more of them. Completed and cancelled runs are not counted.
 WITH RECURSIVE lane AS (
     (
         SELECT r.lane
@@ -47,13 +47,16 @@ FROM (
     ) AS later
     UNION ALL
     SELECT waits.status, count(*) OVER () >= $2::integer
-    FROM (SELECT r.status FROM durable.run AS r WHERE r.wake_at IS NULL AND r.status = 3 AND least(r.status, 6::smallint) = 3 ORDER BY r.id LIMIT $2::integer) AS waits
+    FROM (SELECT r.status FROM durable.run AS r WHERE r.wake_at IS NULL AND r.status = 3 ORDER BY r.id LIMIT $2::integer) AS waits
     UNION ALL
     SELECT paused.status, count(*) OVER () >= $2::integer
-    FROM (SELECT r.status FROM durable.run AS r WHERE r.wake_at IS NULL AND r.status = 4 AND least(r.status, 6::smallint) = 4 ORDER BY r.id LIMIT $2::integer) AS paused
+    FROM (SELECT r.status FROM durable.run AS r WHERE r.wake_at IS NULL AND r.status = 4 ORDER BY r.id LIMIT $2::integer) AS paused
     UNION ALL
     SELECT failed.status, count(*) OVER () >= $2::integer
-    FROM (SELECT r.status FROM durable.run AS r WHERE least(r.status, 6::smallint) = 6 AND r.wake_at IS NULL AND r.status IN (6, 9) ORDER BY r.id DESC LIMIT $2::integer) AS failed
+    FROM (SELECT r.status FROM durable.run AS r WHERE r.wake_at IS NULL AND r.status = 6 ORDER BY r.id LIMIT $2::integer) AS failed
+    UNION ALL
+    SELECT expired.status, count(*) OVER () >= $2::integer
+    FROM (SELECT r.status FROM durable.run AS r WHERE r.wake_at IS NULL AND r.status = 9 ORDER BY r.id LIMIT $2::integer) AS expired
 ) AS counted
 GROUP BY counted.status
 ORDER BY counted.status;

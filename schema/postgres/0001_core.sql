@@ -74,8 +74,8 @@ CREATE INDEX run_suspect ON durable.run (lane, wake_at) WHERE wake_at IS NOT NUL
 -- Failed and expired runs, by what failed. Other runs have no entries.
 CREATE INDEX run_failure ON durable.run (workflow, failed_step, failed_type, id) WHERE failed_step IS NOT NULL;
 
--- Runs that wait without a deadline (3), paused runs (4), and failed and expired runs (6), by their age.
-CREATE INDEX run_idle ON durable.run (least(status, 6::smallint), id) WHERE wake_at IS NULL AND status IN (3, 4, 6, 9);
+-- Runs that wait without a deadline, paused runs, failed runs and expired runs, by their age.
+CREATE INDEX run_idle ON durable.run (status, id) WHERE wake_at IS NULL AND status IN (3, 4, 6, 9);
 
 CREATE TABLE durable.step (
     started_at timestamptz NOT NULL,

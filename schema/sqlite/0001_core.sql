@@ -54,13 +54,11 @@ CREATE INDEX durable_run_wake ON durable_run (lane, wake_at) WHERE wake_at IS NO
 -- Runs whose process died recently. A claim takes them one at a time.
 CREATE INDEX durable_run_suspect ON durable_run (lane, wake_at) WHERE wake_at IS NOT NULL AND crashes > 0;
 
--- Failed and expired runs, by what failed, and newest first. Other runs have no entries. Their conditions differ,
--- so that the planner cannot take one for the other.
+-- Failed and expired runs, by what failed. Other runs have no entries.
 CREATE INDEX durable_run_failure ON durable_run (workflow, failed_step, failed_type, id) WHERE failed_step IS NOT NULL;
-CREATE INDEX durable_run_failed ON durable_run (id) WHERE failed_type IS NOT NULL;
 
--- Paused runs, and those that wait without a deadline.
-CREATE INDEX durable_run_idle ON durable_run (status, id) WHERE wake_at IS NULL AND status IN (3, 4);
+-- Runs that wait without a deadline, paused runs, failed runs and expired runs, by their age.
+CREATE INDEX durable_run_idle ON durable_run (status, id) WHERE wake_at IS NULL AND status IN (3, 4, 6, 9);
 
 -- The runs of a worker. When the worker is found dead, this index avoids reading the whole table.
 CREATE INDEX durable_run_owner ON durable_run (owner) WHERE owner IS NOT NULL;

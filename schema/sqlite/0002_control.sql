@@ -55,7 +55,7 @@ CREATE TABLE durable_tag (
     PRIMARY KEY (shard, run_id, key)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX durable_tag_value ON durable_tag (key, value, shard, run_id);
+CREATE INDEX durable_tag_value ON durable_tag (key, value, run_id);
 
 -- Events of runs, written in the same transaction as the change that they report. A file has one
 -- writer at a time, so id is the order of the commits.

@@ -5,7 +5,7 @@ SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, ru
        run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at, run.woken, run.progress
 FROM durable_place AS place CROSS JOIN durable_run AS run
-WHERE place.queue = ?5 AND place.key = ?15 AND place.state > 0 AND place.run_id < ?2
+WHERE place.queue = ?5 AND place.key = ?15 AND place.state > 0 AND place.run_id < ?2 AND place.run_id >= ?23
   AND run.shard = place.shard AND run.id = place.run_id
   AND (?12 = '' OR EXISTS (
       SELECT 1 FROM durable_tag AS tag

@@ -5,7 +5,7 @@ SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, ru
        run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at, run.woken, run.progress
 FROM durable_run AS run INDEXED BY durable_run_owner
-WHERE run.owner = ?20 AND run.id < ?2
+WHERE run.owner = ?20 AND run.id < ?2 AND run.id >= ?23
   AND (?4 = '' OR +run.workflow = ?4)
   AND (?5 = '' OR run.queue = ?5)
   AND (?6 = 0 OR (?6 >> run.status) & 1)

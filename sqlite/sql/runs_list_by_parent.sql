@@ -5,7 +5,7 @@ SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, ru
        run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at, run.woken, run.progress
 FROM durable_run AS run
-WHERE run.parent_id = ?23 AND run.parent_id <> x'' AND run.shard = ?1 AND run.id < ?2
+WHERE run.parent_id = ?24 AND run.parent_id <> x'' AND run.shard = ?1 AND run.id < ?2 AND run.id >= ?23
   AND (?12 = '' OR EXISTS (
       SELECT 1 FROM durable_tag AS tag
       WHERE tag.shard = run.shard AND tag.run_id = run.id AND tag.key = ?12 AND (?13 = '' OR tag.value = ?13)

@@ -6,7 +6,7 @@ SELECT id, parent_id, name, workflow, version, queue, priority, status, epoch, o
        reason, trace, created_at, started_at, ended_at, wake_at, deadline_at,
        detached, control, paused_by, cancelled_by, cancel_reason, paused_at, cancelled_at, woken, progress
 FROM durable_run
-WHERE name >= ?10 AND name < coalesce(?11, x'') AND id < ?2
+WHERE name >= ?10 AND name < coalesce(?11, x'') AND id < ?2 AND id >= ?23
   AND (?4 = '' OR workflow = ?4)
   AND (?5 = '' OR queue = ?5)
   AND (?6 = 0 OR (?6 >> status) & 1)

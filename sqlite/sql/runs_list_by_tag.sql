@@ -1,11 +1,11 @@
--- Selects the newest runs of a shard below an ID that have a tag, without payloads.
+-- Selects the newest runs below an ID that have a tag, without payloads. The index durable_tag_value has them in this order. ?1 is not used.
 SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.priority, run.status, run.epoch, run.owner,
        CASE WHEN run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) > run.progress THEN 0 ELSE run.crashes END,
        NULL, NULL, run.error,
        run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at, run.woken, run.progress
 FROM durable_tag AS tag CROSS JOIN durable_run AS run
-WHERE tag.key = ?12 AND tag.value = ?13 AND tag.shard = ?1 AND tag.run_id < ?2
+WHERE tag.key = ?12 AND tag.value = ?13 AND tag.run_id < ?2 AND tag.run_id >= ?23
   AND run.shard = tag.shard AND run.id = tag.run_id
   AND (?4 = '' OR run.workflow = ?4)
   AND (?5 = '' OR run.queue = ?5)

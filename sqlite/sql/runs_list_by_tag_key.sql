@@ -6,7 +6,7 @@ SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, ru
        run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at, run.woken, run.progress
 FROM durable_tag AS tag CROSS JOIN durable_run AS run
-WHERE tag.key = ?12 AND tag.run_id < ?2
+WHERE tag.key = ?12 AND tag.run_id < ?2 AND tag.run_id >= ?23
   AND run.shard = tag.shard AND run.id = tag.run_id
   AND (?4 = '' OR run.workflow = ?4)
   AND (?5 = '' OR run.queue = ?5)

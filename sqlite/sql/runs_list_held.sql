@@ -11,7 +11,7 @@ FROM (
     SELECT divergence.run_id FROM durable_divergence AS divergence
 ) AS matched
 CROSS JOIN durable_run AS run ON run.id = matched.id
-WHERE run.id < ?2
+WHERE run.id < ?2 AND run.id >= ?23
   AND (run.wake_at IS NULL AND run.status = 4 AND run.control & 16 = 16 OR run.wake_at IS NOT NULL AND run.crashes > 0 AND run.reason <> ''
        AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) <= run.progress)
   AND (?4 = '' OR +run.workflow = ?4)

@@ -1,4 +1,4 @@
--- Selects the newest ?3 runs of a shard below an ID, and whether the filter selects them.
+-- Selects the newest ?3 runs below an ID, and whether the filter selects them. ?1 is not used.
 SELECT id,
        (?4 = '' OR workflow = ?4)
        AND (?5 = '' OR queue = ?5)
@@ -12,6 +12,6 @@ SELECT id,
        AND (?19 = '' OR version = ?19)
        AND (?20 IS NULL OR coalesce(owner = ?20, 0))
 FROM durable_run
-WHERE shard = ?1 AND id < ?2
+WHERE id < ?2 AND id >= ?23
 ORDER BY id DESC
 LIMIT ?3 + 0;

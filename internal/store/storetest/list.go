@@ -127,7 +127,7 @@ var someOwner = uuid.MustParse("0199d0a0-0000-7000-8000-000000000007")
 func (b *fixture) commitDiverseRuns() (all []store.Run) {
 	b.Helper()
 	batch := &store.Batch{}
-	for i := range 48 {
+	for i := range 72 { // with the children more than one for each shard
 		r := b.newRunningRun(fmt.Sprintf("%s-%d", []string{"order", "Order", "trip"}[i%3], i))
 		r.Workflow, r.Queue = []string{"flow", "other"}[i%2], []string{"queue", "slow", "fast"}[i/2%3]
 		r.CreatedAt, r.Version = b.afterStart(time.Duration(i)*time.Second), []string{"v1", "", "v2", "v1"}[i%4]

@@ -1,11 +1,12 @@
--- Selects the newest paused runs below an ID, without payloads. ?1 is not used.
+-- Selects the newest runs below an ID that have the status ?1 and no wake time, without payloads. These are all paused, failed and expired runs, and
+-- waiting runs that wait for no time.
 SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.priority, run.status, run.epoch, run.owner,
        CASE WHEN run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) > run.progress THEN 0 ELSE run.crashes END,
        NULL, NULL, run.error,
        run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at, run.woken, run.progress
 FROM durable_run AS run INDEXED BY durable_run_idle
-WHERE run.wake_at IS NULL AND run.status IN (3, 4) AND run.status = 4 AND run.id < ?2
+WHERE run.wake_at IS NULL AND run.status IN (3, 4, 6, 9) AND run.status = ?1 AND run.id < ?2 AND run.id >= ?23
   AND (?4 = '' OR +run.workflow = ?4)
   AND (?5 = '' OR run.queue = ?5)
   AND (?6 = 0 OR (?6 >> run.status) & 1)

@@ -31,7 +31,6 @@ type run struct {
 	row store.Run // as claimed or created; never changed
 
 	bypassesQueue bool // it counts for no bound of its queue; see store.AdmissionBypassed. Never changed
-
 	runContexts
 
 	span        trace.Span
@@ -66,7 +65,7 @@ type run struct {
 	returnTimer       *time.Timer // calls releaseWithoutReturn if the function does not return in time
 	suspensionNotices goroutinesNotifiedOfSuspension
 	forcedEnd         *forcedEnd
-	contextEndTimer   *time.Timer // ends the contexts of a run that must end; see run_end_contexts.go
+	repeatTimers
 	nextGeneration    continueAsNewRequest
 	preflightFindings *replayFindings // not nil: the run is replayed by a preflight
 	functionStackBase uintptr         // stack.Base of the goroutine that executes the function; set before it is called

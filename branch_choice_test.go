@@ -250,7 +250,7 @@ func TestChildrenOfAnEndedBranch(t *testing.T) {
 			t.Fatalf("got %v", ids)
 		}
 		for name, status := range want {
-			if !becomes(t, e, ids[name], status, 10*time.Second) {
+			if !becomes(t, e, ids[name], status) {
 				t.Errorf("child %q is not %s", name, status)
 			}
 		}

@@ -83,7 +83,7 @@ func TestAQuietEngineClaimsForOthers(t *testing.T) {
 		var engines [2]*durable.Engine
 		var logs [2]*lines
 		for i := range engines {
-			cfg, log := logged(durable.Config{Name: fmt.Sprint("engine", i), Workflows: []durable.Definition{quick}, Lease: time.Second})
+			cfg, log := logged(durable.Config{Name: fmt.Sprint("engine", i), Workflows: []durable.Definition{quick}, Lease: 6 * time.Second})
 			engines[i], logs[i] = engineAsGiven(t, s, cfg), log
 			running(t, engines[i])
 			waitFor(t, func() bool { return engines[0].Stats().ClaimQueries > 0 })

@@ -39,7 +39,7 @@ func parksBetweenAttempts(t *testing.T, s durable.Store, end func(c *durable.Ctx
 	read(w.Start(within(t), e, 0, durable.ID("a"), durable.Timeout(time.Second)))(t)
 	for range 2 {
 		<-attempts
-		if !becomes(t, e, "a", durable.StatusWaiting, 5*time.Second) {
+		if !becomes(t, e, "a", durable.StatusWaiting) {
 			info := read(e.Get(within(t), "a"))(t)
 			t.Fatalf("the run is %s, and wakes at %v", info.Status, info.WakeAt)
 		}

@@ -121,15 +121,13 @@ func TestACompensationThatExitsFails(t *testing.T) {
 		}
 		return 0, errDeclined
 	})
-	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Lease: 300 * time.Millisecond})
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}})
 	running(t, e)
 	run, err := w.Start(within(t), e, 0, durable.ID("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	if _, err := run.Result(ctx); !errors.Is(err, durable.ErrCompensation) {
+	if _, err := run.Result(within(t)); !errors.Is(err, durable.ErrCompensation) {
 		info, _ := e.Get(t.Context(), "a")
 		t.Errorf("%v; it is %s (%s) after %d calls and %d crashes", err, info.Status, info.Reason, calls.Load(), info.Crashes)
 	}

@@ -353,7 +353,7 @@ func TestFreezeTimers(t *testing.T) {
 		due := historyOf(t, e, "run")[0].NextAt
 		before, _ := e.Get(within(t), "run")
 		must(t)(e.Pause(within(t), "run"))
-		waitUntil(t, s, dbNow(t, s).Add(50*time.Millisecond))
+		waitUntil(t, s, dbNow(t, s).Add(100*time.Millisecond))
 		must(t)(e.Resume(within(t), "run", durable.FreezeTimers()))
 		if moved := historyOf(t, e, "run")[0].NextAt.Sub(due); moved < 50*time.Millisecond || moved > 10*time.Second {
 			t.Errorf("the timer moved by %v", moved)

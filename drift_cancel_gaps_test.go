@@ -144,7 +144,10 @@ func TestAnExpiredRunWithANewCallBeforeItsCompensationIsHeld(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		x := new(refundedOrder)
 		old := x.define(reserve([]string{"a"}, byItem), payAndWait)
-		client := x.waiting(t, s, old, durable.Timeout(time.Second))
+		client := x.waiting(t, s, old)
+		if err := client.SetTimeout(within(t), "order", time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
 		stop := orderAtVersion(t, s, "v2", x.define(reserve([]string{"a"}), payAndWait))
 		if info := awaitHeldOrEnded(t, client); !info.Diverged {
 			t.Fatalf("%+v", info)

@@ -96,6 +96,7 @@ func TestTheReasonOfAHoldNamesTheScopeOfTheCall(t *testing.T) {
 		stop()
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{after}})
 		running(t, e)
+		orFail(0, e.Signal(within(t), "run", "go", 1))(t) // the run may have left memory
 		awaitStatus(t, e, "run", durable.StatusPaused)
 		if info := read(e.Get(within(t), "run"))(t); !info.Diverged || !strings.Contains(info.Reason, `the output of step "charge/0" in run "run"`) {
 			t.Errorf("the reason is %s", info.Reason)

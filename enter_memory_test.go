@@ -65,7 +65,7 @@ func TestACancelBeforeAnOwnedRunIsInMemory(t *testing.T) {
 						return context.Cause(ctx)
 					})
 				})
-				e, client := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Lease: time.Minute, Grace: -1}), engineWith(t, raw, durable.Config{})
+				e, client := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Lease: time.Hour, Grace: -1}), engineWith(t, raw, durable.Config{})
 				running(t, e)
 				read(w.Start(within(t), e, 0, durable.ID("in memory")))(t)
 				<-entered
@@ -86,8 +86,8 @@ func TestACancelBeforeAnOwnedRunIsInMemory(t *testing.T) {
 				if err := <-started; err != nil {
 					t.Fatal(err)
 				}
-				if !becomes(t, client, "late", durable.StatusCancelled, 10*time.Second) {
-					t.Error("10 s after the cancel, the run is still executed")
+				if !becomes(t, client, "late", durable.StatusCancelled) {
+					t.Error("long after the cancel, the run is still executed")
 				}
 			})
 		})

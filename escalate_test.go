@@ -156,7 +156,7 @@ func TestAWaitThatIsMadeAgainEscalatesAgain(t *testing.T) {
 					if got != n {
 						t.Errorf("%s, %s: generation %d escalated, want %d", how, what, got, n)
 					}
-				case <-time.After(5 * time.Second):
+				case <-ctx.Done():
 					t.Errorf("%s: no escalation %s", how, what)
 				}
 				awaitStatus(t, e, how, durable.StatusWaiting)

@@ -297,17 +297,16 @@ func TestBranchesWorkWhileOneSleeps(t *testing.T) {
 
 func awaitStatus(t testing.TB, e *durable.Engine, id string, want durable.Status) {
 	t.Helper()
-	if !becomes(t, e, id, want, testPatience) {
-		t.Fatalf("run %q is not %s", id, want)
+	if !becomes(t, e, id, want) {
+		info := read(e.Get(within(t), id))(t)
+		t.Fatalf("run %q is %s (%s), wakes at %v, and has the open calls %+v: want %s", id, info.Status, info.Reason, info.WakeAt, info.OpenCalls, want)
 	}
 }
 
-// becomes reports whether the run gets the status within the given time.
-func becomes(t testing.TB, e *durable.Engine, id string, want durable.Status, d time.Duration) bool {
+// becomes reports whether the run gets the status.
+func becomes(t testing.TB, e *durable.Engine, id string, want durable.Status) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
-	return poll(ctx, func() bool { return read(e.Get(context.Background(), id))(t).Status == want })
+	return poll(within(t), func() bool { return read(e.Get(context.Background(), id))(t).Status == want })
 }
 
 // unreadable makes the decoding of fickle values panic, as if the code had changed.
@@ -343,7 +342,7 @@ func TestADecoderThatPanicsEndsAtMostItsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !becomes(t, e, "a", durable.StatusWaiting, 5*time.Second) {
+	if !becomes(t, e, "a", durable.StatusWaiting) {
 		t.Fatal("it stays in memory")
 	}
 	unreadable.Store(true)

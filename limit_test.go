@@ -101,9 +101,14 @@ func waitsOutside(t *testing.T, e *durable.Engine, id string) *durable.RunInfo {
 		if info, err = e.Get(within(t), id); err != nil {
 			t.Fatal(err)
 		}
-		return info.Status == durable.StatusWaiting && len(info.OpenCalls) == 1 && info.OpenCalls[0].Limit != ""
+		return isOutsideInLine(info)
 	})
 	return info
+}
+
+// isOutsideInLine reports whether the run waits for a permit outside of memory.
+func isOutsideInLine(info *durable.RunInfo) bool {
+	return info.Status == durable.StatusWaiting && len(info.OpenCalls) == 1 && info.OpenCalls[0].Limit != ""
 }
 
 // A step that waits for a permit leaves memory, Get tells its place, and it continues when the permit is free.
@@ -264,8 +269,7 @@ func TestTotalTimeoutOfAStepInLineOutsideOfMemory(t *testing.T) {
 		release := make(chan struct{})
 		limit := durable.NewLimit("one", durable.Concurrent(1))
 		first := holding(limit, release)
-		const total = 1500 * time.Millisecond
-		w := durable.Define("timed", func(c *durable.Ctx, _ int) (int, error) {
+		w := durable.Define("timed", func(c *durable.Ctx, total time.Duration) (int, error) {
 			err := c.Do("total", func(context.Context) error { return nil }, limit.Permit(), durable.TotalTimeout(total))
 			if !errors.Is(err, durable.ErrTimeout) {
 				return 0, fmt.Errorf("the total timeout: %w", err)
@@ -281,13 +285,16 @@ func TestTotalTimeoutOfAStepInLineOutsideOfMemory(t *testing.T) {
 			limits, err := e.Limits(within(t))
 			return err == nil && len(limits) == 1 && limits[0].Held == 1
 		})
-		run, err := w.Start(within(t), e, 0, durable.ID("timed"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		waitsOutside(t, e, "timed")
-		if _, err := run.Result(within(t)); err != nil {
-			t.Error(err)
+		for total, left := 1500*time.Millisecond, false; !left; total *= 4 { // on a slow machine the time may be over before it is seen waiting
+			run := orFail(w.Start(within(t), e, total))(t)
+			waitFor(t, func() bool {
+				info := orFail(e.Get(within(t), run.ID()))(t)
+				left = isOutsideInLine(info)
+				return left || !info.EndedAt.IsZero()
+			})
+			if _, err := run.Result(within(t)); err != nil {
+				t.Error(err)
+			}
 		}
 		close(release)
 	})

@@ -206,7 +206,7 @@ func TestCrashLoopsAreLogged(t *testing.T) {
 		cfg, log := logged(durable.Config{Workflows: []durable.Definition{durable.Define("w", double)}, MaxCrashes: 1})
 		e := engineWith(t, s, cfg)
 		running(t, e)
-		if !becomes(t, e, "killer", durable.StatusPaused, 5*time.Second) {
+		if !becomes(t, e, "killer", durable.StatusPaused) {
 			t.Fatal("it was not paused")
 		}
 		log.await(t, "a run was paused")
@@ -244,15 +244,14 @@ func TestRequestedPausesAreNotLoggedAsCrashLoops(t *testing.T) {
 func TestWorkersLifeIsLogged(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		cfg, log := logged(durable.Config{
-			Name: "shop-1", Version: "v1.2.3", Lease: time.Second, // so that it renews meanwhile, and a slow disk does not end that
+			Name: "shop-1", Version: "v1.2.3", Lease: 3 * time.Second, // so that it renews soon, and a slow disk does not end that
 			Workflows: []durable.Definition{durable.Define("b", double), durable.Define("a", double), durable.Define("c", double)},
 			Queues:    []string{durable.DefaultQueue, "slow"},
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
-		if err := engineWith(t, s, cfg).Run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		e := engineWith(t, s, cfg)
+		stop := running(t, e)
+		waitFor(t, func() bool { return e.Stats().Heartbeats > 0 })
+		stop()
 		started := log.only(t, "the worker has started")
 		has(t, started, "INFO", map[string]any{"name": "shop-1", "version": "v1.2.3", "store": s.Name()})
 		for key, want := range map[string][]any{"workflows": {"a", "b", "c"}, "queues": {durable.DefaultQueue, "slow"}} {
@@ -294,7 +293,7 @@ func TestRecordedStepsThatWereNotCalledAreTold(t *testing.T) {
 		if _, err := old.Start(within(t), e, 0, durable.ID("a")); err != nil {
 			t.Fatal(err)
 		}
-		if !becomes(t, e, "a", durable.StatusWaiting, 30*time.Second) {
+		if !becomes(t, e, "a", durable.StatusWaiting) {
 			stop()
 			t.Fatal("it does not wait")
 		}
@@ -305,7 +304,7 @@ func TestRecordedStepsThatWereNotCalledAreTold(t *testing.T) {
 		if err := e.Signal(within(t), "a", "go", 7); err != nil {
 			t.Fatal(err)
 		}
-		if !becomes(t, e, "a", durable.StatusCompleted, 30*time.Second) {
+		if !becomes(t, e, "a", durable.StatusCompleted) {
 			t.Fatal("it does not end")
 		}
 		const line = "a run completed without calling recorded steps: if they were renamed, they ran again under their new names"

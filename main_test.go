@@ -300,7 +300,8 @@ func poll(ctx context.Context, done func() bool) bool {
 	return true
 }
 
-// waitUntil waits until the database's clock shows a time after at.
+// waitUntil waits until the database's clock shows a time after at. An engine estimates that clock, and the times that it writes may be
+// ahead of it by milliseconds on a loaded machine.
 func waitUntil(t testing.TB, s durable.Store, at time.Time) {
 	t.Helper()
 	waitFor(t, func() bool { return dbNow(t, s).After(at) })

@@ -72,7 +72,7 @@ func TestAChildThatAnotherWorkerClaimsReleasesItsSlot(t *testing.T) {
 	child := durable.Define("child", double)
 	w := durable.Define("w", func(c *durable.Ctx, n int) (int, error) { return c.Child("c", child, n) })
 	cut := &cutOff{Store: open(), off: make(chan struct{})}
-	cfg := durable.Config{Workflows: []durable.Definition{w, child}, Lease: 300 * time.Millisecond, Grace: 3 * time.Second}
+	cfg := durable.Config{Workflows: []durable.Definition{w, child}, Lease: 300 * time.Millisecond, Grace: time.Minute}
 	e1 := engineWith(t, cut, cfg)
 	stop := running(t, e1)
 	if got, err := child.Call(within(t), e1, 1); got != 2 || err != nil { // when Call returns, the engine's worker is active
@@ -84,7 +84,7 @@ func TestAChildThatAnotherWorkerClaimsReleasesItsSlot(t *testing.T) {
 	<-cut.off
 	e2 := engineWith(t, open(), cfg)
 	running(t, e2)
-	if !becomes(t, e2, "a", durable.StatusCompleted, 10*time.Second) {
+	if !becomes(t, e2, "a", durable.StatusCompleted) {
 		t.Fatal("the other process does not take over")
 	}
 	cut.cut.Store(false)
@@ -95,7 +95,7 @@ func TestAChildThatAnotherWorkerClaimsReleasesItsSlot(t *testing.T) {
 	}
 	began := time.Now()
 	stop()
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("an engine with no run took %v to drain: a slot is not given back", took)
 	}
 }
@@ -150,8 +150,8 @@ func TestSameProcessTakesOver(t *testing.T) {
 	s.off.Store(false)
 	select {
 	case <-told:
-	case <-time.After(5 * time.Second):
-		t.Error("the run has been executed anew and has ended, and 5 s later the step of the ownership before still goes on")
+	case <-within(t).Done():
+		t.Error("the run has been executed anew and has ended, and the step of the ownership before still goes on")
 	}
 }
 

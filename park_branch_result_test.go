@@ -28,7 +28,7 @@ func TestABranchThatFailsAfterTheRunParkedIsNotLost(t *testing.T) {
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: 20 * time.Millisecond})
 		running(t, e)
 		run := read(w.Start(within(t), e, 0, durable.ID("a")))(t)
-		if !becomes(t, e, "a", durable.StatusFailed, 10*time.Second) {
+		if !becomes(t, e, "a", durable.StatusFailed) {
 			info := read(e.Get(within(t), "a"))(t)
 			t.Fatalf("the run is %s, and wakes at %v", info.Status, info.WakeAt)
 		}
@@ -54,7 +54,7 @@ func TestAGoexitAfterTheRunParkedIsNotLost(t *testing.T) {
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: 20 * time.Millisecond})
 		running(t, e)
 		read(w.Start(within(t), e, 0, durable.ID("a")))(t)
-		if !becomes(t, e, "a", durable.StatusFailed, 10*time.Second) {
+		if !becomes(t, e, "a", durable.StatusFailed) {
 			info := read(e.Get(within(t), "a"))(t)
 			t.Errorf("the run is %s, and wakes at %v", info.Status, info.WakeAt)
 		}

@@ -46,11 +46,14 @@ func TestRunsExpireWhileAllSlotsAreTaken(t *testing.T) {
 		running(t, e)
 		free := sync.OnceFunc(func() { close(release) })
 		t.Cleanup(free)
-		begun := read(waits.Start(within(t), e, 1, durable.InQueue("open"), durable.Timeout(2*time.Second)))(t)
+		begun := read(waits.Start(within(t), e, 1, durable.InQueue("open")))(t)
 		waitFor(t, func() bool { return read(e.Get(within(t), begun.ID()))(t).Status == durable.StatusWaiting })
 		for i := range 2 {
 			read(holder.Start(within(t), e, i))(t)
 			<-held
+		}
+		if err := e.SetTimeout(within(t), begun.ID(), time.Second); err != nil {
+			t.Fatal(err)
 		}
 		var late []*durable.Run[int]
 		for i := range 20 {
@@ -96,6 +99,7 @@ func TestARunThatWasClaimedInVainExpires(t *testing.T) {
 		})
 		client := engineOn(t, s)
 		run := orFail(w.Start(ctx, client, 1, durable.StartBy(time.Millisecond)))(t)
+		waitUntil(t, s, orFail(client.Get(ctx, run.ID()))(t).CreatedAt)
 		now := orFail(s.Now(ctx))(t)
 		claims := orFail(s.Claim(ctx, store.ClaimQuery{
 			Worker: uuid.New(), Now: now, LeaseUntil: now.Add(time.Minute), Limit: 1, EpochNonce: 7, Filter: store.NewClaimFilter([]string{"w"}, nil),

@@ -33,6 +33,9 @@ func TestARunThatItsQueueLetsThroughToExpireIsNotExecuted(t *testing.T) {
 				runs[name+", "+claimed] = orFail(w.Start(ctx, client, i, durable.InQueue("mail"), option))(t)
 			}
 		}
+		for _, run := range runs {
+			waitUntil(t, s, orFail(client.Get(ctx, run.ID()))(t).CreatedAt)
+		}
 		now := orFail(s.Now(ctx))(t).Add(time.Millisecond)
 		for more := true; more; {
 			a := store.AdmissionRequest{Queue: "mail", Now: now, CloseDurationAfterRewind: time.Minute}

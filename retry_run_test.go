@@ -136,7 +136,7 @@ func TestARunThatWaitsForItsRetry(t *testing.T) {
 		for _, id := range []string{"cancelled", "expires", "paused"} {
 			var opts []durable.StartOption
 			if id == "expires" {
-				opts = append(opts, durable.Timeout(2*time.Second))
+				opts = append(opts, durable.Timeout(30*time.Minute)) // earlier than its retry
 			}
 			if _, err := w.Start(within(t), e, 0, append(opts, durable.ID(id))...); err != nil {
 				t.Fatal(err)
@@ -152,6 +152,12 @@ func TestARunThatWaitsForItsRetry(t *testing.T) {
 		}
 		must(t)(e.Cancel(within(t), "cancelled"))
 		awaitStatus(t, e, "cancelled", durable.StatusCancelled)
+		if info := read(e.Get(within(t), "expires"))(t); !info.WakeAt.Equal(info.Deadline) {
+			t.Errorf("the run that expires is due at %v, and its deadline is %v", info.WakeAt, info.Deadline)
+		}
+		if err := e.SetTimeout(within(t), "expires", time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
 		awaitStatus(t, e, "expires", durable.StatusExpired)
 		must(t)(e.Pause(within(t), "paused"))
 		awaitStatus(t, e, "paused", durable.StatusPaused)

@@ -1,10 +1,13 @@
 package durable_test
 
 import (
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable"
@@ -12,14 +15,20 @@ import (
 	"github.com/seed8ec063be/durable/postgres"
 )
 
+// listening is how a listener waits for the signal "answer", and for how long.
+type listening struct {
+	How   string
+	Bound time.Duration
+}
+
 // listener is a workflow that waits for the signal "answer" in one of several ways. If none arrived in time, it waits for the
 // same signal again, without a bound.
-func listener(within time.Duration, tokens chan string) *durable.Workflow[string, string] {
-	return durable.Define("listener", func(c *durable.Ctx, how string) (string, error) {
-		bound := []durable.ReceiveOption{durable.Within(within), durable.Else("nobody")}
+func listener(tokens chan string) *durable.Workflow[listening, string] {
+	return durable.Define("listener", func(c *durable.Ctx, in listening) (string, error) {
+		bound := []durable.ReceiveOption{durable.Within(in.Bound), durable.Else("nobody")}
 		wait := func(c *durable.Ctx) (string, error) { return c.Receive[string]("answer", bound...) }
 		again := func() (string, error) { return c.Receive[string]("again", durable.OnSignal("answer")) }
-		switch how {
+		switch in.How {
 		case "callback":
 			wait = func(c *durable.Ctx) (string, error) {
 				a := c.Callback[string]("answer")
@@ -40,6 +49,42 @@ func listener(within time.Duration, tokens chan string) *durable.Workflow[string
 	})
 }
 
+// leftWaiting starts a run and stops its process while the run waits with the bound. It terminates a run that waited no longer when it was
+// seen, because the machine is slow, and starts another one with a longer bound.
+func leftWaiting(t *testing.T, s durable.Store, client *durable.Engine, w *durable.Workflow[listening, string], in listening) *durable.Run[string] {
+	t.Helper()
+	for ; ; in.Bound *= 4 {
+		stop := running(t, engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond}))
+		run := read(w.Start(within(t), client, in, durable.ID(fmt.Sprint(in.How, " ", in.Bound))))(t)
+		var info *durable.RunInfo
+		waitFor(t, func() bool {
+			info = read(client.Get(within(t), run.ID()))(t)
+			return info.Status == durable.StatusWaiting || !info.EndedAt.IsZero()
+		})
+		stop()
+		info = read(client.Get(within(t), run.ID()))(t)
+		if info.Status == durable.StatusWaiting && len(info.OpenCalls) == 1 && !info.OpenCalls[0].Until.IsZero() {
+			return run
+		}
+		giveUp(t, client, run)
+	}
+}
+
+// giveUp terminates a run whose bound was too short.
+func giveUp(t *testing.T, client *durable.Engine, run *durable.Run[string]) {
+	t.Helper()
+	if _, err := client.Terminate(within(t), run.ID()); err != nil && !errors.Is(err, durable.ErrState) {
+		t.Fatal(err)
+	}
+}
+
+// isInTime reports whether the time of the run's receive is not over, by the database's clock.
+func isInTime(t *testing.T, s durable.Store, client *durable.Engine, run *durable.Run[string]) bool {
+	t.Helper()
+	info := read(client.Get(within(t), run.ID()))(t)
+	return len(info.OpenCalls) == 1 && dbNow(t, s).Before(info.OpenCalls[0].Until)
+}
+
 // over waits until the time of the run's receive is over, by the database's clock.
 func over(t *testing.T, s durable.Store, e *durable.Engine, id string) {
 	t.Helper()
@@ -56,26 +101,23 @@ func TestALateSignalDoesNotBeatAWaitThatIsOver(t *testing.T) {
 	for _, how := range []string{"receive", "callback", "branch"} {
 		t.Run(how, func(t *testing.T) {
 			onStores(t, func(t *testing.T, s durable.Store) {
-				tokens := make(chan string, 10)
-				w := listener(2*time.Second, tokens) // it has to be seen waiting
+				tokens := make(chan string, 100)
+				w := listener(tokens)
 				client := engineOn(t, s)
-				first := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
-				stop := running(t, first)
-				run, err := w.Start(within(t), first, how, durable.ID("run"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				awaitStatus(t, client, "run", durable.StatusWaiting)
-				stop()
-				over(t, s, client, "run")
+				run := leftWaiting(t, s, client, w, listening{how, 2 * time.Second}) // it has to be seen waiting
+				over(t, s, client, run.ID())
 				want := "nobody, then late"
 				if how == "callback" {
 					want = "nobody, then unseen"
-					if err := client.Complete(within(t), <-tokens, "late"); err != nil {
+					token := ""
+					for len(tokens) > 0 { // the last one is that of the run
+						token = <-tokens
+					}
+					if err := client.Complete(within(t), token, "late"); err != nil {
 						t.Fatal(err)
 					}
 				} else {
-					signal(t, client, "run", "answer", "late")
+					signal(t, client, run.ID(), "answer", "late")
 				}
 				running(t, engineOn(t, s, w))
 				if got, err := run.Result(within(t)); err != nil || got != want {
@@ -91,45 +133,32 @@ func TestASignalInTimeWinsHoweverLateItIsNoticed(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var told atomic.Int32
 		helper := durable.Define("helper", func(*durable.Ctx, int) (int, error) { told.Add(1); return 0, nil })
-		w := durable.Define("w", func(c *durable.Ctx, escalates bool) (string, error) {
-			if escalates {
-				return c.Receive[string]("answer", durable.Within(5*time.Second), durable.ElseStart(helper, 0))
+		w := durable.Define("w", func(c *durable.Ctx, in listening) (string, error) {
+			instead := durable.Else("nobody")
+			if in.How == "escalates" {
+				instead = durable.ElseStart(helper, 0)
 			}
-			return c.Receive[string]("answer", durable.Within(5*time.Second), durable.Else("nobody"))
+			return c.Receive[string]("answer", durable.Within(in.Bound), instead)
 		})
 		client := engineOn(t, s)
-		first := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
-		stop := running(t, first)
-		runs := make(map[string]*durable.Run[string])
-		for id, escalates := range map[string]bool{"plain": false, "escalates": true} {
-			run, err := w.Start(within(t), first, escalates, durable.ID(id))
-			if err != nil {
-				t.Fatal(err)
+		for _, how := range []string{"plain", "escalates"} {
+			in, run := listening{how, 3 * time.Second}, (*durable.Run[string])(nil)
+			for ; ; in.Bound *= 5 { // other bounds than those of leftWaiting
+				run = leftWaiting(t, s, client, w, in)
+				if isInTime(t, s, client, run) {
+					signal(t, client, run.ID(), "answer", "in time")
+					if isInTime(t, s, client, run) {
+						break
+					}
+				}
+				giveUp(t, client, run)
 			}
-			runs[id] = run
-			awaitStatus(t, client, id, durable.StatusWaiting)
-		}
-		stop()
-		for id := range runs {
-			signal(t, client, id, "answer", "in time")
-		}
-		for id := range runs {
-			info, err := client.Get(within(t), id)
-			if err != nil || len(info.OpenCalls) != 1 {
-				t.Fatal(info, err)
-			}
-			if now, err := s.Now(within(t)); err != nil || now.After(info.OpenCalls[0].Until) {
-				t.Fatalf("the machine was too slow for the signals to be in time, %v", err)
-			}
-		}
-		for id := range runs {
-			over(t, s, client, id)
-		}
-		running(t, engineOn(t, s, w, helper))
-		for id, run := range runs {
+			over(t, s, client, run.ID())
+			stop := running(t, engineOn(t, s, w, helper))
 			if got, err := run.Result(within(t)); err != nil || got != "in time" {
-				t.Errorf("%s: got %q, %v", id, got, err)
+				t.Errorf("%s: got %q, %v", how, got, err)
 			}
+			stop()
 		}
 		if n := told.Load(); n != 0 {
 			t.Errorf("the wait that a signal had ended was escalated %d times", n)
@@ -151,30 +180,26 @@ func TestASignalTxThatWroteInTimeWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	w := listener(time.Second, nil)
+	w := listener(nil)
 	e := engineOn(t, s, w)
 	defer running(t, e)()
-	run, err := w.Start(within(t), e, "receive", durable.ID("run"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for { // until the wait is recorded
-		info, err := e.Get(within(t), "run")
-		if err != nil {
+	var run *durable.Run[string]
+	var tx pgx.Tx
+	for in := (listening{"receive", time.Second}); ; in.Bound *= 4 { // on a slow machine the signal may be late, so another run gets a longer bound
+		run = read(w.Start(within(t), e, in, durable.ID(fmt.Sprint("run ", in.Bound))))(t)
+		waitFor(t, func() bool { return len(read(e.Get(within(t), run.ID()))(t).OpenCalls) == 1 })
+		tx = read(pool.Begin(within(t)))(t)
+		if err := postgres.SignalTx(within(t), tx, e, run.ID(), "answer", "written in time"); err != nil {
 			t.Fatal(err)
 		}
-		if len(info.OpenCalls) == 1 {
+		if isInTime(t, s, e, run) {
 			break
 		}
+		if err := tx.Rollback(within(t)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	tx, err := pool.Begin(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := postgres.SignalTx(within(t), tx, e, "run", "answer", "written in time"); err != nil {
-		t.Fatal(err)
-	}
-	over(t, s, e, "run")
+	over(t, s, e, run.ID())
 	if err := tx.Commit(within(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -90,9 +90,7 @@ func TestAnEscalationSurvivesALostConnection(t *testing.T) {
 	if _, err := w.Start(within(t), e, 0, durable.ID("a")); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
-	defer cancel()
-	if got, err := b.Result(ctx); got != 7 || err != nil {
+	if got, err := b.Result(within(t)); got != 7 || err != nil {
 		t.Errorf("got %d, %v: nobody was told", got, err)
 	}
 }

@@ -26,7 +26,7 @@ func (s *countedSuspects) Claim(ctx context.Context, q store.ClaimQuery) (store.
 	return s.Store.Claim(ctx, q)
 }
 
-// loseTwice claims the only run of the workflow for two workers, whose leases have ended.
+// loseTwice claims the only run of the workflow, which is due, for two workers, whose leases have ended.
 func loseTwice(t *testing.T, s durable.Store, workflow string) {
 	t.Helper()
 	for range 2 {
@@ -73,6 +73,7 @@ func TestASuspectIsExecutedAloneUntilACallEnds(t *testing.T) {
 				})
 				e := engineWith(t, counted, durable.Config{Workflows: []durable.Definition{w, kid}, Poll: 20 * time.Millisecond})
 				read(w.Start(within(t), e, 1, durable.ID("suspect")))(t)
+				waitUntil(t, s, read(e.Get(within(t), "suspect"))(t).CreatedAt)
 				loseTwice(t, s, "w")
 				running(t, e)
 				<-working

@@ -23,7 +23,7 @@ func TestAQuietWorkerTakesNothingNew(t *testing.T) {
 			})
 		})
 		quick := durable.Define("quick", double)
-		cfg, log := logged(durable.Config{Workflows: []durable.Definition{holds, quick}, Lease: 3 * time.Second})
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{holds, quick}, Lease: 6 * time.Second})
 		worker, client := engineWith(t, s, cfg), engineOn(t, s)
 		stop := running(t, worker)
 		held := orFail(holds.Start(ctx, client, 0))(t)
@@ -91,7 +91,7 @@ func TestTheNextGenerationLeavesAQuietWorker(t *testing.T) {
 			}
 			return 0, c.ContinueAsNew(n + 1)
 		})
-		cfg, log := logged(durable.Config{Workflows: []durable.Definition{again}, Lease: 3 * time.Second})
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{again}, Lease: 6 * time.Second})
 		first, client := engineWith(t, s, cfg), engineOn(t, s)
 		running(t, first)
 		run := orFail(again.Start(ctx, client, 0))(t)

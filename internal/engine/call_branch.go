@@ -303,7 +303,7 @@ func (r *run) awaitGoroutines() {
 		r.returnTimer.Stop()
 	}
 	if r.contextEndTimer != nil {
-		r.contextEndTimer.Stop()
+		r.contextEndTimer.stop()
 		r.contextEndTimer = nil
 	}
 }

@@ -13,6 +13,8 @@ import (
 const (
 	concurrentRunIdleTime = 100 * time.Millisecond
 	sequentialRunIdleTime = 5 * time.Millisecond
+
+	maxIdleTimeOfShortParkAfter = time.Second // how long a run that was parked too early stays idle in memory, although ParkAfter is shorter
 )
 
 // idleTracker tracks whether a run does anything but wait. If the run executes no durable call, and none of its waits ends soon, it
@@ -25,7 +27,7 @@ type idleTracker struct {
 	isConcurrent bool          // the run has had two durable calls at the same time, or goroutines of its own
 	waits        map[*waitingCall]struct{}
 	awaitsRuns   map[*stepTask]int // how many goroutines of a step, or of the function (nil), wait for results of runs; only with test hooks
-	suspendTimer *time.Timer
+	suspendTimer *runningTimer
 	isParked     bool // suspendIfIdle has suspended the run
 	isReturned   bool // the function has returned, so the run is about to end; see noteFunctionReturned
 	stopped      bool
@@ -47,7 +49,7 @@ func (i *idleTracker) beginBusy() {
 	}
 	i.isConcurrent = i.isConcurrent || i.activeCalls+len(i.waits) > 1
 	if i.suspendTimer != nil {
-		i.suspendTimer.Stop()
+		i.suspendTimer.stop()
 		i.suspendTimer = nil
 	}
 	i.mu.Unlock()
@@ -77,8 +79,24 @@ func (i *idleTracker) startSuspendTimer() {
 	if i.isConcurrent {
 		after = concurrentRunIdleTime
 	}
-	after = max(after, i.minIdleTime)
-	i.suspendTimer = time.AfterFunc(min(after, i.r.e.cfg.ParkAfter), i.suspendIfIdle)
+	// If a short ParkAfter bounded the time of a run that was parked too early, each execution would park at the same place, and the run would
+	// never get past it.
+	parkAfter := i.r.e.cfg.ParkAfter
+	i.suspendAfter(max(min(after, parkAfter), min(i.minIdleTime, max(parkAfter, maxIdleTimeOfShortParkAfter))))
+}
+
+// suspendAfter starts the timer. A timer that has fired, and was replaced before it had i.mu, has no effect. i.mu is held.
+func (i *idleTracker) suspendAfter(d time.Duration) {
+	var timer *runningTimer
+	timer = afterRunning(d, func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if i.suspendTimer == timer {
+			i.suspendTimer = nil
+			i.suspendIfIdleLocked()
+		}
+	})
+	i.suspendTimer = timer
 }
 
 // suspendIfIdle suspends the run if it still does nothing but wait, and none of its waits ends within
@@ -87,12 +105,16 @@ func (i *idleTracker) startSuspendTimer() {
 func (i *idleTracker) suspendIfIdle() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.suspendTimer = nil
+	i.suspendIfIdleLocked()
+}
+
+// suspendIfIdleLocked is suspendIfIdle. i.mu is held.
+func (i *idleTracker) suspendIfIdleLocked() {
 	if i.activeCalls > 0 || len(i.waits) == 0 || i.isReturned || i.stopped {
 		return
 	}
 	if stays := i.remainingTimeInMemory(); stays > 0 {
-		i.suspendTimer = time.AfterFunc(min(stays, concurrentRunIdleTime), i.suspendIfIdle)
+		i.suspendAfter(min(stays, concurrentRunIdleTime))
 		return
 	}
 	var first time.Time // zero: no wait has a due time
@@ -208,7 +230,7 @@ func (i *idleTracker) stop() {
 	i.mu.Lock()
 	i.stopped = true
 	if i.suspendTimer != nil {
-		i.suspendTimer.Stop()
+		i.suspendTimer.stop()
 		i.suspendTimer = nil
 	}
 	i.mu.Unlock()

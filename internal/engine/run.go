@@ -63,7 +63,7 @@ type run struct {
 	returnTimer       *time.Timer // calls releaseWithoutReturn if the function does not return in time
 	suspensionNotices goroutinesNotifiedOfSuspension
 	forcedEnd         *forcedEnd
-	contextEndTimer   *time.Timer // ends the contexts of a run that must end; see run_end_contexts.go
+	repeatTimers
 	nextGeneration    continueAsNewRequest
 	preflightFindings *replayFindings // not nil: the run is replayed by a preflight
 	functionStackBase uintptr         // stack.Base of the goroutine that executes the function; set before it is called

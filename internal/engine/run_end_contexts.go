@@ -11,6 +11,12 @@ import (
 // the contexts end when no goroutine has repeated a recorded call for concurrentRunIdleTime, the time after which a run that only waits leaves
 // memory. Calls without an outcome are refused meanwhile, so only code that waits for the end of its context waits that long.
 
+// repeatTimers end waits for goroutines that repeat recorded calls. run.mu guards them.
+type repeatTimers struct {
+	contextEndTimer *runningTimer // ends the contexts of a run that must end
+	branchesTimer   *runningTimer // ends the wait for the branches of a function that has returned
+}
+
 // noteReplayBegins is called before the function is called, when the history is complete. r.mu is not held.
 func (r *run) noteReplayBegins() {
 	r.mu.Lock()
@@ -25,6 +31,8 @@ func (r *run) noteReplayBegins() {
 func (r *run) noteReplayedCallLocked() {
 	r.countReplayedCall()
 	r.lastReplayedAt = time.Now()
+	r.contextEndTimer.restart(concurrentRunIdleTime)
+	r.branchesTimer.restart(concurrentRunIdleTime)
 }
 
 // notePastReplay notes that the run waits in a call that has no outcome yet. If the run must end, its contexts end. r.mu is not held.
@@ -60,7 +68,7 @@ func (r *run) endContextsUnlessRepeatingLocked() {
 		return
 	}
 	r.forcedEnd.inReplay = true
-	r.contextEndTimer = time.AfterFunc(quiet, func() {
+	r.contextEndTimer = afterRunning(quiet, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.contextEndTimer = nil
@@ -78,13 +86,15 @@ func (r *run) awaitBranchesRepeatCalls(failure *record.Failure) {
 		if returned == nil || quiet <= 0 {
 			return
 		}
+		over := make(chan struct{})
+		r.branchesTimer = afterRunning(quiet, func() { close(over) })
 		r.mu.Unlock()
-		timer := time.NewTimer(quiet)
 		select {
 		case <-returned:
-		case <-timer.C:
+		case <-over:
 		}
-		timer.Stop()
 		r.mu.Lock()
+		r.branchesTimer.stop()
+		r.branchesTimer = nil
 	}
 }

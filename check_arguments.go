@@ -33,9 +33,9 @@ func (e *Engine) checkUsable(ctx context.Context) error {
 	return nil
 }
 
-// checkUsableOutsideWorkflow does what checkUsable does, for a method that writes. A workflow function may call such a method in a step only:
-// if ctx is its Ctx, or is derived from it, writes returns ErrOutsideStep. call and instead are for the text: what was called,
-// and what to use instead.
+// checkUsableOutsideWorkflow does what checkUsable does, for a method that writes. A workflow function may call such a method only in a step:
+// if ctx is the Ctx of a workflow, or is derived from it, checkUsableOutsideWorkflow returns ErrOutsideStep. The text of the error names
+// call, which is the method that was called, and instead, which is what to use in its place.
 func (e *Engine) checkUsableOutsideWorkflow(ctx context.Context, call, instead string) error {
 	if err := e.checkUsable(ctx); err != nil {
 		return err
@@ -43,8 +43,8 @@ func (e *Engine) checkUsableOutsideWorkflow(ctx context.Context, call, instead s
 	return engine.CheckOutsideWorkflow(ctx, call, instead)
 }
 
-// isZeroStore reports whether a store is the zero value of a type that embeds its methods in an unexported field, as those of packages
-// sqlite and postgres do: Open did not return it.
+// isZeroStore reports whether a store is the zero value of a type that embeds its methods in an unexported field, as the stores of
+// packages sqlite and postgres do. Open never returns such a value.
 func isZeroStore(s Store) bool {
 	v := reflect.Indirect(reflect.ValueOf(s))
 	for i := 0; v.Kind() == reflect.Struct && i < v.NumField(); i++ {

@@ -29,8 +29,9 @@ import (
 // ended may take effect meanwhile, so let the child compensate its own effects.
 //
 // Register a compensation before its step if fn does no harm when the step did not take effect. If a compensation is registered
-// before its step, no crash or cancel can come between the step and the registration. Compensate returns [ErrInvalidConfig],
-// [ErrInvalidName], [ErrDuplicateStep], [ErrNestedStep] or [ErrDiverged].
+// before its step, no crash or cancel can come between the step and the registration. Compensate returns [ErrInvalidConfig] or
+// [ErrInvalidName] for an invalid argument, [ErrDuplicateStep] if the name is used twice in the scope, [ErrNestedStep] inside a
+// step, and [ErrDiverged] if another kind of call is recorded under the name.
 func (c *Ctx) Compensate(name string, fn func(context.Context) error, opts ...StepOption) error {
 	call := newDurableCall(c, name, store.KindCompensation, callSite(0), withEmptyResult(fn), opts)
 	if call.err != nil {

@@ -54,7 +54,7 @@ func appendIDsUpToMax(to []string, ids []uuid.UUID) []string {
 // memory. ControlResult.Requested counts the runs that still execute a step. A Pause of a run that is already paused changes
 // nothing.
 //
-// Pause returns [ErrNotFound], or a [*StateError] if the run has ended or is being cancelled.
+// Pause returns [ErrNotFound] if there is no such run, and a [*StateError] if the run has ended or is being cancelled.
 func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.controlRun(ctx, store.VerbPause, id, opts)
 }
@@ -64,7 +64,8 @@ func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (C
 // a requested pause took effect, Resume resumes the descendants that were paused with the run. Timers keep their due times,
 // unless the option [FreezeTimers] is given.
 //
-// Resume returns [ErrNotFound], or a [*StateError] if neither the run nor a descendant was paused by a Pause of this run.
+// Resume returns [ErrNotFound] if there is no such run, and a [*StateError] if neither the run nor a descendant was paused by a
+// Pause of this run.
 func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.controlRun(ctx, store.VerbResume, id, opts)
 }
@@ -82,7 +83,7 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 // worker for the workflow starts, or until [Engine.Terminate] ends the run. If Cancel is called several times, the reason and
 // the actor of the first call are kept. If the run is already cancelled or being cancelled, Cancel returns no error.
 //
-// Cancel returns [ErrNotFound], or a [*StateError] if the run has completed, failed or expired.
+// Cancel returns [ErrNotFound] if there is no such run, and a [*StateError] if the run has completed, failed or expired.
 func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.controlRun(ctx, store.VerbCancel, id, opts)
 }
@@ -97,8 +98,8 @@ func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (
 // terminated, none of its calls are recorded any more. A parent that waits for a terminated child gets the child's error and
 // continues. If the run is already terminated or cancelled, Terminate returns no error.
 //
-// The options of Terminate are [Reason] and [Actor]. Terminate returns [ErrNotFound], or a [*StateError] if the run has
-// completed, failed or expired.
+// The options of Terminate are [Reason] and [Actor]. Terminate returns [ErrNotFound] if there is no such run, and a
+// [*StateError] if the run has completed, failed or expired.
 func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption) (ControlResult, error) {
 	return e.controlRun(ctx, store.VerbTerminate, id, opts)
 }
@@ -109,8 +110,8 @@ func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption
 // [FreezeTimers] moves the deadline by the whole duration of the pause, even if SetTimeout was called during the pause.
 //
 // The options of SetTimeout are [Reason] and [Actor]. If a Reason or an Actor is given, an [Event] records the change of the
-// timeout. SetTimeout returns [ErrNotFound], [ErrInvalidConfig] if d is negative, or a [*StateError] if the run has ended, is
-// being cancelled, or has already reached its deadline.
+// timeout. SetTimeout returns [ErrNotFound] if there is no such run, [ErrInvalidConfig] if d is negative, and a [*StateError]
+// if the run has ended, is being cancelled, or has already reached its deadline.
 func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration, opts ...ControlOption) error {
 	if err := e.checkUsableOutsideWorkflow(ctx, "a change of a timeout", "the option Timeout"); err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", id, err)
@@ -200,7 +201,7 @@ func Reason(text string) ControlOption {
 	}
 }
 
-// Actor sets who makes the call, a text of at most 16 KiB for people. The actor is recorded as the [Reason] is.
+// Actor sets who makes the call, a text of at most 16 KiB for people. The actor is recorded in the same places as the [Reason].
 func Actor(name string) ControlOption {
 	return func(o *controlOptions) {
 		o.addOptionOnce(optionActor, "Actor")
@@ -320,7 +321,7 @@ func (e *Engine) controlRun(ctx context.Context, verb store.ControlVerb, id stri
 		// Descendants may live when the run has ended: they are cancelled, and the call is not refused.
 		refused = refused && a.Status != store.Cancelled && a.ChangedCount+a.RequestedCount == 0
 	case store.VerbResume:
-		// Descendants that were paused with the run are resumed, also if the run has ended.
+		// Descendants that were paused with the run are resumed, even if the run has ended.
 		refused = (refused || a.ControlBefore&store.PausedItself == 0) && a.ChangedCount == 0
 	}
 	switch {

@@ -74,9 +74,9 @@ func (c *Ctx) Now(name string) (time.Time, error) {
 	return recordEngineCall(c, name, store.KindNow, callSite(0), func(context.Context) (time.Time, error) { return c.scope.Time(), nil })
 }
 
-// UUID returns a new UUID in text form. The UUID is recorded under name, and every replay returns the recorded UUID. UUIDs of
-// version 7, which UUID returns, sort by the time of their creation, which suits the key of a table. Anybody who sees the UUID
-// can read its time of creation. UUID returns the errors of [Ctx.Step].
+// UUID returns a new UUID in text form. The UUID is recorded under name, and every replay returns the recorded UUID. The UUID
+// is of version 7. Such UUIDs sort by the time of their creation, so they are suitable as keys of a table, and anybody who sees
+// the UUID can read the time of its creation. UUID returns the errors of [Ctx.Step].
 func (c *Ctx) UUID(name string) (string, error) {
 	return recordEngineCall(c, name, store.KindUUID, callSite(0), func(context.Context) (string, error) { return c.scope.NewUUID().String(), nil })
 }

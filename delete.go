@@ -35,11 +35,11 @@ type RefusedDeletion struct {
 // Delete deletes the tree of a run as a whole or not at all. [Detached] children that are live, or have live descendants, are
 // not deleted and continue without their parent. The options of Delete are [Actor], [Reason] and [DryRun].
 //
-// Delete returns [ErrNotFound], also if another call deletes the run at the same time, and a [*StateError] if the run or a
-// descendant that is not detached has not ended. Delete also returns a StateError for a child whose parent exists, because the
-// parent's history refers to the child. A [Detached] child of an earlier generation counts as a root run: it is not deleted with
-// its parent, and can be deleted by itself. Delete returns [ErrPermission] if the database role may not delete rows. To delete
-// old runs automatically, set Config.Retention.
+// Delete returns [ErrNotFound] if there is no such run, or another call deletes it at the same time. Delete returns a
+// [*StateError] if the run or a descendant that is not detached has not ended. Delete also returns a StateError for a child
+// whose parent exists, because the parent's history refers to the child. A [Detached] child of an earlier generation counts as a
+// root run: it is not deleted with its parent, and can be deleted by itself. Delete returns [ErrPermission] if the database role
+// may not delete rows. To delete old runs automatically, set Config.Retention.
 func (e *Engine) Delete(ctx context.Context, id string, opts ...ControlOption) (DeletedRuns, error) {
 	q, err := e.newDeleteRequest(ctx, opts)
 	if err != nil {

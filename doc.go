@@ -54,9 +54,9 @@
 // A run with a call that does not fit is held until a worker starts whose code fits the history of the run; see [OnDrift].
 //
 // The function of a step gets a context of its own and must not make durable calls. Durable calls inside a step's function
-// return [ErrNestedStep]. Do not pass the workflow's Ctx to goroutines that a step's function starts. The library cannot tell
-// the durable calls of a goroutine that a step started from the durable calls of the workflow. A replay does not execute a
-// step's function, so that the replay does not repeat the durable calls of goroutines that the function started.
+// return [ErrNestedStep]. Do not pass the workflow's Ctx to goroutines that a step's function starts. The library cannot
+// distinguish the durable calls of such a goroutine from the durable calls of the workflow, and a replay does not repeat them,
+// because it does not execute the step's function.
 //
 // # Guarantees of a step
 //

@@ -26,7 +26,7 @@ type Store = store.Store
 // MaxNameBytes is the largest length, in bytes, of a name, an ID, a signal key, a tag key or a tag value.
 const MaxNameBytes = 512
 
-var _ = [1]struct{}{}[MaxNameBytes-naming.MaxName] // they are the same
+var _ = [1]struct{}{}[MaxNameBytes-naming.MaxName] // does not compile unless both are equal
 
 // Config configures an [Engine]. With the zero Config, an engine is a client: the engine starts, controls and reads runs, and
 // executes none. A field of Config that has its zero value gets the default that the comment of the field names.

@@ -146,9 +146,9 @@ func decodeExactNumber(dec *jsontext.Decoder, v *any) error {
 	return nil
 }
 
-// typesWithInterface caches which types can contain an interface: only those are decoded with decodeExactNumber, which costs time. typesThatDecode
-// caches which types certainly decode again. typesDecodingToSelf caches which types need not be decoded at all, because the result would
-// equal the value.
+// typesWithInterface caches which types can contain an interface: only these types are decoded with decodeExactNumber, because it is slow.
+// typesThatDecode caches which types certainly decode again. typesDecodingToSelf caches which types need not be decoded at all, because the result
+// would equal the value.
 var typesWithInterface, typesThatDecode, typesDecodingToSelf sync.Map // reflect.Type to bool
 
 func checkTypeCached(types *sync.Map, t reflect.Type, find func(t reflect.Type, seen map[reflect.Type]bool) bool) bool {

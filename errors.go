@@ -107,7 +107,8 @@ var (
 	// Without Config.FailAtMaxCrashes, a run that crashed too often is paused and does not fail.
 	ErrCrashLoop = errors.New("durable: the run crashed too often without a new checkpoint")
 	// ErrCompensation is returned for a run that did not undo all its effects: one of its compensations failed and has no attempts
-	// left, or the run ended before its function called again what a repair has kept. The error names the compensations or the calls.
+	// left, or the run ended before its function reached calls that a repair has kept. The error names the compensations or the
+	// calls.
 	ErrCompensation = errors.New("durable: effects of the run were not undone")
 	// ErrState is returned when the run's current state does not allow the operation. Every [*StateError] wraps ErrState.
 	ErrState = errors.New("durable: the run's state does not allow the operation")
@@ -237,9 +238,9 @@ func (e *RunError) Unwrap() []error {
 // A WriteError has two fields:
 //
 //   - MayHaveCommitted bool is true if the write may be committed, because the reply of the database was lost, or the call did
-//     not wait for the reply. Make the same call again to find out whether the write was committed; but a repair, such as
-//     [Engine.Rerun], would take effect twice, so look at [Engine.Generations] first. MayHaveCommitted is false if nothing was
-//     written, and nothing will be written later.
+//     not wait for the reply. Make the same call again to find out whether the write was committed. A repair, such as
+//     [Engine.Rerun], would take effect twice: before you repeat it, call [Engine.Generations] to find out whether it was
+//     committed. MayHaveCommitted is false if nothing was written, and nothing will be written later.
 //   - Err error is the error of the last attempt to write. errors.Is and errors.As unwrap Err.
 //
 // Err wraps [ErrUnavailable], [ErrRejected], [ErrLocked] or [ErrSchema]. If the context of the call ended before the write

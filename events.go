@@ -27,7 +27,7 @@ const (
 	EventPriorityChanged EventType = "priority"   // Engine.SetPriority gave the run another priority
 	EventRepaired        EventType = "repaired"   // a repair made the next generation of the run, or Engine.Fork made the run
 	EventContinued       EventType = "continued"  // the next generation of the run began, with a new input; see Ctx.ContinueAsNew
-	// EventVersionChanged is written when another version of the code ([Config.Version]) executes the run than before. The
+	// EventVersionChanged is written when the version of the code ([Config.Version]) that executes the run changes. The
 	// EventVersionChanged events of a run, and [RunInfo.Version], show which version executed which part of the run.
 	EventVersionChanged EventType = "version_changed"
 
@@ -75,10 +75,15 @@ type Event struct {
 	// EventPaused and an EventCancelled, Actor and Reason come from the call that requested the pause or the cancel. The time
 	// of a requested pause is in [RunInfo.PausedAt], and the time of a requested cancel in [RunInfo.Cancellation].
 	//
-	// The meaning of Old and New depends on the event's type. For EventMovedToQueue, EventPriorityChanged, EventVersionChanged,
-	// EventRepaired and EventContinued, Old and New are the queue, the priority, the version, or the number of the generation,
-	// before and after the change. If Engine.Fork created the run, Old is the UUID of the forked run. For EventDeleted, Old is
-	// the ID of the deleted run, and New is the number of deleted runs, descendants included.
+	// The meaning of Old and New depends on the type of the event. The comments of some types describe it. For these types, it
+	// is:
+	//
+	//   - EventMovedToQueue: Old and New are the queue before and after the change.
+	//   - EventPriorityChanged: Old and New are the priority before and after the change.
+	//   - EventVersionChanged: Old and New are the version before and after the change.
+	//   - EventRepaired and EventContinued: Old and New are the number of the generation before and after the change. If
+	//     Engine.Fork created the run, Old is the UUID of the forked run.
+	//   - EventDeleted: Old is the ID of the deleted run, and New is the number of deleted runs, descendants included.
 	Actor, Reason, Old, New string
 }
 

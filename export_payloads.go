@@ -20,7 +20,7 @@ type exportOptions struct{ plainPayloads bool }
 // then reads the export without the codec.
 func DecodePayloads() ExportOption { return func(o *exportOptions) { o.plainPayloads = true } }
 
-// encodedPayload is how an encoded payload stands in an export. Its bytes are written in base64.
+// encodedPayload is the form of an encoded payload in an export. Its bytes are written in base64.
 type encodedPayload struct {
 	Encoded []byte `json:"encoded"`
 }
@@ -73,7 +73,7 @@ func (x *Exported) checkReadable() error {
 	})
 }
 
-// eachPayload calls f with each payload that there is, and its place.
+// eachPayload calls f with each payload that the export has, and with the payload's slot.
 func (x *Exported) eachPayload(f func(slot payload.Slot, b *jsontext.Value) error) error {
 	run, err := uuid.Parse(x.Run.RunID)
 	if err != nil {

@@ -68,7 +68,8 @@ func (e *Engine) ReplayExport(ctx context.Context, exported []byte) (PreflightRu
 	return found, nil
 }
 
-// latestTime returns the latest time in the export. A sleep that was not over at the export is not over then either.
+// latestTime returns the latest time in the export. A sleep that was not over when the run was exported is not over at this
+// time either.
 func (x *Exported) latestTime() time.Time {
 	at := x.Run.CreatedAt
 	note := func(t time.Time) {
@@ -134,7 +135,7 @@ func (x *Exported) recordedFailure() *record.Failure {
 	return record.DecodeFailure(x.Run.Error)
 }
 
-// compareOutcome compares how the replay of a run that has ended came to its end with how the run did.
+// compareOutcome compares the end of the replay of a run that has ended with the end of the run itself.
 func (x *Exported) compareOutcome(found *PreflightRun, got engine.PreflightResult) {
 	diverges := func(call, format string, args ...any) {
 		found.Diverged, found.Call, found.Reason, found.Next, found.Err = true, call, fmt.Sprintf(format, args...), nil, ""

@@ -72,12 +72,12 @@ func (f *Future[T]) storeResult(value T, err error) {
 	case f.choiceOutcome != nil:
 		f.setFinal(value, err)
 	default:
-		f.value, f.err = value, err // tell makes them final, or replaces them
+		f.value, f.err = value, err // deliverChoiceOutcome makes them final, or replaces them
 	}
 }
 
-// withholdResult is called when a choice ends the branch. It reports whether the branch had returned before; then its result stays. If
-// close returns false, the result is withheld until the caller calls tell.
+// withholdResult is called when a choice ends the branch. It reports whether the branch had returned before: then its result stays. If
+// withholdResult returns false, the result is withheld until deliverChoiceOutcome is called.
 func (f *Future[T]) withholdResult() (returned bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,8 +96,8 @@ func (f *Future[T]) deliverChoiceOutcome(outcome error) {
 	}
 }
 
-// setFinal sets the final result of a branch that was closed and has returned: its own result if no call of it was refused, else
-// the verdict. f.mu is held.
+// setFinal sets the final result of a branch that a choice has ended and that has returned: its own result if none of its calls
+// was refused, and otherwise the outcome of the choice. f.mu is held.
 func (f *Future[T]) setFinal(value T, err error) {
 	// A skip has no record, unless a condition led to it: only the record of the choice tells a replay that the choice came first.
 	skip, _ := err.(*nodeSkippedError)
@@ -172,7 +172,8 @@ func (f *Future[T]) Wait() (T, error) {
 	return f.wait()
 }
 
-// wait does the same for a Future that has a result, or gets one: also for that of a graph's node whose branch is opened later.
+// wait does what Wait does, for a Future that has a result or gets one, including the Future of a graph's node whose branch is
+// opened later.
 func (f *Future[T]) wait() (T, error) {
 	f.await()
 	if f.branch != nil && errors.Is(f.err, ErrSuspended) {

@@ -40,10 +40,11 @@ type Generation struct {
 	Corrected []string // the calls whose values the repair has set, at most 1,000 of them
 }
 
-// Generations returns the generations of the run with the given ID, the oldest first, or [ErrNotFound]. The last generation in
-// the result is the current one. The result lacks the generations that [Retention] has deleted. If generations are missing, the
-// fields of the first remaining generation do not describe the repair that began it. [Engine.History] with [InGeneration]
-// returns the checkpoints of an older generation. [Engine.LatestGenerations] returns the generations in pages.
+// Generations returns the generations of the run with the given ID, the oldest first, and [ErrNotFound] if there is no such
+// run. The last generation in the result is the current one. The result lacks the generations that [Retention] has deleted. If
+// generations are missing, the fields of the first remaining generation do not describe the repair that began it.
+// [Engine.History] with [InGeneration] returns the checkpoints of an older generation. [Engine.LatestGenerations] returns the
+// generations in pages.
 func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the generations of run %q: %w", id, err)
@@ -66,11 +67,11 @@ type GenerationPage struct {
 	Next        string // the cursor of the next page; empty on the last page
 }
 
-// LatestGenerations returns a page of the generations of the run with the given ID, the newest first, or [ErrNotFound].
-// LatestGenerations suits runs that have continued as new many thousand times. Set Page.Cursor to the GenerationPage.Next of
-// the previous page, or leave it empty to get the newest generations. The generations have the same fields as in the result of
-// [Engine.Generations]. If the inputs and outputs of the generations have more than 4 MiB, a page has fewer generations than
-// Page.Limit, and GenerationPage.Next is not empty.
+// LatestGenerations returns a page of the generations of the run with the given ID, the newest first, and [ErrNotFound] if
+// there is no such run. Use LatestGenerations for runs that may have continued as new many thousand times. Set Page.Cursor to
+// the GenerationPage.Next of the previous page, or leave it empty to get the newest generations. The generations have the same
+// fields as in the result of [Engine.Generations]. If the inputs and outputs of the generations have more than 4 MiB, a page
+// has fewer generations than Page.Limit, and GenerationPage.Next is not empty.
 //
 // LatestGenerations returns [ErrInvalidCursor] for a text that is no cursor, and [ErrInvalidConfig] for a limit that is not from
 // 0 to 1000.
@@ -123,7 +124,7 @@ func reachesMaxGenerationBytes(before []store.SupersededGeneration) bool {
 }
 
 // supersededGenerations converts superseded generations of a run, the oldest first. next is the generation after them, without the fields
-// that tell how the run was in it.
+// that setRunFields sets.
 func supersededGenerations(row *store.Run, before []store.SupersededGeneration) (all []Generation, next Generation) {
 	all = make([]Generation, 0, len(before)+1)
 	next = Generation{Number: 1, StartedAt: row.CreatedAt}
@@ -144,7 +145,7 @@ func supersededGenerations(row *store.Run, before []store.SupersededGeneration) 
 	return all, next
 }
 
-// setRunFields sets the fields that tell how the run was in this generation.
+// setRunFields sets the fields that describe the run in this generation, such as its status and its input.
 func (g *Generation) setRunFields(r *store.Run) {
 	g.Status, g.Workflow, g.Queue, g.Version, g.EndedAt = Status(r.Status.String()), r.Workflow, r.Queue, r.Version, r.EndedAt
 	g.Input, g.Output = payload.Shown(r.Input), payload.Shown(r.Output)

@@ -2,8 +2,8 @@ package durable
 
 import "fmt"
 
-// optionSet records which options of one call were given. Each bit is one option, or several options that exclude each other. It
-// exists because the last of two such options would otherwise win without an error.
+// optionSet records which options of one call were given. Each bit is one option, or several options that exclude each other.
+// Without an optionSet, the last of two options that exclude each other would apply without an error.
 type optionSet uint16
 
 // addOnce records the option. It returns ErrInvalidConfig if an option with the same bit was recorded before.
@@ -15,7 +15,7 @@ func (g *optionSet) addOnce(bit optionSet, option string) error {
 	return nil
 }
 
-// givenOptions are what the options of one call record: which of them were given, and the first error.
+// givenOptions records which options of one call were given, and their first error.
 type givenOptions struct {
 	given optionSet
 	err   error

@@ -33,9 +33,9 @@ import (
 // "list/step", "size/each/0".
 //
 // Nodes begin as soon as their needs are met, and are executed concurrently. The run of a graph ends when all its nodes have
-// ended. The run fails if the output node has no value, if a node with the policy [FailRun] has an unmet need, or with
-// [ErrUndeclaredNeed]. If the output node has no value, the error of the run wraps the failures that caused it, each as a
-// [*NodeError]. A node whose needs cannot be met is skipped; see [OnUnmetNeed].
+// ended. The run fails if the output node has no value, if a node with the policy [FailRun] has an unmet need, or if a node
+// reads a value that it does not declare as a need ([ErrUndeclaredNeed]). If the output node has no value, the error of the run
+// wraps the failures that caused it, each as a [*NodeError]. A node whose needs cannot be met is skipped; see [OnUnmetNeed].
 //
 // The run of a graph records the nodes and edges before its first node begins. Newer code may add nodes, and may remove nodes
 // that have not begun or change their needs. If newer code changes the graph, the run records the new nodes and edges as the
@@ -109,12 +109,12 @@ func (g *Graph[I]) Input(in *NodeInput) I { return in.run.input.(*typedInput[I])
 // typedInput holds the input of a run. It is a type of its own because I may be an interface.
 type typedInput[I any] struct{ value I }
 
-// graphDefinition is a declared graph. It does not change after finish.
+// graphDefinition is a declared graph. It does not change after finishDeclaration.
 type graphDefinition struct {
 	shape        graph.Shape
 	encodedShape []byte // the recorded form of the shape
 	nodes        []*graphNode
-	nodeIndexes  map[string]int // of the nodes by their names; set by finish
+	nodeIndexes  map[string]int // the indexes of the nodes by their names; set by finishDeclaration
 	err          error
 	isFinished   bool
 	isOfOneRun   bool // of DefineGraphFrom: no New and no start sees what is declared late

@@ -161,8 +161,8 @@ func (x *graphRun) cancelRecordedLosers() {
 }
 
 // cancelUnlessBegunLocked makes ErrCancelled the result of a node that a choice has ended, unless the node has begun. Every call of such a
-// node would be refused, whatever happens to the nodes that it needs. So the nodes that begin after it need not wait for these. A node
-// with choices sees the end itself; see awaitNeeds. x.mu is held.
+// node would be refused, whatever happens to the nodes that it needs. Therefore the nodes that begin after it need not wait until the
+// nodes that it needs are over. A node with choices notices the end itself; see awaitNeeds. x.mu is held.
 func (x *graphRun) cancelUnlessBegunLocked(n *graphNode) {
 	p := &x.nodeProgress[n.index]
 	if p.isDecided || n.hasChoices() || len(n.refersTo) == 0 || x.c.scope.HasBegunCallInNestedScope(n.name) {
@@ -225,8 +225,8 @@ func (x *graphRun) decideNodeLocked(n *graphNode, err error) {
 	}
 }
 
-// skipError returns the error of a node whose needs are not met. If a choice has ended the node, that is the reason: the record says that it
-// came first.
+// skipError returns the error of a node whose needs are not met. If a choice has ended the node, the error names the choice as the reason,
+// because the record shows that the choice came first.
 func (x *graphRun) skipError(n *graphNode) error {
 	if x.c.scope.WasBranchEndedByChoice(n.name) {
 		return ErrCancelled

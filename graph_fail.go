@@ -13,8 +13,8 @@ type graphFailure struct{ error }
 
 func (e *graphFailure) Unwrap() error { return e.error }
 
-// failRunForUnmetNeed fails the run, because a need of the node is not met. It records the node that led to it. So every replay returns
-// the same error, also if a second node has failed in the meantime.
+// failRunForUnmetNeed fails the run, because a need of the node is not met. It records the node whose failure is the cause, so that
+// every replay returns the same error, even if a second node has failed meanwhile.
 func (x *graphRun) failRunForUnmetNeed(c *Ctx, n *graphNode) error {
 	culprit := x.rootCauseNode(n)
 	for _, before := range x.graph.nodes[:n.index] {
@@ -26,8 +26,8 @@ func (x *graphRun) failRunForUnmetNeed(c *Ctx, n *graphNode) error {
 	return x.endOpenNodesAndFail(c, n, culprit, fmt.Errorf("node %q fails the run: %w", n.name, err))
 }
 
-// endOpenNodesAndFail ends all nodes that are not over, apart from n itself, and records that. culprit is the node whose failure led to it.
-// If a retry removes the failure from the history, it removes this record as well.
+// endOpenNodesAndFail ends all nodes that are not over, apart from n itself, and records this. culprit is the node whose failure is the
+// cause. If a retry removes the failure from the history, it removes this record as well.
 func (x *graphRun) endOpenNodesAndFail(c *Ctx, n, culprit *graphNode, cause error) error {
 	name := graph.FailChoiceName(culprit.name)
 	if err := x.openChoiceBranches(n, culprit); err != nil {
@@ -53,7 +53,7 @@ func (x *graphRun) endOpenNodesAndFail(c *Ctx, n, culprit *graphNode, cause erro
 	return &graphFailure{&choiceDecidingError{cause, spec.Branches[0].Name()}}
 }
 
-// rootCauseNode returns the node that led to it that a need of the node is not met, or the node itself.
+// rootCauseNode returns the node because of which a need of the given node is not met, or the given node itself.
 func (x *graphRun) rootCauseNode(n *graphNode) *graphNode {
 	if at := x.shape.MainUnmetReason(n.spec(), x.nodeOutcome); at >= 0 {
 		return x.declaredNodeAt(at)
@@ -66,7 +66,7 @@ func (x *graphRun) declaredNodeAt(at int) *graphNode {
 	return x.graph.nodes[x.graph.nodeIndexes[x.shape.Nodes[at].Name]]
 }
 
-// nodeOutcome returns how the node with an index of the recorded shape has ended in this execution.
+// nodeOutcome returns the outcome, in this execution, of the node with an index of the recorded shape.
 func (x *graphRun) nodeOutcome(at int) graph.NodeOutcome {
 	n := x.declaredNodeAt(at)
 	s := x.nodeState(n.name)
@@ -80,7 +80,7 @@ func (x *graphRun) nodeOutcome(at int) graph.NodeOutcome {
 	return o
 }
 
-// failureCauses returns the errors that led to it that the node, which is over and not completed, has no value.
+// failureCauses returns the errors because of which the node has no value. The node is over and not completed.
 func (x *graphRun) failureCauses(n *graphNode) (errs []error) {
 	for _, at := range x.shape.Causes(x.shape.Index(n.name), x.nodeOutcome) {
 		_, err := x.nodeResult(x.declaredNodeAt(at))

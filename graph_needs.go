@@ -31,7 +31,7 @@ type nodeOptions struct {
 	delay          time.Duration
 }
 
-// nodeOptionKinds says which options of calls a node takes.
+// nodeOptionKinds is a set of the kinds of call options that a node accepts.
 type nodeOptionKinds uint8
 
 const (
@@ -48,7 +48,7 @@ type quorumNeed struct {
 	nodes  []AnyNode
 }
 
-// nodeCondition is what When gives.
+// nodeCondition is the condition of an option When.
 type nodeCondition struct {
 	node  AnyNode
 	holds func(in *NodeInput) bool
@@ -155,7 +155,7 @@ func After(nodes ...AnyNode) NodeOption {
 }
 
 // When skips the declared node unless condition returns true for the value of n. The declared node needs n as with [Needs]. The
-// condition is part of the workflow function, and must be deterministic. The condition is called once all needs of the declared
+// condition is part of the workflow function, and must be deterministic. The condition is called when all needs of the declared
 // node are met. A skip is recorded, so that newer code with another condition does not change the skip. If a node has several
 // When options, the node is skipped unless all conditions return true.
 func When[T any](n *Node[T], condition func(T) bool) NodeOption {
@@ -184,7 +184,7 @@ const (
 	// the losers of a choice, and no further node begins. The decision to fail the run is recorded. The run's error is the
 	// failure because of which the need was not met, even if the output node has completed.
 	FailRun UnmetNeedPolicy = "fail"
-	// RunAnyway lets a node begin once all nodes that it needs are over, whether they completed or not. A node with RunAnyway
+	// RunAnyway lets a node begin when all nodes that it needs are over, whether they completed or not. A node with RunAnyway
 	// reads the values of the nodes that it needs with [Node.Get].
 	RunAnyway UnmetNeedPolicy = "run"
 )

@@ -53,7 +53,7 @@ type graphNode struct {
 	delay             time.Duration            // zero: none, or it is among the start options of a child
 	isEmpty           func(in *NodeInput) bool // of a node for each item of a list: the list has no items; else nil
 
-	refersTo, referredBy []int // the indexes of the nodes that it refers to, and of those that refer to it; set by graphDefinition.finish
+	refersTo, referredBy []int // the indexes of the nodes that it refers to, and of the nodes that refer to it; set by graphDefinition.finishDeclaration
 }
 
 // hasChoices reports whether the node needs some of several nodes.
@@ -89,8 +89,8 @@ func checkVerifyOfNode[T any](o *nodeOptions, name string) {
 }
 
 // Each declares a node that executes fn for each item of the value of over, as [Ctx.Map] does. The value of the Each node is
-// the list of the results, in the order of the items. The Each node begins once the node over has completed, as with [Needs].
-// The options of the Each node are [MapOption] and [StepOption] values, and [Delay].
+// the list of the results, in the order of the items. The Each node begins when the node that the argument over names has
+// completed, as with [Needs]. The options of the Each node are [MapOption] and [StepOption] values, and [Delay].
 func (g *Graph[I]) Each[In, T any](name string, over *Node[[]In], fn func(context.Context, In, *NodeInput) (T, error), opts ...NodeOption) *Node[[]T] {
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStepOptions|acceptsMapOptions)
@@ -154,8 +154,8 @@ func invokeInputFunc[CI any](in *NodeInput, input func(*NodeInput) (CI, error)) 
 // of the items. The database counts the ends of the children, so that the end of a single child need not wake the run: if
 // 10,000 children end within a minute, the run is woken about ten times. The EachChild node waits for the ends of all its
 // children. If a child does not complete, the node fails with an error that wraps the errors of all children that did not
-// complete. The EachChild node begins once the node over has completed, as with [Needs]. The options of the EachChild node are
-// [StartOption] values, such as [InQueue] and [Delay].
+// complete. The EachChild node begins when the node that the argument over names has completed, as with [Needs]. The options of
+// the EachChild node are [StartOption] values, such as [InQueue] and [Delay].
 func (g *Graph[I]) EachChild[CI, CO any](name string, over *Node[[]CI], w *Workflow[CI, CO], opts ...NodeOption) *Node[[]CO] {
 	where := callSite(0)
 	o := newNodeOptions(opts, acceptsStartOptions)
@@ -186,7 +186,7 @@ func (g *Graph[I]) Receive[T any](name string, opts ...NodeOption) *Node[T] {
 	})}
 }
 
-// startsAtOnce is the number of children of one EachChild whose starts are under way at once. They share commits.
+// startsAtOnce is the number of children that one EachChild starts at the same time, so that their starts share commits.
 const startsAtOnce = 64
 
 // executeEachChild starts a child for each item, and waits for all of them.

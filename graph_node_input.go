@@ -141,8 +141,8 @@ var (
 	lateDeclarationType = fmt.Sprintf("%T", new(lateDeclarationError))
 )
 
-// isMistakeOfNode reports whether the error is that a function of the node itself read a need that is not declared, or declared a node. The
-// same mistake in a child, or in a node whose error a function returns, is an ordinary failure.
+// isMistakeOfNode reports whether the error comes from a mistake of a function of the node itself: it read a node that it does not declare
+// as a need, or it declared a node. The same mistake in a child, or in a node whose error a function returns, is an ordinary failure.
 func isMistakeOfNode(err error) bool {
 	switch e := err.(type) {
 	case nil, *RunError, *NodeError:
@@ -157,8 +157,8 @@ func isMistakeOfNode(err error) bool {
 	return isMistakeOfNode(errors.Unwrap(err))
 }
 
-// nodeSkippedError is the error of a node that was skipped because of another one: because a condition on its value does not hold, or because it
-// is not completed. It wraps ErrNodeSkipped.
+// nodeSkippedError is the error of a node that was skipped because of another node: a condition on the value of the other node does not hold, or
+// the other node has not completed. It wraps ErrNodeSkipped.
 type nodeSkippedError struct {
 	because     string
 	byCondition bool

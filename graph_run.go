@@ -49,7 +49,8 @@ type graphRun struct {
 	dueNodes      []dueNode // nodes without a goroutine that executes them
 }
 
-// nodeArguments holds what the execution of a node passes to its durable calls and its function. A run allocates those of all nodes at once.
+// nodeArguments holds the arguments that the execution of a node passes to its durable calls and its function. A run allocates the
+// nodeArguments of all nodes at once.
 type nodeArguments struct {
 	ctx   Ctx
 	input NodeInput
@@ -346,8 +347,8 @@ func (x *graphRun) nodeState(node string) graph.State {
 	return nodeStateFromError(f.err)
 }
 
-// nodeStateOrCancelled returns the state of a node whose branch is open or has returned: as state does, but Cancelled also for a node that a choice
-// has ended and whose branch has not returned. Such a node needs nothing.
+// nodeStateOrCancelled returns the state of a node whose branch is open or has returned. It returns the same as nodeState, except for a node that a
+// choice has ended and whose branch has not returned: such a node counts as Cancelled, because it needs nothing any more.
 func (x *graphRun) nodeStateOrCancelled(node string) graph.State {
 	s := x.nodeState(node)
 	if !s.IsFinal() && x.nodeFutures[x.graph.nodeIndexes[node]].branch.WasEndedByChoice() {

@@ -168,7 +168,7 @@ func (d *graphDefinition) minNameCount() int {
 	return 1 + 2*len(d.nodes) // the record of the shape; of each node, its branch and its call
 }
 
-// recordGraphCall makes a call whose record is what output returns when it is made first. It returns the record.
+// recordGraphCall makes a call and returns its record. At the first execution of the call, the record is what output returns.
 func recordGraphCall(c *Ctx, name string, where uintptr, output func() ([]byte, error)) ([]byte, error) {
 	res, err := c.callScope().Step(&engine.CallSpec{Name: name, Kind: store.KindGraph, CallSite: where, ExecuteAttempt: func(context.Context) (engine.AttemptOutput, *record.Failure) {
 		b, err := output()

@@ -149,8 +149,8 @@ func newLimitBounds(s store.LimitSettings) LimitBounds {
 // waits long takes neither memory nor a slot of a worker, and keeps its position in the order when its process dies. When a run
 // is paused, its waiting steps lose their positions in the order.
 //
-// A permit ends when the lease of the step's run ends, when the run is terminated, and when the step stops to wait for a function
-// that ignores the end of its context (see [AttemptTimeout]). If a process stands still for longer than the lease and then continues,
+// A permit ends when the lease of the step's run ends, when the run is terminated, and when the step no longer waits for a function
+// that ignores the end of its context (see [AttemptTimeout]). If a process is suspended for longer than the lease and then continues,
 // the step's function may still be executing while another step has the permit.
 func (l *Limit) Permit(opts ...PermitOption) StepOption {
 	return func(o *stepOptions) {

@@ -186,7 +186,8 @@ func Tag(key, value string) StartOption {
 // SetTags sets tags of the run with the given ID, which is the caller's ID or the UUID, in any state of the run. An empty value
 // removes a tag. The keys of tags have a namespace before a dot, such as team.owner. The keys and values of tags have at most
 // 512 bytes and no control characters. With the options [Reason] or [Actor], an [Event] records the change of the tags, unless
-// the run has the given tags already. SetTags returns [ErrNotFound] or [ErrInvalidName].
+// the run has the given tags already. SetTags returns [ErrNotFound] if there is no such run, and [ErrInvalidName] for an
+// invalid tag.
 func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string, opts ...ControlOption) error {
 	if err := e.checkUsableOutsideWorkflow(ctx, "a change of tags", "Ctx.SetTags"); err != nil {
 		return fmt.Errorf("tag run %q: %w", id, err)

@@ -10,11 +10,11 @@ import (
 
 // MoveToQueue moves the run with the given ID, which is the caller's ID or the UUID, to another queue if the run has not begun.
 // A moved run keeps its priority, its [GroupKey], and the times of its [Delay], [StartBy] and [Timeout]. If the new queue has
-// settings, the moved run waits behind the runs that are already in line there with the same group key and priority. While
-// MaxInProgressPerKey or MaxExecutingPerKey holds back the runs of a key, these runs are ordered by the times at which they
-// became due. A paused run stays paused after the move. A run that waits for its [Singleton] key continues to wait after the
-// move. After the move, the run no longer counts towards the bounds of its group key in the old queue. Moving a child does not
-// move its parent.
+// settings, the moved run waits behind the runs that are already in line there with the same group key and priority. There is
+// one exception: runs that wait because of MaxInProgressPerKey or MaxExecutingPerKey are ordered by the times at which they
+// became due, so among them the moved run can come before runs that were in the new queue earlier. A paused run stays paused
+// after the move. A run that waits for its [Singleton] key continues to wait after the move. After the move, the run no longer
+// counts towards the bounds of its group key in the old queue. Moving a child does not move its parent.
 //
 // The options of MoveToQueue are [Reason] and [Actor]. An [Event] records the move. If the run is in the queue already,
 // MoveToQueue does nothing, whatever the state of the run, so that a call whose result was lost can be repeated. MoveToQueue
@@ -32,7 +32,7 @@ func (e *Engine) MoveToQueue(ctx context.Context, id, queue string, opts ...Cont
 // SetPriority sets the [Priority] of the run with the given ID, which is the caller's ID or the UUID, if the run has not begun.
 // In a queue with settings, a waiting run with a new priority takes its turn as if the run had just become due: it waits behind
 // the runs with the same [GroupKey] and priority that are in line already, even if SetPriority sets the old priority again.
-// While MaxInProgressPerKey or MaxExecutingPerKey holds back the runs of a key, these runs are ordered by the times at which
+// There is one exception: runs that wait because of MaxInProgressPerKey or MaxExecutingPerKey are ordered by the times at which
 // they became due.
 //
 // The options of SetPriority are [Reason] and [Actor]. An [Event] records the change of the priority. If the run has the

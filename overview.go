@@ -58,7 +58,7 @@ func (e *Engine) Failures(ctx context.Context, f Filter) ([]FailureGroup, error)
 	if len(f.RunID)+len(f.Parent) > 0 {
 		return nil, fmt.Errorf("%w: the filter of Failures has RunID or Parent: leave them out", ErrInvalidConfig)
 	}
-	if f.GroupKey != "" || f.Held { // it matches no runs that have ended
+	if f.GroupKey != "" || f.Held { // no run that has ended matches such a filter
 		return nil, nil
 	}
 	rows, err := e.inner.Store().FailureGroups(ctx, filter, maxCounted, maxFailureGroups)

@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// newRunInfos converts rows. In the store, the parent of a child that belongs to a superseded generation is the archive ID of that
-// generation, which no caller knows. A RunInfo has the run and the number of the generation instead.
+// newRunInfos converts rows. If a child belongs to a superseded generation, its parent in the store is the archive ID of that
+// generation, which no caller knows. A RunInfo has the UUID of the parent and the number of the generation instead.
 func (e *Engine) newRunInfos(ctx context.Context, rows []*store.Run) ([]RunInfo, error) {
 	generations, err := e.supersededParents(ctx, rows)
 	if err != nil {
@@ -26,7 +26,7 @@ func (e *Engine) newRunInfos(ctx context.Context, rows []*store.Run) ([]RunInfo,
 	return infos, nil
 }
 
-// supersededParents returns those parents of the rows that are superseded generations, by their archive IDs.
+// supersededParents returns the parents of the rows that are superseded generations, by their archive IDs.
 func (e *Engine) supersededParents(ctx context.Context, rows []*store.Run) (map[uuid.UUID]store.GenerationKey, error) {
 	areRuns := make(map[uuid.UUID]bool, len(rows))
 	for _, r := range rows {

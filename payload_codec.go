@@ -12,9 +12,9 @@ import (
 // rejected: the caller gets [ErrRejected], or the run is held. The method Decode returns the payload that was passed to Encode,
 // or an error that wraps [ErrUnreadable].
 //
-// To add or remove a codec of your own while runs are live, begin the bytes that it returns with 0xC0, with which no JSON text
-// begins, and a second byte of 0x80 or more, and let Decode return bytes that do not begin so as they are. A payload that still
-// begins with 0xC0 after the decoding is unreadable: the error says that a codec is missing.
+// To be able to add or remove a codec of your own while runs are live, let Encode begin its bytes with a mark: the byte 0xC0,
+// with which no JSON text begins, and a second byte of 0x80 or more. Let Decode return bytes without this mark unchanged. A
+// payload that still begins with 0xC0 after it was decoded is unreadable: the error says that a codec is missing.
 type Codec = payload.Codec
 
 // PayloadSlot identifies the place of a payload in the database, such as the result of one step. A [Codec] can bind a payload

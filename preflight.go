@@ -23,7 +23,7 @@ const (
 	// firstPreflightPart is how many of them it reads at first with their inputs and histories, which it holds in memory together, for each
 	// processor. It then reads more or fewer at once, so that they have about preflightPartBytes bytes of payloads.
 	firstPreflightPart = 8
-	maxPreflightPart   = 25 // so that several processors have work with one page
+	maxPreflightPart   = 25 // small enough that several processors have work with one page
 	preflightPartBytes = 4 << 20
 )
 
@@ -43,9 +43,9 @@ type PreflightRun struct {
 	ID       string
 	Workflow string
 	Status   Status
-	// PinnedTo is another version than that of this process, if the workflow has the option [Pinned] and workers of that version
-	// execute the run, because such a worker lives or has lived within the grace period. The next fields then say what would
-	// become of the run if no worker of that version lived. Otherwise PinnedTo is empty.
+	// PinnedTo is the version to which the run is [Pinned], if this is not the version of this process, and a worker of that
+	// version lives or has lived within the grace period. Workers of that version then execute the run, and the next fields
+	// describe what would happen to the run if no such worker lived. PinnedTo is empty for all other runs.
 	PinnedTo string
 	Unknown  bool     // the preflight could not examine the run: see PreflightReport.Unknown
 	Next     []string // the calls that the run would make next, with their scopes; empty if the function returns
@@ -76,10 +76,10 @@ type NeededChange struct {
 // the new code is wrong: if the last recorded step of the run has failed, the run may fail with the old code, too. If new code fails or
 // panics, its runs are also reported as failing. Call Preflight before a deploy, from the new program; Preflight does not need an active
 // [Engine.Run]. Preflight writes nothing, claims nothing and executes no step: a call that is not recorded returns [ErrSuspended], as in a
-// run that leaves the process. Preflight executes the workflow functions, so that code of the functions outside of steps takes effect. A
-// run whose function does not return within 10 seconds is reported as unknown. Once such functions have taken a minute together, a run
-// whose function makes no call for 100 milliseconds is reported as unknown, too. A run that is [Pinned] to another version is reported apart;
-// see [PreflightRun].PinnedTo. If ctx ends, Preflight returns at once, with an error that wraps ctx.Err() and the cause of the end of ctx.
+// run that leaves the process. Preflight executes the workflow functions, so their code outside of steps takes effect. A run whose function
+// does not return within 10 seconds is reported as unknown. Once such functions have taken a minute together, a run whose function makes no
+// call for 100 milliseconds is reported as unknown, too. A run that is [Pinned] to another version is counted separately; see
+// [PreflightRun].PinnedTo. If ctx ends, Preflight returns at once, with an error that wraps ctx.Err() and the cause of the end of ctx.
 func (e *Engine) Preflight(ctx context.Context, f Filter) (*PreflightReport, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("preflight: %w", err)

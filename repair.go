@@ -17,10 +17,11 @@ import (
 var (
 	// ErrNoStep is returned for a repair that names a step that the run has not recorded.
 	ErrNoStep = repair.ErrNoStep
-	// ErrFromRequired is returned by [Engine.Retry] when the library does not know from which step to execute the run again.
-	// The library does not know the step if the failure of the run names no failed step, or if compensations without the option
-	// [Undoes] were executed. Call Retry with the option [From] or [FromEnd] then. Retry and [Engine.Fork] with FromEnd also return
-	// ErrFromRequired if a compensation without Undoes has succeeded: From names the first step to execute again.
+	// ErrFromRequired is returned by [Engine.Retry] when the library does not know from which step to execute the run again. The
+	// library does not know the step if the failure of the run names no failed step, or if compensations without the option
+	// [Undoes] were executed. In these cases call Retry with the option [From] or [FromEnd]. Retry and [Engine.Fork] with FromEnd
+	// also return ErrFromRequired if a compensation without Undoes has succeeded: then use From to name the first step to execute
+	// again.
 	ErrFromRequired = repair.ErrFromRequired
 	// ErrValueType is returned by [Engine.Override], and by [Engine.Fork] with [OverrideStep], for a value whose JSON has another
 	// type than the recorded value, such as a text instead of an object. [Engine.Skip] of a sleep returns ErrValueType for a value
@@ -65,10 +66,11 @@ type Repaired struct {
 // Deploy corrected code before the retry. If a retried run fails, it can be retried again. [Run.Result] of a new handle, and
 // callers that already wait, get the result of the newest generation.
 //
-// Retry returns [ErrNotFound]; [ErrNoStep]; [ErrFromRequired]; and a [*StateError] for a run that has not failed or expired.
-// For a child whose parent is not paused, or has already recorded the end of the child, Retry also returns a StateError: retry
-// the parent instead. Retry returns [ErrUnreadable] if the record of an earlier repair cannot be decoded, and [ErrSchema] while
-// a worker with an older version of durable is running.
+// Retry returns [ErrNotFound] if there is no such run, [ErrNoStep] if the run has not recorded the step that From names,
+// [ErrFromRequired] in the case above, and a [*StateError] for a run that has not failed or expired. For a child whose parent
+// is not paused, or has already recorded the end of the child, Retry also returns a StateError: retry the parent instead. Retry
+// returns [ErrUnreadable] if the record of an earlier repair cannot be decoded, and [ErrSchema] while a worker with an older
+// version of durable is running.
 func (e *Engine) Retry(ctx context.Context, id string, opts ...ControlOption) (*Repaired, error) {
 	return e.repairRun(ctx, VerbRetry, id, engine.RepairRequest{}, opts)
 }
@@ -245,7 +247,7 @@ func (e *Engine) newRepairRequest(ctx context.Context, verb Verb, q engine.Repai
 // newRepaired returns the description of a repair. runs has a run and those of its descendants that are retried with it.
 func newRepaired(runs []engine.PlannedRunRepair) *Repaired {
 	all := make(map[uuid.UUID]*Repaired, len(runs))
-	for i := range runs { // a run stands behind its parent
+	for i := range runs { // a parent comes before its children
 		r := &runs[i]
 		one := &Repaired{
 			ID: r.Run.NameOrUUID(), RunID: r.Run.UUID.String(), Generation: int(r.NewGeneration), Kept: r.Detail.Kept,

@@ -27,10 +27,11 @@ import (
 // the code did not fit its history, also continues, and is held again if the code still does not fit. A run that is cancelled or
 // being cancelled cannot be repaired.
 //
-// Override returns [ErrNotFound]; [ErrNoStep]; [ErrValueType]; [ErrNotEncodable] or [ErrPayloadTooLarge]; and a [*StateError]
-// if the state of the run or of the step does not allow the repair. Override returns [ErrFromRequired] if compensations without
-// the option [Undoes] were executed, and [ErrSchema] while a worker with an older version of durable is running. The options of
-// Override are [Reason], [Actor], [DryRun], [FromEnd] and [InterruptSteps].
+// Override returns [ErrNotFound] if there is no such run, [ErrNoStep] if the run has not recorded the step, [ErrValueType],
+// [ErrNotEncodable] or [ErrPayloadTooLarge] for a value that cannot be recorded for the step, and a [*StateError] if the state
+// of the run or of the step does not allow the repair. Override returns [ErrFromRequired] if compensations without the option
+// [Undoes] were executed, and [ErrSchema] while a worker with an older version of durable is running. The options of Override
+// are [Reason], [Actor], [DryRun], [FromEnd] and [InterruptSteps].
 func (e *Engine) Override(ctx context.Context, id, step string, value any, opts ...ControlOption) (*Repaired, error) {
 	return e.repairStep(ctx, VerbOverride, id, step, &value, opts)
 }
@@ -39,7 +40,7 @@ func (e *Engine) Override(ctx context.Context, id, step string, value any, opts 
 // waits for a signal or a child. A skipped step counts as completed with the value, and is not executed again. If the skipped
 // step waits for a child, the child is cancelled unless it is [Detached]. If the skipped step is a sleep, the sleep ends; the
 // value for a sleep must be nil. Skip keeps the records of all calls other than the skipped step. In a graph, however, a Skip of
-// a failed step also executes the nodes again that ran or were skipped because of the failure, as [Engine.Retry] does.
+// a failed step also executes again the nodes that ran or were skipped because of the failure, as [Engine.Retry] does.
 //
 // In all other respects, Skip works as [Engine.Override], which replaces the values of steps that have succeeded.
 func (e *Engine) Skip(ctx context.Context, id, step string, value any, opts ...ControlOption) (*Repaired, error) {

@@ -34,7 +34,7 @@ func RetryRun(policy RetryPolicy) WorkflowOption {
 	}
 }
 
-// retryWaitFunc returns the function with which the engine asks for the wait before a retry, or nil.
+// retryWaitFunc returns the function that tells the engine how long to wait before a retry, or nil.
 func (w *Workflow[I, O]) retryWaitFunc() func(failures int32) (time.Duration, bool) {
 	if w.retryRun == nil {
 		return nil

@@ -111,7 +111,8 @@ func (e *Engine) PauseSchedule(ctx context.Context, name string, opts ...Control
 
 // ResumeSchedule resumes a paused schedule. A resumed schedule starts its next run at the first scheduled time after the
 // resume. Scheduled times that came during the pause start no runs, except by [Engine.Backfill]. ResumeSchedule returns
-// [ErrNotFound], or [ErrState] if the schedule is not paused. The options of ResumeSchedule are [Reason] and [Actor].
+// [ErrNotFound] if there is no such schedule, and [ErrState] if the schedule is not paused. The options of ResumeSchedule are
+// [Reason] and [Actor].
 func (e *Engine) ResumeSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "resume", name, opts, func(o *controlOptions) error {
 		return e.inner.ResumeSchedule(ctx, name, o.actor, o.reason)
@@ -156,8 +157,8 @@ type BackfillResult struct {
 // a Backfill, use a queue with settings.
 //
 // If Backfill returns an error, its result counts the scheduled times that Backfill handled before the error, and Backfill can
-// be called again. Backfill returns [ErrNotFound], and [ErrInvalidConfig] if to is not after from. The options of Backfill are
-// [Reason] and [Actor]: with a Reason or an Actor, an [Event] of each run records who started it.
+// be called again. Backfill returns [ErrNotFound] if there is no such schedule, and [ErrInvalidConfig] if to is not after from.
+// The options of Backfill are [Reason] and [Actor]: with a Reason or an Actor, an [Event] of each run records who started it.
 func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, opts ...ControlOption) (done BackfillResult, err error) {
 	err = e.changeSchedule(ctx, "backfill", name, opts, func(o *controlOptions) error {
 		if !from.Before(to) || from.IsZero() {
@@ -280,7 +281,7 @@ func (e *Engine) readFires(ctx context.Context, name string, before time.Time, l
 	return fires, nil
 }
 
-// fireCursor returns the cursor of a fire: a schedule fires at one time once.
+// fireCursor returns the cursor of a fire, which is its time: a schedule fires at most once at each time.
 func fireCursor(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
 func (e *Engine) scheduleInfo(ctx context.Context, row *store.Schedule) (*ScheduleInfo, error) {

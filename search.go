@@ -15,8 +15,8 @@ const (
 	maxExaminedPerShard   = 256
 )
 
-// searchRuns lists runs. If no index leads to them and maxTime is not zero, it stops after that time, and returns the UUID below which it has not
-// searched.
+// searchRuns lists runs. If no index finds them and maxTime is not zero, searchRuns stops after that time, and returns the UUID below which it
+// has not searched.
 func (e *Engine) searchRuns(ctx context.Context, f store.Filter, before uuid.UUID, limit int, maxTime time.Duration) (rows []*store.Run, reached uuid.UUID, err error) {
 	s := e.inner.Store()
 	times := !f.EndedAfter.IsZero() || !f.EndedBefore.IsZero() || !f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero()

@@ -145,7 +145,7 @@ func (c *Ctx) Callback[T any](name string) *Callback[T] {
 }
 
 // Token returns the token of the callback, which any process can pass to [Engine.Complete], once or several times. Every
-// execution of the run returns the same token, also after a repair. After [Ctx.ContinueAsNew], a callback of the same name has
+// execution of the run returns the same token, even after a repair. After [Ctx.ContinueAsNew], a callback of the same name has
 // another token. Anybody who has the token can complete the callback. The token is signed with a key that is stored in the
 // database, so that nobody can forge a token without the key. In the replays of [Engine.Preflight], [Engine.ReplayExport] and
 // durabletest.Replay, Token returns a token that completes nothing, because these replays write nothing.

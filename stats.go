@@ -22,7 +22,7 @@ type Stats struct {
 	FlushRetries     int64         // the number of retries of flushes while the database was not available
 	PendingWrites    int           // the number of calls that now wait for their flush to begin
 
-	StepsWaitingForSlot int // the number of steps that now wait, because Config.StepConcurrency other steps are executed
+	StepsWaitingForSlot int // the number of steps that now wait, because the process executes as many functions as Config.StepConcurrency allows
 
 	RunsInMemory       int   // runs in this process's memory now
 	StartedExecutions  int64 // the number of executions of runs that began in this process

@@ -42,7 +42,7 @@ type durableCall[T any] struct {
 	c    *Ctx
 	spec engine.CallSpec
 	fn   func(context.Context) (T, error) // what an attempt executes
-	err  error                            // an invalid argument or option: do returns it
+	err  error                            // the error of an invalid argument or option: executeCall returns it
 	// transact is set by the option of a transactional step; else nil.
 	transact bridge.Transact
 }
@@ -175,8 +175,9 @@ func callResultError(c *Ctx, name string, res *engine.CallResult, err error) err
 	return err
 }
 
-// undecodableError returns the error for recorded bytes that do not decode into T. call is the name of the call that recorded them. what,
-// name and verdict describe them, as in output of step, "send", no longer decodes. err is the error of decode.
+// undecodableError returns the error for recorded bytes that do not decode into T. call is the name of the call that recorded the bytes.
+// what, name and verdict are parts of the text: for example `output of step`, `"send"` and `no longer decodes`. err is the error of
+// decode.
 func undecodableError[T any](c *Ctx, call, what, name, verdict string, recorded []byte, err error, fix string) error {
 	return c.scope.ReportDivergence(call, fmt.Errorf("%w: the %s %q in run %q of workflow %q (%d bytes) %s into %v: %w: %s",
 		ErrDiverged, what, name, c.ID(), c.scope.Workflow(), len(recorded), verdict, reflect.TypeFor[T](), err, fix))

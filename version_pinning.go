@@ -8,9 +8,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Pinned is an option of [Define]. Only workers of one version (see Config.Version) execute a pinned run, until the last of
-// these workers was seen longer ago than the grace period. After the grace period, workers of any version claim the run, and
-// the run is then pinned to the version of the worker that has claimed it. Use Pinned for workflows whose runs are short, so
+// Pinned is an option of [Define]. Only workers of one version (see Config.Version) execute a pinned run, as long as such a
+// worker lives, and for the grace period after the last of them was seen. After the grace period, a worker of any version may
+// claim the run, and the run is then pinned to the version of this worker. Use Pinned for workflows whose runs are short, so
 // that each run ends with the code with which it began. With Pinned, keep workers of the old version running until its runs
 // have ended. The grace period is at least 30 s; a smaller value of grace, such as zero, counts as 30 s.
 //

@@ -208,8 +208,9 @@ func Delay(d time.Duration) StartOption {
 }
 
 // ID sets the ID of the run. All starts with the same ID, workflow and input, from any process, start one run. The ID is a text
-// of 1 to 512 bytes without control characters. Without the option ID, the run's UUID, of version 7, is its ID. A start whose
-// ID is the UUID of a child, or of a run with an ID of its own, returns [ErrIDConflict], because the ID would address two runs.
+// of 1 to 512 bytes without control characters. Without the option ID, the ID of the run is its UUID, which is of version 7. A
+// start whose ID is the UUID of a child, or of a run with an ID of its own, returns [ErrIDConflict], because the ID would
+// address two runs.
 func ID(id string) StartOption {
 	return func(o *startOptions) {
 		o.addOptionOnce(optionID, "ID")
@@ -294,7 +295,7 @@ func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...Sta
 	return newRun[O](e, &started[0].Run), nil
 }
 
-// Handle returns a handle of the existing run with the given ID, which is the caller's ID or the UUID. Handle returns
+// Handle returns a handle of an existing run with the given ID, which is the caller's ID or the UUID. Handle returns
 // [ErrNotFound] if there is no such run, and [ErrIDConflict] if the run has another workflow.
 func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run[O], error) {
 	if err := w.checkUsable(); err != nil {
@@ -356,8 +357,9 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	return decodeRunResult[O](row)
 }
 
-// If the run has ended, TryResult returns the same as [Run.Result]. If the run has not ended, ended is false and err is nil.
-// TryResult reads the database once, and does not wait for the run. TryResult returns [ErrNotFound] if the run was removed.
+// TryResult returns the result of the run without waiting for its end. If the run has ended, ended is true, and out and err are
+// what [Run.Result] returns. If the run has not ended, ended is false and err is nil. TryResult reads the database once.
+// TryResult returns [ErrNotFound] if the run was removed.
 func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
 	if err := r.checkUsable(ctx); err != nil {
 		return out, false, err

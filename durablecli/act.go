@@ -36,7 +36,7 @@ func (a *actFlags) options() []durable.ControlOption {
 	return opts
 }
 
-// userName returns the name of the user who executes the command; if sudo does, that of the user behind it.
+// userName returns the name of the user who executes the command. Under sudo, it returns the name of the user who called sudo.
 func userName() string {
 	for _, name := range []string{os.Getenv("SUDO_USER"), currentUser(), os.Getenv("USER")} {
 		if name != "" {
@@ -68,7 +68,7 @@ func (b *bulkFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&b.yes, "yes", "y", false, "do not ask")
 }
 
-// options returns the options of a call, with the author's and the given ones.
+// options returns the options of a call: the actor and the reason from the flags, and the given options.
 func (b *bulkFlags) options(dryRun bool, more ...durable.ControlOption) []durable.ControlOption {
 	opts := append(b.actFlags.options(), more...)
 	if dryRun {
@@ -128,11 +128,11 @@ func (v *bulkOperation[R]) execute(ctx context.Context, s *session, b *bulkFlags
 	}
 	result, err := v.applyToFilter(ctx, filter, b.dryRun)
 	changed, _ := v.countReached(result)
-	return errors.Join(markPartial(err, changed > 0), v.report([]R{result})) // an error comes with what was done before
+	return errors.Join(markPartial(err, changed > 0), v.report([]R{result})) // the result says what was done before the error
 }
 
-// executeEach performs the operation on each run that the arguments name. After an error of one run it goes on; after an error of the
-// database it ends.
+// executeEach performs the operation on each run that the arguments name. After an error of one run, it continues with the next run;
+// after an error of the database, it stops.
 func (v *bulkOperation[R]) executeEach(ctx context.Context, s *session, args []string, dryRun bool) error {
 	ids, err := s.readIDs(args)
 	if err != nil {
@@ -161,13 +161,14 @@ func (v *bulkOperation[R]) executeEach(ctx context.Context, s *session, args []s
 	return errors.Join(v.report(results), markPartial(errors.Join(failed...), len(results) > 0))
 }
 
-// isFatal reports whether an error for one run ends a command for many.
+// isFatal reports whether an error of one run ends a command for many runs.
 func isFatal(err error) bool {
 	code := ExitCode(&commandError{err})
 	return code == ExitDatabase || code == ExitInterrupted
 }
 
-// markPartial returns the error of a command for many runs. If something was done, its exit code is not the one that denies this.
+// markPartial returns the error of a command for many runs. If done is true, the exit code of the error is not the one that says
+// that nothing was done.
 func markPartial(err error, done bool) error {
 	if done && err != nil && ExitCode(&commandError{err}) == ExitUsage {
 		return &markedError{errPartial, err}
@@ -175,7 +176,8 @@ func markPartial(err error, done bool) error {
 	return err
 }
 
-// readIDs returns the arguments; if there is only -, the lines of standard input, which end with \n or \r\n. Spaces belong to the IDs.
+// readIDs returns the arguments or, if the only argument is -, the lines of standard input, which end with \n or \r\n. Spaces belong
+// to the IDs.
 func (p *printer) readIDs(args []string) (ids []string, err error) {
 	if len(args) != 1 || args[0] != "-" {
 		return args, nil

@@ -68,7 +68,7 @@ func auditCommand(f *globalFlags) []*cobra.Command {
 	})}
 }
 
-// lastActs returns what was done last to queues, limits, schedules and workers.
+// lastActs returns the last act on each queue, limit, schedule and worker.
 func lastActs(ctx context.Context, e *durable.Engine) ([]wording.Act, error) {
 	queues, err := e.Queues(ctx)
 	if err != nil {

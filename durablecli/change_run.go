@@ -23,7 +23,7 @@ type runChange struct {
 	apply  func(ctx context.Context, id string) error
 }
 
-// What the state of a run allows.
+// The conditions on the state of a run.
 func anyState(*durable.RunInfo) bool { return true }
 func isLive(r *durable.RunInfo) bool { return r.EndedAt.IsZero() }
 func hasNotBegun(r *durable.RunInfo) bool {
@@ -89,7 +89,7 @@ func (c *runChange) applyToFilter(ctx context.Context, s *session, f durable.Fil
 			switch code := ExitCode(&commandError{err}); {
 			case err == nil:
 				row.Changed++
-			case isFatal(err), code == ExitUsage: // an argument that is invalid for one is so for all
+			case isFatal(err), code == ExitUsage: // an argument that is invalid for one run is invalid for all
 				return row, err
 			default:
 				s.writeMessage("%s was refused: %v", run.ID, err)
@@ -187,7 +187,8 @@ func tagCommand(f *globalFlags) *cobra.Command {
 	})
 }
 
-// splitArguments returns the ID that the first argument is, unless there is a filter, and the other arguments, at least as many as are given.
+// splitArguments returns the first argument as the ID, unless there is a filter, and the other arguments. It returns an error if there are
+// fewer than fewest other arguments.
 func (b *bulkFlags) splitArguments(s *session, fewest int) (ids, rest []string, err error) {
 	_, filtered, err := b.filter(s.now())
 	rest = s.args

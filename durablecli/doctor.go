@@ -15,7 +15,7 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// What the doctor finds, which the dashboard shows too.
+// The types of the doctor's findings, which the dashboard shows too.
 type (
 	severity = doctor.Severity
 	finding  = doctor.Finding
@@ -99,7 +99,8 @@ func wrapWords(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// examine returns all findings. It opens the database by itself, because what is wrong with it may keep the engine from opening.
+// examine returns all findings. It opens the database itself, because a problem of the database may keep the engine from opening
+// it.
 func (s *session) examine(ctx context.Context) (findings []finding, err error) {
 	if s.givenEngine != nil {
 		s.writeMessage("the settings of the database are not checked: call durable doctor with --url or --file for them")

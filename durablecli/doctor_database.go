@@ -86,7 +86,7 @@ func (p *inspectedPostgres) checkListen(ctx context.Context) (finding, error) {
 	case ctx.Err() != nil:
 		return finding{}, context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
-		// The end of the wait closes the connection, so the checks that follow need another.
+		// When the wait ends, pgx closes the connection, so the following checks need another connection.
 		conn, err := pgx.ConnectConfig(ctx, p.conn.Config())
 		if err != nil {
 			return finding{}, err

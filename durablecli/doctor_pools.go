@@ -45,5 +45,5 @@ func countStores(workers []durable.WorkerInfo, now time.Time) int {
 	return len(stores)
 }
 
-// checkPools implements inspectedDatabase. The processes of a file need no connections of a server.
+// checkPools implements inspectedDatabase. SQLite has no server whose connections could be used up.
 func (q *inspectedSQLite) checkPools([]durable.WorkerInfo, time.Time) []finding { return nil }

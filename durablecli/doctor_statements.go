@@ -40,7 +40,7 @@ func (p *inspectedPostgres) checkStatements(ctx context.Context) ([]finding, err
 
 const checkSlow = "statements"
 
-// recordedStatements returns the statements on the schema that are slow in the mean.
+// recordedStatements returns the statements on the schema that are slow on average.
 func (p *inspectedPostgres) recordedStatements(ctx context.Context, extension, scope string) (findings []finding, err error) {
 	text := strings.ReplaceAll(statement("postgres_slow_statements"), "extension_schema.", pgx.Identifier{extension}.Sanitize()+".")
 	rows, err := p.conn.Query(ctx, text, pgx.Identifier{p.frame.schema}.Sanitize()+".", p.frame.schema+".", float64(slowMean.Milliseconds()))

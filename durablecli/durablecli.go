@@ -29,11 +29,11 @@ import (
 
 // Command returns the command durable with all its subcommands, on the given engine. With an engine, the flags that name a
 // database do not exist. If the engine is nil, each command opens the database that --url, --file or the environment variable
-// DATABASE_URL names, and closes it at its end.
+// DATABASE_URL names, and closes the database when the command ends.
 //
 // Pass the command to [Execute], or add it to a command of your own; then [ExitCode] returns the exit code for the error of your
-// command's Execute. The command is called durable. With an engine, Execute calls it as the program is called, unless you have set
-// its field Use.
+// command's Execute. The name of the command is durable. With an engine, Execute gives the command the name of the program, unless
+// you have set its field Use.
 func Command(e *durable.Engine) *cobra.Command {
 	return newRootCommand(&globalFlags{givenEngine: e, clock: time.Now})
 }

@@ -12,7 +12,7 @@ import (
 
 // The exit codes.
 const (
-	ExitDone           = 0   // the command did what it was asked for
+	ExitDone           = 0   // the command succeeded
 	ExitError          = 1   // an error that has no code of its own, or some runs of a bulk command were refused
 	ExitUsage          = 2   // the arguments are invalid; nothing was done
 	ExitNotFound       = 3   // there is no such run, step, graph, queue, limit or schedule

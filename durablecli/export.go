@@ -58,7 +58,7 @@ func exportCommand(f *globalFlags) []*cobra.Command {
 			case err == nil:
 			case isFatal(err):
 				return errors.Join(append(failed, err)...)
-			default: // of this run only: it was deleted meanwhile
+			default: // the error concerns this run only, for example because it was deleted meanwhile
 				failed = append(failed, err)
 				continue
 			}

@@ -15,11 +15,11 @@ type failureGroup struct {
 	Step     string // empty: the function failed by itself
 	Type     string // the Go type of the error
 	Runs     int
-	More     bool      // there are more runs than were read
+	More     bool      // the group has more runs than were read
 	Oldest   time.Time // when the first of them ended
 	Newest   time.Time // when the last of them ended
 	NewestID string
-	Message  string // of the newest
+	Message  string // the error of the newest run
 }
 
 func failuresCommand(f *globalFlags) []*cobra.Command {

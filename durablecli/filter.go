@@ -55,8 +55,8 @@ func (f *filterFlags) addTo(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(append([]string{"live", "ended"}, statusNames()...), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// checkEmpty returns an error if a condition is given and empty, as by a variable of a shell that is not set: the filter would match more
-// runs than was meant.
+// checkEmpty returns an error if a condition is given with an empty value, for example by a shell variable that is not set: the filter
+// would match more runs than intended.
 func (f *filterFlags) checkEmpty() error {
 	for _, name := range []string{"workflow", "status", "queue", "key", "tag", "id-prefix", "created-after", "created-before", "ended-after", "ended-before", "run-version", "worker", "failed-type", "parent"} {
 		if flag := f.cmd.Flags().Lookup(name); flag != nil && flag.Changed && (flag.Value.String() == "" || flag.Value.String() == "[]") {

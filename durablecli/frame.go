@@ -15,7 +15,7 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// globalFlags is what all commands share: the global flags, and the way to the engine.
+// globalFlags holds what all commands share: the global flags, and how to open the engine.
 type globalFlags struct {
 	givenEngine *durable.Engine  // nil: each command opens a database
 	root        *cobra.Command   // below which all commands are
@@ -74,8 +74,8 @@ func (f *globalFlags) withEngine(cmd *cobra.Command, do action) *cobra.Command {
 	})
 }
 
-// useEngine makes the session use the engine, and the time of its database, with which ages and times that are relative to now have to be compared. If the
-// database cannot be read, the command gets the error.
+// useEngine makes the session use the engine and the time of its database: ages, and times relative to now, are by this time. If the database cannot
+// be read, the first call of the command returns the error.
 func (s *session) useEngine(ctx context.Context, engine *durable.Engine) {
 	s.engine = engine
 	if now, err := engine.Now(ctx); err == nil {

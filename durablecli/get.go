@@ -34,8 +34,8 @@ func getCommand(f *globalFlags) []*cobra.Command {
 	})}
 }
 
-// rawWorkflow returns the workflow with the given name, for starts and results: inputs and outputs are JSON as it is. Its function is
-// never called.
+// rawWorkflow returns a workflow with the given name whose inputs and outputs are undecoded JSON, for starts and results. Its
+// function is never called.
 func rawWorkflow(name string, opts ...durable.WorkflowOption) *durable.Workflow[jsontext.Value, jsontext.Value] {
 	return durable.Define(name, func(*durable.Ctx, jsontext.Value) (jsontext.Value, error) {
 		return nil, errors.New("this workflow is executed by its own program")
@@ -123,7 +123,7 @@ func showRun(ctx context.Context, s *session, r *durable.RunInfo) error {
 // toneColors are the colours of facts.
 var toneColors = map[wording.Tone]color{wording.Neutral: plain, wording.Warning: yellow, wording.Bad: red}
 
-// waitFields returns what a run waits for and what keeps it.
+// waitFields returns the fields that say what a run waits for, and why it does not continue.
 func waitFields(p *printer, r *durable.RunInfo) (fields []field) {
 	for _, fact := range wording.WaitFacts(p.now(), r) {
 		fields = append(fields, field{fact.Label, fact.Text, toneColors[fact.Tone]})

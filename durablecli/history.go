@@ -57,7 +57,8 @@ func historyCommand(f *globalFlags) []*cobra.Command {
 	}
 }
 
-// latestGenerations returns up to limit generations before the cursor, zero for all, the oldest first, and the cursor of those before.
+// latestGenerations returns at most limit generations before the cursor, the oldest first, and the cursor of the earlier ones. A limit
+// of zero means all.
 func latestGenerations(ctx context.Context, e *durable.Engine, id string, limit int, cursor string) (all []durable.Generation, next string, err error) {
 	for {
 		size := mostPerPage

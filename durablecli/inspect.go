@@ -15,8 +15,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// The doctor and the migrations read settings that the public API does not have, on a connection of their own. All statements are
-// in files, and only read.
+// The doctor and the migrations read settings that the public API does not return, on a connection of their own. All their
+// statements are in files, and only read.
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
@@ -30,15 +30,16 @@ func statement(name string) string {
 	return string(text)
 }
 
-// inspectedDatabase is a database that is looked at from outside of the library.
+// inspectedDatabase is a database that the doctor reads without the engine.
 type inspectedDatabase interface {
 	// schemaVersion returns the version of the schema; zero if there is none.
 	schemaVersion(ctx context.Context) (int, error)
 	// now returns the time of the database's clock.
 	now(ctx context.Context) (time.Time, error)
-	// checkSettings returns what is wrong, or good, with the database's settings.
+	// checkSettings returns the findings about the database's settings, good ones included.
 	checkSettings(ctx context.Context) ([]finding, error)
-	// checkPools returns whether the database has the connections that the live ones of the workers may need. It is called after checkSettings.
+	// checkPools returns the finding whether the database allows as many connections as the live workers may open. It is called after
+	// checkSettings.
 	checkPools(workers []durable.WorkerInfo, now time.Time) []finding
 	close()
 }
@@ -67,7 +68,7 @@ func (s *session) inspect(ctx context.Context, d database) (inspectedDatabase, e
 	return &inspectedPostgres{conn: conn, frame: s.globalFlags}, nil
 }
 
-// inspectedPostgres implements inspected for a PostgreSQL server.
+// inspectedPostgres implements inspectedDatabase for a PostgreSQL server.
 type inspectedPostgres struct {
 	conn           *pgx.Conn
 	frame          *globalFlags
@@ -91,7 +92,7 @@ func (p *inspectedPostgres) now(ctx context.Context) (now time.Time, err error) 
 
 func (p *inspectedPostgres) close() { _ = p.conn.Close(context.Background()) }
 
-// inspectedSQLite implements inspected for an SQLite file.
+// inspectedSQLite implements inspectedDatabase for an SQLite file.
 type inspectedSQLite struct {
 	db   *sql.DB
 	path string

@@ -63,7 +63,7 @@ func listCommand(f *globalFlags) []*cobra.Command {
 	})}
 }
 
-// listRuns returns up to limit runs, zero for all, and the cursor of those that follow.
+// listRuns returns at most limit runs, and the cursor of the runs that follow. A limit of zero means all.
 func listRuns(ctx context.Context, e *durable.Engine, filter durable.Filter, limit int, cursor string) (runs []durable.RunInfo, next string, err error) {
 	for {
 		size := mostPerPage
@@ -108,7 +108,7 @@ func (p *printer) pastOrExact(t time.Time) string {
 	return p.past(t)
 }
 
-// ageOrExact is pastOrExact for a time that may be to come.
+// ageOrExact does what pastOrExact does, for a time that may be in the future.
 func (p *printer) ageOrExact(t time.Time) string {
 	if p.format == formatWide {
 		return wording.ExactTime(t)

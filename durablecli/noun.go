@@ -49,7 +49,7 @@ func (f *globalFlags) namedCommand(name, short string, change namedAction, show 
 	})
 }
 
-// showNamed writes the one of the items that has the name.
+// showNamed writes the item that has the name.
 func showNamed[T any](p *printer, items []T, err error, name string, nameOf func(*T) string, columns []column[T]) error {
 	if err != nil {
 		return err

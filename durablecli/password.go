@@ -16,7 +16,7 @@ func hasPassword(conn string) bool {
 	}
 	u, err := url.Parse(conn)
 	if err != nil {
-		return strings.Contains(conn, "@") // it may, so the warning is due
+		return strings.Contains(conn, "@") // an unparsable text may contain a password
 	}
 	_, set := u.User.Password()
 	return set || u.Query().Get("password") != ""

@@ -31,7 +31,7 @@ type printer struct {
 	format   string
 	terminal *os.File // the terminal that out is; nil if it is none
 	colors   bool
-	now      func() time.Time // what ages are relative to: the time of the database, once it is known
+	now      func() time.Time // the time to which ages are relative: the database's, as soon as it is known
 }
 
 func (f *globalFlags) newPrinter(cmd *cobra.Command) (*printer, error) {
@@ -102,8 +102,8 @@ func (p *printer) write(text string) error {
 	return nil
 }
 
-// writeID writes an ID in a line. Another command must get the ID that the run has, so it is escaped for a terminal only, or if it contains what no
-// valid ID does, such as a line feed.
+// writeID writes an ID in a line. Another command that reads the line must get the ID unchanged, so the ID is escaped only for a terminal, or if it
+// contains characters that no valid ID has, such as a line feed.
 func (p *printer) writeID(id string) error {
 	if p.terminal != nil || strings.ContainsFunc(id, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
 		id = wording.Escape(id)
@@ -111,7 +111,7 @@ func (p *printer) writeID(id string) error {
 	return p.write(id + "\n")
 }
 
-// printRows writes rows in the format of the command. id returns what -o id shows of a row.
+// printRows writes rows in the format of the command. id returns the ID that -o id writes for a row.
 func printRows[T any](p *printer, rows []T, id func(*T) string, columns []column[T]) error {
 	switch p.format {
 	case formatJSON:

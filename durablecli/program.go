@@ -11,22 +11,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// rootName is what the command is called in its texts, and everywhere unless it is part of another program.
+// rootName is the name of the command in its texts, and its actual name unless it is part of another program.
 const rootName = "durable"
 
 // embeddedAnnotation marks the command of a program with its own engine.
 const embeddedAnnotation = "durable.embedded"
 
-// nameAfterProgram calls the command of another program as this program is called. A command below another one keeps its name, and so does
-// one that the program has named.
+// nameAfterProgram gives the command of an embedding program the name of this program. A command below another command keeps its name, and
+// so does a command that the program has named.
 func nameAfterProgram(cmd *cobra.Command) {
 	if name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"); cmd.Annotations[embeddedAnnotation] != "" && cmd.Use == rootName && !cmd.HasParent() && name != "" {
 		cmd.Use = name
 	}
 }
 
-// withProgramName returns a text of this library in which the commands are called as in the program: "shop durable get" or "shop get" for
-// "durable get".
+// withProgramName returns a text of this library in which the commands have their names in the program: "shop durable get" or "shop get"
+// in place of "durable get".
 func (f *globalFlags) withProgramName(text string) string {
 	path := f.root.CommandPath()
 	if path == rootName || !strings.Contains(text, rootName+" ") {
@@ -40,7 +40,7 @@ func (f *globalFlags) withProgramName(text string) string {
 	return calls.ReplaceAllStringFunc(text, func(call string) string { return path + strings.TrimPrefix(call, rootName) })
 }
 
-// nameProgramInHelp makes the help of all commands call them as in the program.
+// nameProgramInHelp makes the help of all commands use their names in the program.
 func (f *globalFlags) nameProgramInHelp() {
 	if f.givenEngine == nil {
 		return
@@ -57,7 +57,8 @@ func (f *globalFlags) nameProgramInHelp() {
 	})
 }
 
-// describeFlagError returns the error of a flag. If the flag cannot read its value, the error says what it reads.
+// describeFlagError returns the error of a flag. If the flag cannot read its value, the error says which values the flag
+// accepts.
 func describeFlagError(err error) error {
 	unread := new(strconv.NumError)
 	if !errors.As(err, &unread) {

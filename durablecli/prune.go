@@ -44,12 +44,12 @@ func pruneCommand(f *globalFlags) []*cobra.Command {
 		if olderThan <= 0 {
 			return newUsageError("--older-than is missing: name how long ago the runs ended at least, as --older-than 90d")
 		}
-		filter.roots, filter.olderThan = true, olderThan // what ended longer ago was also started longer ago
+		filter.roots, filter.olderThan = true, olderThan // a run that ended longer ago was also started longer ago
 		chosen, _, err := filter.filter(s.now())
 		if err != nil {
 			return err
 		}
-		now, err := s.engine.Now(ctx) // by which the runs ended
+		now, err := s.engine.Now(ctx) // the ends of runs are compared with this time
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func pruneCommand(f *globalFlags) []*cobra.Command {
 type pruning struct {
 	*session
 	filter  durable.Filter
-	before  time.Time // when the runs ended at the latest, by the database's clock
+	before  time.Time // the runs ended before this time, by the database's clock
 	options []durable.ControlOption
 }
 
@@ -106,9 +106,9 @@ func (p *pruning) eachPage(ctx context.Context, f func(ids []string) error) erro
 	}
 }
 
-// delete deletes the runs of a page, several trees per transaction. A refusal of some does not end the prune.
+// delete deletes the runs of a page, several trees per transaction. If some runs are refused, the prune continues.
 func (p *pruning) delete(ctx context.Context, ids []string, result *pruneResult) error {
-	chosen := p.filter // what was retried since is live, and does not match
+	chosen := p.filter // a run that was retried meanwhile is live, and does not match
 	chosen.RunID = ids
 	deleted, err := p.engine.DeleteAll(ctx, chosen, p.options...)
 	result.Matched, result.Deleted, result.Refused = result.Matched+deleted.Matched, result.Deleted+deleted.Deleted, result.Refused+len(deleted.Refused)

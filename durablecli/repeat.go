@@ -16,8 +16,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// repeat shows something on the terminal again and again, until ctx ends. While the database is not available, what was shown last
-// stays, with the error below.
+// repeat calls show again and again, and writes its content to the terminal, until ctx ends. While the database is not available,
+// the last content stays, with the error below it.
 func (s *session) repeat(ctx context.Context, interval time.Duration, show func(context.Context) error) error {
 	if s.terminal == nil || s.format != formatTable && s.format != formatWide {
 		return newUsageError("%s", s.withProgramName("a screen that repeats needs a terminal and a table: in a script, call the command again, or use durable events --follow"))
@@ -57,8 +57,8 @@ func (s *session) repeat(ctx context.Context, interval time.Duration, show func(
 	}
 }
 
-// screenText returns what draws the content on a screen, with an error below: as many lines of the content as fit, from the top. Each line is cleared to
-// its end and then everything below, so that the screen does not flicker.
+// screenText returns the text that draws the content on a screen, with an error below it: as many lines of the content as fit, from the top. The text
+// clears each line to its end, and then everything below the last line, so that the screen does not flicker.
 func (s *session) screenText(content string, failure []string) string {
 	width, height := s.size()
 	lines := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
@@ -69,7 +69,7 @@ func (s *session) screenText(content string, failure []string) string {
 		lines = append(lines, s.paint(red, line))
 	}
 	for i := range lines {
-		lines[i] = fitLine(lines[i], width) // a line that wraps would move what is below
+		lines[i] = fitLine(lines[i], width) // a line that wraps would move the lines below it
 	}
 	const home, clearLine, clearBelow = "\x1b[H", "\x1b[K", "\x1b[J"
 	clock := s.paint(faint, "as of "+s.now().Format(time.TimeOnly))
@@ -103,5 +103,5 @@ func fitLine(line string, width int) string {
 	return b.String()
 }
 
-// sequences are those that paint writes.
+// sequences matches the escape sequences that paint writes.
 var sequences = regexp.MustCompile("\x1b\\[[0-9;]*m")

@@ -66,17 +66,18 @@ type rewordedError struct {
 func (e *rewordedError) Error() string { return e.text }
 func (e *rewordedError) Unwrap() error { return e.err }
 
-// repairFlags are the flags in place of the options of the Go package that the errors of repairs name.
+// repairFlags replaces the options of the Go package that the errors of repairs name by the flags of the command.
 var repairFlags = strings.NewReplacer("with the call in From,", "with the call in --from,", " (see Undoes)", "", ": From names the first step to execute again", "")
 
-// withRepairFlags returns the error of a repair that does not know where to begin, with the flags that say it.
+// withRepairFlags returns the error of a repair that does not know where to begin, with the flags that tell it in place of the
+// options.
 func withRepairFlags(err error) error {
 	if !errors.Is(err, durable.ErrFromRequired) {
 		return err
 	}
 	text := err.Error()
 	hint := "; name the first call that is executed again with --from CALL"
-	if !strings.Contains(text, "has succeeded, and does not say") { // with a compensation that has undone nobody knows what, --from-end is refused too
+	if !strings.Contains(text, "has succeeded, and does not say") { // if it is not known what a compensation has undone, --from-end is refused too
 		hint += ", or keep all with --from-end"
 	}
 	return &rewordedError{repairFlags.Replace(text) + hint, err}

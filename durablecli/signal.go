@@ -70,7 +70,7 @@ func signalCommand(f *globalFlags) []*cobra.Command {
 	}
 }
 
-// payloadArgument returns the payload that the argument with the index gives; null if there is none.
+// payloadArgument returns the payload in the argument with the given index, or null if there is no such argument.
 func (s *session) payloadArgument(what string, args []string, index int) (jsontext.Value, error) {
 	if len(args) <= index {
 		return jsontext.Value("null"), nil

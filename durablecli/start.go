@@ -125,7 +125,8 @@ func startCommand(f *globalFlags) []*cobra.Command {
 	})}
 }
 
-// workflows returns the workflows of an embedded engine. Without workflows, it starts any, as the program durable does.
+// workflows returns the workflows of the engine of an embedding program. If it returns none, start accepts any workflow, as in
+// the program durable.
 func (f *globalFlags) workflows() []bridge.Workflow {
 	if f.givenEngine == nil {
 		return nil
@@ -133,7 +134,7 @@ func (f *globalFlags) workflows() []bridge.Workflow {
 	return bridge.Workflows(f.givenEngine)
 }
 
-// startedWorkflow is a workflow that is to be started, and the queue with which it is defined, if that is known.
+// startedWorkflow is a workflow that is to be started, and the queue with which the workflow is defined, if the queue is known.
 type startedWorkflow struct {
 	*durable.Workflow[jsontext.Value, jsontext.Value]
 	queue string
@@ -173,7 +174,8 @@ func findWorkflow(known []bridge.Workflow, name string) (*bridge.Workflow, error
 	return nil, newUsageError("workflow %q: this program has no such workflow: use one of %s", name, strings.Join(names, ", "))
 }
 
-// withQueueHint returns the error of a start with a group key. If its queue has no settings, the error also says how a queue is named.
+// withQueueHint returns the error of a start with a group key. If the queue of the start has no settings, the error also says how to
+// name another queue.
 func (s *session) withQueueHint(ctx context.Context, queue string, err error) error {
 	queues, listErr := s.engine.Queues(ctx)
 	if listErr != nil {

@@ -24,7 +24,7 @@ const (
 	minColumnWidth = 8    // to which a column is shortened
 )
 
-// renderTable returns the table. On a terminal, lines are not longer than its width, unless -o wide was given: then nothing is left out.
+// renderTable returns the table. On a terminal, lines are not longer than its width. With -o wide, nothing is shortened.
 func renderTable[T any](p *printer, rows []T, columns []column[T]) string {
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c column[T]) bool { return c.isWideOnly && p.format != formatWide })
 	cells, widths := make([][]string, 1+len(rows)), make([]int, len(columns))
@@ -83,7 +83,8 @@ func renderTable[T any](p *printer, rows []T, columns []column[T]) string {
 	return b.String()
 }
 
-// shortenColumns makes the widest columns narrower until the table fits into limit characters: first those that need not be kept.
+// shortenColumns makes the widest columns narrower until the table fits into limit characters. It shortens columns that are
+// marked as isShortenedLast last.
 func shortenColumns[T any](widths []int, columns []column[T], limit int) {
 	excess := (len(widths) - 1) * len(gap)
 	for _, w := range widths {

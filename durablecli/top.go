@@ -59,7 +59,7 @@ type topScreen struct {
 	ended  map[durable.EventType]int // events of the last interval
 }
 
-// topState is what top shows, but for the throughput, for scripts.
+// topState is what top shows, without the throughput, for scripts.
 type topState struct {
 	Counts    []durable.StatusCount
 	OldestDue time.Time // zero: no run is due

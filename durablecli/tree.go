@@ -71,7 +71,7 @@ func treeColumns(p *printer) []column[treeLine] {
 type statusNumber struct {
 	Status durable.Status
 	Runs   int
-	More   bool // there are more than Runs
+	More   bool // Runs is a lower bound
 }
 
 // mostCounted bounds the runs that are counted of each status: an exact count of millions would burden the database.

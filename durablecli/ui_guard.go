@@ -13,10 +13,10 @@ import (
 
 // guard permits requests of browsers that were opened with the address that the command wrote.
 //
-// Each process of the machine and each page in the browser can reach a port on 127.0.0.1. So the address contains a token, which is
-// exchanged for a cookie that only this server's own pages send. Browsers send a cookie to all ports of its host, but only below its path: the path is
-// random too, so that other servers of the machine do not get the cookie. A page of another site whose name was made to point to 127.0.0.1
-// (DNS rebinding) counts as the same site for the browser, but sends its own name as the Host, which is refused.
+// Each process of the machine and each page in the browser can reach a port on 127.0.0.1. The address therefore contains a token, which is exchanged
+// for a cookie that only this server's own pages send. Browsers send a cookie to all ports of its host, but only to addresses below its path. The
+// path is random too, so that other servers of the machine do not get the cookie. If the name of another site was made to point to 127.0.0.1 (DNS
+// rebinding), the browser treats a page of that site as the same site, but sends the name of the site as the Host, which guard refuses.
 type guard struct {
 	next          http.Handler
 	hosts         []string // without ports: a forwarded port has another number

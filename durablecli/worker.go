@@ -45,8 +45,8 @@ func workerCommand(f *globalFlags) []*cobra.Command {
 	)}
 }
 
-// workerID returns the ID of the worker with the ID or the name. A text that is neither is returned as it is, so that the engine
-// refuses it.
+// workerID returns the ID of the worker with the given ID or name. If no worker has it, workerID returns the text unchanged, so
+// that the engine refuses it.
 func workerID(workers []durable.WorkerInfo, name string) (string, error) {
 	var ids []string
 	for i := range workers {

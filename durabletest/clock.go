@@ -37,7 +37,7 @@ func (c *manualClock) Now() time.Time {
 	return c.now
 }
 
-// CallAt implements engine.Clock. If the time has come already, At calls f at once.
+// CallAt implements engine.Clock. If the time has come already, CallAt calls f at once.
 func (c *manualClock) CallAt(due time.Time, f func()) engine.Timer {
 	c.mu.Lock()
 	if c.now.Before(due) {
@@ -49,7 +49,7 @@ func (c *manualClock) CallAt(due time.Time, f func()) engine.Timer {
 	return &clockTimer{clock: c, due: due, heapIndex: -1}
 }
 
-// schedule calls f when the clock is moved to the time or beyond. Unlike At, it never calls f itself, not even if the
+// schedule calls f when the clock is moved to the time or beyond. Unlike CallAt, schedule never calls f itself, not even if the
 // time has come already.
 func (c *manualClock) schedule(due time.Time, f func()) *clockTimer {
 	c.mu.Lock()

@@ -22,18 +22,18 @@ const (
 // clockDriver moves the clock of one or several engines. Its goroutine repeats this, at intervals of minPollInterval to
 // maxPollInterval of real time:
 //
-//  1. The clock stands still unless a goroutine of the test waits in Advance or AdvanceUntil, or waits for a result and
-//     the clock is not frozen.
-//  2. It stands still while anything is going on: an engine calls its database, a run in memory does more than wait, or
-//     a delivery has not ended. This must be over for the settling time, or the process has no runnable goroutine.
-//  3. Runs that wait for longer than Config.ParkAfter are unloaded from memory. If there are any, begin again.
-//  4. Every engine claims and admits runs to their queues once more, and checks once more for awaited results. If something
-//     was written, or is going on now, or if nobody waits any more, begin again.
-//  5. What is due at the present time is called.
+//  1. The clock stands still unless a goroutine of the test waits in Advance or AdvanceUntil, or, while the clock is not
+//     frozen, waits for a result.
+//  2. The clock stands still while an engine calls its database, a run in memory does more than wait, or a signal is being
+//     delivered. All of this must have been over for the settling time, unless the process has no runnable goroutine.
+//  3. Runs that wait for longer than Config.ParkAfter are unloaded from memory. If there were any, begin again at 1.
+//  4. Every engine claims and admits runs to their queues once more, and checks once more for awaited results. If this has
+//     written anything or started any work, or if nobody waits any more, begin again at 1.
+//  5. Timers that are due at the present time are called.
 //  6. Otherwise, if the condition of AdvanceUntil holds, or nothing is due up to the time of Advance, that call returns.
 //  7. Otherwise the clock jumps to the first timer, or to the due time that a claim returned, if that comes first.
-//  8. If there is neither, or if for a while runs were only held, AdvanceUntil returns an error, and endStuckWaits ends the waits for
-//     results.
+//  8. If there is neither a timer nor a due time, or if for a while runs were only held, AdvanceUntil returns an error, and
+//     endStuckWaits ends the waits for results.
 type clockDriver struct {
 	t     testing.TB
 	clock *manualClock
@@ -58,7 +58,7 @@ type clockDriver struct {
 
 // clockWaiter is a goroutine of the test that waits in Advance or AdvanceUntil.
 type clockWaiter struct {
-	moveUntil time.Time   // how far to move the clock; zero: no limit
+	moveUntil time.Time   // how far to move the clock; zero means no limit
 	cond      func() bool // ends the wait when it returns true; may be nil
 	done      chan error
 }
@@ -183,8 +183,8 @@ func (p *clockDriver) firstWaiter() (nodes []*engineHooks, a *clockWaiter, wante
 	return nodes, nil, wanted
 }
 
-// stateVersion returns a number that changes whenever something happens that can make something due, and whenever a goroutine begins to wait
-// for a result or gets it.
+// stateVersion returns a number that changes whenever anything happens that can make a timer or a run due, and whenever a goroutine begins
+// to wait for a result or gets it.
 func (p *clockDriver) stateVersion(nodes []*engineHooks) uint64 {
 	_, _, v := p.clock.snapshot()
 	for _, n := range nodes {
@@ -197,8 +197,8 @@ func (p *clockDriver) stateVersion(nodes []*engineHooks) uint64 {
 	return v
 }
 
-// isIdle reports whether nothing is going on at this moment. settle is the real time for which that must last until it is
-// certain.
+// isIdle reports whether the engines do nothing at this moment. settle is the real time for which they must have done nothing
+// until this is certain.
 func (p *clockDriver) isIdle(nodes []*engineHooks) (idle bool, settle time.Duration) {
 	p.mu.Lock()
 	delivering := p.activeDeliveries > 0
@@ -216,11 +216,11 @@ func (p *clockDriver) isIdle(nodes []*engineHooks) (idle bool, settle time.Durat
 	return true, settle
 }
 
-// isQuiescent reports whether nothing can happen until time passes. It executes steps 2 to 4 of the rule. a is the waiter that firstWaiter
-// has returned.
+// isQuiescent reports whether nothing can happen until time passes. It executes steps 2 to 4 of the list at clockDriver. a is the waiter
+// that firstWaiter has returned.
 func (p *clockDriver) isQuiescent(nodes []*engineHooks, a *clockWaiter) bool {
 	now := time.Now()
-	version := p.stateVersion(nodes) // read before idle: what ends in between changes it
+	version := p.stateVersion(nodes) // read before isIdle: a call that ends in between changes the version
 	idle, settle := p.isIdle(nodes)
 	if !idle {
 		p.quietTimer.restart(version, now)
@@ -237,7 +237,8 @@ func (p *clockDriver) isQuiescent(nodes []*engineHooks, a *clockWaiter) bool {
 	return idle && wanted && again == a && p.stateVersion(nodes) == version
 }
 
-// parkRuns unloads the runs that wait for long. It reports whether an engine has any; the others are not asked then.
+// parkRuns unloads the runs that wait for longer than Config.ParkAfter. It stops at the first engine that has such runs, and
+// reports whether there was one.
 func parkRuns(nodes []*engineHooks) bool {
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil && e.ParkWaitingRuns() {
@@ -272,7 +273,7 @@ type engineProgress struct {
 	claimNumber         uint64 // the latest claim that had begun
 	scheduleQueryNumber uint64 // the latest query for due schedules that had begun
 	startKeyQueryNumber uint64 // the latest query for due keys that had begun
-	queueCheckNumber    uint64 // the latest look at all queues that had begun
+	queueCheckNumber    uint64 // the latest check of all queues that had begun
 	resultCheckNumber   uint64 // the number of checks
 }
 
@@ -320,7 +321,7 @@ func (p *clockDriver) nextDueTime(nodes []*engineHooks) (now, next time.Time) {
 	return now, next
 }
 
-// advanceClock executes steps 5 to 8 of the rule.
+// advanceClock executes steps 5 to 8 of the list at clockDriver.
 func (p *clockDriver) advanceClock(nodes []*engineHooks, a *clockWaiter) {
 	now, next := p.nextDueTime(nodes)
 	switch {

@@ -18,12 +18,12 @@
 // run to begin, and the time at which a run was created.
 //
 // The clock stands still while a workflow or a step executes, except while its function waits in Run.Result for another run, with
-// the context of the step or the Ctx of the workflow. But while a branch of a run waits, the kit cannot tell a workflow function
-// that is blocked outside of a durable call, such as in a read from the network, from one that waits too: put such code into a
-// step. The clock moves only while the test waits in Run.Result, Workflow.Call, [Engine.Advance] or [Engine.AdvanceUntil]. When
-// all runs wait, the clock jumps to the earliest time at which
-// something is due. Between two calls that move the clock, the clock stands still. A signal that the test sends between two
-// calls that move the clock therefore arrives before the next timer ends. After [Engine.FreezeClock] the clock moves only in
+// the context of the step or the Ctx of the workflow. There is an exception: while a branch of a run waits, the clock may move
+// although the workflow function is blocked outside of a durable call, for example in a read from the network, because the
+// package cannot see that the function does not wait too. Put such code into a step. The clock moves only while the test waits in
+// Run.Result, Workflow.Call, [Engine.Advance] or [Engine.AdvanceUntil]. When all runs wait, the clock jumps to the earliest time
+// at which something is due. Between two calls that move the clock, the clock stands still. A signal that the test sends between
+// two calls that move the clock therefore arrives before the next timer ends. After [Engine.FreezeClock] the clock moves only in
 // Advance and AdvanceUntil.
 //
 // The engine's clock does not change time.Now. Steps take real time, and AttemptTimeout is measured in real time. With the
@@ -66,8 +66,8 @@
 //     the test could act. The error of Run.Result names the signals, paused or held runs, or unregistered workflows that the
 //     run waits for, and says why a run is paused or held. If the context of the call has a deadline within three seconds, the
 //     call waits for this deadline instead, and the log of the test names what the run waits for.
-//   - AdvanceUntil fails the test if its condition does not hold, and nothing is due any more, or if runs are only held again
-//     and again, for example because a queue has no settings.
+//   - AdvanceUntil fails the test if its condition does not hold and nothing is due any more. AdvanceUntil also fails the test
+//     if runs are only held again and again, for example because a queue has no settings.
 //   - CrashEverywhere fails the test at the first difference. The message says at which write the process was killed, which run
 //     and which step differ, and how.
 //   - An option fails the test if it is passed to a function on which the option has no effect.

@@ -50,16 +50,17 @@ func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option
 
 // StartAnother starts a second engine on the same database and with the same clock, such as a worker with other workflows or
 // with newer code. The second engine runs until the test ends, or until [Engine.Stop]. Engines report their versions
-// (durable.Config.Version) in real time. If the test moves the clock further than the grace period of durable.Pinned, or than a
-// minute for other workflows, an engine can therefore execute runs of another version that still lives.
+// (durable.Config.Version) in real time. If the test moves the clock by more than the grace period of durable.Pinned, or by
+// more than a minute for other workflows, an engine can therefore execute runs of another version although an engine of that
+// version still lives.
 func (e *Engine) StartAnother(workflows ...durable.Definition) *Engine {
 	e.t.Helper()
 	return startEngine(e.t, e.hooks.WrappedStore(), e.driver, e.hooks.recorder, nil, e.settings, workflows)
 }
 
-// Stop stops the engine and releases its runs, as when the context of Run ends. Stop gives running steps no time to finish: it
-// ends their contexts at once, because Config.Grace of the engine is negative unless [Configure] sets it. The end of the test
-// also stops the engine.
+// Stop stops the engine and releases its runs, in the same way as when the context of Run ends. Stop gives running steps no
+// time to finish: it ends their contexts at once, because Config.Grace of the engine is negative unless [Configure] sets it.
+// The end of the test also stops the engine.
 func (e *Engine) Stop() { e.stop() }
 
 // Store returns the store that the engine uses.

@@ -47,7 +47,7 @@ func (s *observedStore) callUnlessDead(do func() error) error {
 	return do()
 }
 
-// executeWrite does what callUnlessDead does, for a durable write at which the process may crash.
+// executeWrite does what callUnlessDead does, for a durable write. The process may crash at such a write.
 func (s *observedStore) executeWrite(what string, do func() error) error {
 	return s.callUnlessDead(func() error {
 		defer s.writeCalls.Add(1)
@@ -67,8 +67,8 @@ func (s *observedStore) Commit(ctx context.Context, b *store.Batch) error {
 	})
 }
 
-// countConsecutiveHolds counts the commits in a row that only hold runs for a cause outside of the run, such as a queue without settings. Such a
-// run is tried again for ever.
+// countConsecutiveHolds counts the commits in a row that do nothing but hold runs because of a cause outside of the run, such as a queue without
+// settings. The engine tries such a run again for ever, so without this count a test that waits for the run would never end.
 func (s *observedStore) countConsecutiveHolds(b *store.Batch) {
 	if len(b.OwnershipEnds) < b.Len() || slices.ContainsFunc(b.OwnershipEnds, func(w *store.OwnershipEnd) bool { return !w.HoldsRun || !w.NotCountedAsCrash }) {
 		s.holdsInARow.Store(0)
@@ -205,7 +205,7 @@ func (s *observedStore) History(ctx context.Context, run store.UUID) (steps []st
 	return steps, err
 }
 
-// DeadWorkers implements store.Store. The clock does not wait for it.
+// DeadWorkers implements store.Store. The clock does not wait for its end.
 func (s *observedStore) DeadWorkers(ctx context.Context, self store.UUID, known []store.UUID) (store.DeadWorkersResult, error) {
 	if s.process.isDead() {
 		return store.DeadWorkersResult{}, errProcessCrashed
@@ -221,8 +221,8 @@ func (s *observedStore) Listen(ctx context.Context, worker store.UUID, onHint fu
 	return s.Store.Listen(ctx, worker, onHint)
 }
 
-// claimProgress returns the numbers of the latest claim that has begun and of the latest that has ended, and the time at
-// which, according to the latter, the next run is due.
+// claimProgress returns the number of the latest claim that has begun, the number of the latest claim that has ended, and the
+// time at which the next run is due according to the claim that has ended.
 func (s *observedStore) claimProgress() (begun, ended uint64, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

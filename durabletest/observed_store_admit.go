@@ -7,8 +7,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// AdmitRuns implements store.Store. If another engine of the test has locked the queue, AdmitRuns waits for it: otherwise the engine would
-// try again at a later time of the clock, which would move for that.
+// AdmitRuns implements store.Store. If another engine of the test has locked the queue, AdmitRuns waits for the lock. Otherwise the engine
+// would try again at a later time, and the clock would move to that time.
 func (s *observedStore) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
 	return s.callUnlessDead(func() error {
 		for {

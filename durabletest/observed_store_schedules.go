@@ -40,7 +40,7 @@ func (s *observedStore) ChangeSchedule(ctx context.Context, u *store.ScheduleCha
 	return s.executeWrite("a change of schedule "+u.Name, func() error { return s.Store.ChangeSchedule(ctx, u) })
 }
 
-// scheduleQueryProgress returns what claimProgress returns, of the queries for due schedules.
+// scheduleQueryProgress returns the same as claimProgress, but for the queries for due schedules.
 func (s *observedStore) scheduleQueryProgress() (begun, ended uint64, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,7 @@ func (s *observedStore) UpdateStartKeyRow(ctx context.Context, c *store.StartKey
 	return s.executeWrite(what, func() error { return s.Store.UpdateStartKeyRow(ctx, c) })
 }
 
-// startKeyQueryProgress returns what claimProgress returns, of the queries for due keys.
+// startKeyQueryProgress returns the same as claimProgress, but for the queries for due start keys.
 func (s *observedStore) startKeyQueryProgress() (begun, ended uint64, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,14 +33,14 @@ func (v ReplayResult) String() string {
 	return fmt.Sprintf("run %q replays", v.ID)
 }
 
-// Replay executes the current code against the history of a run that Engine.Export wrote, as [durable.Engine.ReplayExport]
-// does. Replay reports whether the code diverges from the history, at which call and why. So Replay finds what
-// [durable.Engine.Preflight] finds, and what holds the run on a worker. Replay uses no database and calls no function of a step: the workflow is
-// executed up to the first calls that have no outcome in the history.
+// Replay executes the current code against the history of a run that Engine.Export wrote, as [durable.Engine.ReplayExport] does. Replay reports
+// whether the code diverges from the history, at which call and why. Replay finds the same divergences as [durable.Engine.Preflight] and as a
+// worker, which would hold the run. Replay uses no database and calls no function of a step: the workflow is executed up to the first calls that
+// have no outcome in the history.
 //
-// A run that has completed or failed must end in the same way in the replay, and its workflow function must make no new calls. If the code no
-// longer makes a recorded call, and makes no new call in its place, this can be no divergence, such as for a call that is declared with
-// durable.Retired; ReplayResult.NotCalled lists the recorded calls that the replay did not make.
+// A run that has completed or failed must end in the same way in the replay, and its workflow function must make no new calls. A recorded
+// call that the code no longer makes is not always a divergence: for example, the code may declare it with durable.Retired.
+// ReplayResult.NotCalled lists the recorded calls that the replay did not make.
 //
 // If the payloads of the export are encoded, set Config.Codec with the option [Configure]. Replay fails the test only if the
 // export cannot be read or belongs to another workflow, or if the workflow function does not return within 10 seconds.

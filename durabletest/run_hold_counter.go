@@ -2,12 +2,12 @@ package durabletest
 
 import "time"
 
-const maxHolds = 10 // after so many holds in a row, nothing more is expected
+const maxHolds = 10 // after this number of holds in a row, the wait ends
 
-// runHoldCounter counts how often runs were held for a cause outside of the run, such as a queue without settings, while the same
-// goroutines of the test wait. Such a run is tried again for ever, so that without the counter a wait would not end.
+// runHoldCounter counts how often runs were held because of a cause outside of the run, such as a queue without settings, while
+// the same goroutines of the test wait. Such a run is tried again for ever, so without the counter the wait would never end.
 type runHoldCounter struct {
-	waiter *clockWaiter // the wait of AdvanceUntil; nil: waits for results
+	waiter *clockWaiter // the wait of AdvanceUntil, or nil for waits for results
 	began  time.Time    // when the last of the waits for results began
 	before int64        // the holds in a row before that
 }

@@ -16,7 +16,7 @@ import (
 
 // treeTrace is what a run and its descendants did, and how they ended.
 type treeTrace struct {
-	crashedWrite      string // describes the write at which the process died; empty if it did not
+	crashedWrite      string // describes the write at which the process died; empty if it did not die
 	runs              []*runTrace
 	rerunSteps        []string
 	hasUnknownOutcome bool // a step ended with ErrOutcomeUnknown
@@ -53,7 +53,7 @@ func readRunTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 	return slices.DeleteFunc(whole, func(r *store.Run) bool { return r == nil }), err
 }
 
-// readTreeTrace reads from the database and from the recorder what the run did.
+// readTreeTrace returns the trace of the run. It reads the trace from the database and from the recorder.
 func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testRecorder, f *simulatedProcess) (*treeTrace, error) {
 	rows, err := readRunTree(ctx, s)
 	if err != nil {
@@ -151,7 +151,8 @@ func (h *crashTest) readTreeTrace(ctx context.Context, s store.Store, log *testR
 }
 
 // addChildrenOfGenerations appends the IDs and names of the descendants that superseded generations have started. These runs are not
-// compared, but their IDs may be in the history of those generations, as that of a detached child whose end nobody awaited.
+// compared, but their IDs may be in the history of those generations: for example, the ID of a detached child whose end nobody
+// awaited.
 func addChildrenOfGenerations(ctx context.Context, s store.Store, rows []*store.Run, byID map[store.UUID]*runTrace, names []string) ([]string, error) {
 	if len(rows) == 0 {
 		return names, nil
@@ -291,7 +292,8 @@ func (r *runTrace) firstDifference(got *runTrace) string {
 	return ""
 }
 
-// isExecutedLater reports whether a run, such as a detached child, goes on after the test. Whether it was in memory meanwhile may differ.
+// isExecutedLater reports whether a run, such as a detached child, continues after the test. Such a run may be in memory in one execution
+// and not in the other.
 func isExecutedLater(r *store.Run) bool { return !r.Status.IsTerminal() && r.Status != store.Paused }
 
 func (r *runTrace) stepDifference(got *runTrace, name string) string {

@@ -121,7 +121,7 @@ func (f *simulatedProcess) forgetStepsDroppedByRepair(r *store.RepairRequest) {
 }
 
 // executeAttempt executes one attempt of a step. The commit of a Tx step counts as a durable write. A dead process executes
-// nothing. The result again reports whether the step had an outcome already.
+// nothing. The result named again reports whether the step already had an outcome.
 func (f *simulatedProcess) executeAttempt(c engine.HookedCall, next func() (engine.AttemptOutput, *record.Failure)) (out engine.AttemptOutput, failure *record.Failure, again bool) {
 	if f == nil {
 		out, failure = next()

@@ -19,9 +19,9 @@ const (
 	maxStuckRuns = 10                    // the most runs that an error names
 )
 
-// endStuckWaits ends the waits for results with an error if nothing more can happen by itself. That is so when all
-// engines wait, no timer is left or only runs that are held are due, and no goroutine of the test could act later, as their stacks
-// show. It returns false if the test may still act.
+// endStuckWaits ends the waits for results with an error if nothing more can happen. This is the case when all engines wait, no
+// timer is left or only held runs are due, and the stacks of the test's goroutines show that none of them could act later.
+// endStuckWaits returns false if the test may still act.
 func (p *clockDriver) endStuckWaits(nodes []*engineHooks) bool {
 	now := time.Now()
 	version := p.stateVersion(nodes)
@@ -37,7 +37,7 @@ func (p *clockDriver) endStuckWaits(nodes []*engineHooks) bool {
 				waiting[a.Goroutine] = true
 				if a.Deadline.IsZero() || a.Deadline.Sub(now) > explainStallAfter {
 					waits = append(waits, a)
-				} else { // it ends by its deadline
+				} else { // the wait ends at its deadline
 					nearDeadline = append(nearDeadline, a)
 				}
 			}
@@ -60,15 +60,15 @@ func (p *clockDriver) endStuckWaits(nodes []*engineHooks) bool {
 	return true
 }
 
-// stuckFinding holds what the latest check found. One check is not enough: a goroutine of the test may have been in a call of the engine
-// that writes, whose stack looks like that of a call that waits, or it may have ended between the search for what is due and the look at
-// the stacks. If it has written, the state changes before the next check.
+// stuckFinding holds the result of the latest check. One check is not enough: a goroutine of the test may have been in a call of the
+// engine that writes, whose stack looks like that of a call that waits. Or the goroutine may have ended after the search for due runs
+// and before the check of the stacks. If the goroutine has written anything, the state changes before the next check.
 type stuckFinding struct {
 	isConfirmable bool
 	version       uint64
 }
 
-// isConfirmed reports whether the check before found the same, and nothing was written since.
+// isConfirmed reports whether the previous check had the same result, and nothing was written since.
 func (f *stuckFinding) isConfirmed(version uint64) bool {
 	confirmed := f.isConfirmable && f.version == version
 	f.isConfirmable, f.version = true, version

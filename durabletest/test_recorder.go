@@ -58,7 +58,7 @@ func (r *testRecorder) onCall(c engine.HookedCall) {
 	x.hasManyGoroutines = x.hasManyGoroutines || x.goroutine != self
 }
 
-// markReplacementsUsed records in the replacements that match the step that it was called. The caller holds r.mu.
+// markReplacementsUsed records, in each replacement that matches the step, that the step was called. The caller holds r.mu.
 func (r *testRecorder) markReplacementsUsed(c engine.HookedCall) {
 	for _, p := range r.replacements {
 		if p.matches(c) {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// acknowledgedHistory is a run that this process owns, a held run, with its acknowledged checkpoints.
+// acknowledgedHistory is a run that this process owns, with its acknowledged checkpoints.
 type acknowledgedHistory struct {
 	name  string
 	epoch store.Epoch
@@ -27,8 +27,8 @@ type acknowledgedCheckpoint struct {
 	epoch store.Epoch // of the owner that recorded it
 }
 
-// The timeline reuses up to maxSpareRuns holdings of ended runs, with room for up to maxSpareCheckpoints checkpoints
-// each.
+// The rewindDetector reuses the acknowledgedHistory values of up to maxSpareRuns ended runs, with room for up to maxSpareCheckpoints
+// checkpoints each.
 const (
 	maxSpareRuns        = 1024
 	maxSpareCheckpoints = 64
@@ -52,7 +52,7 @@ func (l *rewindDetector) addOwnedRun(run *store.Run) *acknowledgedHistory {
 	return h
 }
 
-// addCheckpoint records an acknowledged checkpoint: found if it is not nil, otherwise step. The caller holds
+// addCheckpoint records an acknowledged checkpoint: the existing row found or, if found is nil, the written step. The caller holds
 // l.mu.
 func (l *rewindDetector) addCheckpoint(step, found *store.Step) {
 	h := l.ownedRuns[step.Run]
@@ -79,15 +79,15 @@ func (l *rewindDetector) removeOwnedRun(run uuid.UUID, epoch store.Epoch) {
 	}
 }
 
-// removeFencedRun records the end of an ownership after a fenced write, such as a write of a run that was terminated. state is the run as
-// it is. The caller holds l.mu.
+// removeFencedRun records the end of an ownership after a fenced write, such as a write of a run that was terminated. The argument state
+// is the present state of the run. The caller holds l.mu.
 func (l *rewindDetector) removeFencedRun(run uuid.UUID, epoch store.Epoch, state store.RunState) {
 	if !state.IsOwnedAt(epoch) {
 		l.removeOwnedRun(run, epoch)
 	}
 }
 
-// removeEndedRuns records that runs have ended without a write of their owner: they were terminated.
+// removeEndedRuns records that runs have ended without a write of their owner, because they were terminated.
 func (l *rewindDetector) removeEndedRuns(ended []store.Lease) {
 	if len(ended) == 0 || !l.positionKnown.Load() {
 		return
@@ -99,8 +99,8 @@ func (l *rewindDetector) removeEndedRuns(ended []store.Lease) {
 	}
 }
 
-// recordAcknowledgedBatch records the outcomes of a batch that was begun in the given era. The items count as
-// acknowledged if it returns nil. It returns an error if the database has gone back since.
+// recordAcknowledgedBatch records the outcomes of a batch that was begun in the given era. If it returns nil, the items count as
+// acknowledged. It returns an error if the database has gone back since the batch was begun.
 func (l *rewindDetector) recordAcknowledgedBatch(era uint64, b *store.Batch) error {
 	if !l.positionKnown.Load() {
 		return nil
@@ -143,8 +143,8 @@ func (l *rewindDetector) recordAcknowledgedBatch(era uint64, b *store.Batch) err
 	return nil
 }
 
-// recordRepairedRuns records the next generations that a repair, which was begun in the given era, has made of held runs. They count as
-// acknowledged if it returns nil. It may be called again for a repair that was repeated.
+// recordRepairedRuns records the next generations of owned runs that a repair has made. The repair was begun in the given era. If
+// recordRepairedRuns returns nil, the generations count as acknowledged. It may be called again if a repair is repeated.
 func (l *rewindDetector) recordRepairedRuns(era uint64, r *store.RepairRequest) error {
 	if !l.positionKnown.Load() {
 		return nil
@@ -162,7 +162,7 @@ func (l *rewindDetector) recordRepairedRuns(era uint64, r *store.RepairRequest) 
 		run := &r.Runs[i]
 		h := l.ownedRuns[run.Run]
 		if h == nil || h.epoch != run.StateBefore.Epoch && h.epoch != run.Epoch {
-			continue // another process holds the run
+			continue // another process owns the run
 		}
 		name := h.name
 		l.removeOwnedRun(run.Run, h.epoch)
@@ -218,7 +218,7 @@ func (h *acknowledgedHistory) addHistory(history []store.Step) {
 	}
 }
 
-// removeLostRuns records that leases are no longer held.
+// removeLostRuns records that this process no longer holds some of the leases.
 func (l *rewindDetector) removeLostRuns(leases []store.Lease, gone []uuid.UUID) {
 	if len(gone) == 0 || !l.positionKnown.Load() {
 		return
@@ -232,9 +232,9 @@ func (l *rewindDetector) removeLostRuns(leases []store.Lease, gone []uuid.UUID) 
 	}
 }
 
-// findRunsLostInRewind checks whether the database has the acknowledged checkpoints of all held runs. It releases each
-// run that lacks one, so that the run is replayed; the old execution is fenced from then on. It returns
-// what is lost. The caller holds s.timeline.mu.
+// findRunsLostInRewind checks whether the database has the acknowledged checkpoints of all owned runs. It releases each run that
+// lacks one, so that the run is replayed; the old execution is fenced from then on. It returns these runs and the missing
+// checkpoints. The caller holds s.rewindDetector.mu.
 func (s *database) findRunsLostInRewind(ctx context.Context, ask roundTripFunc) (lost []store.LostRun, err error) {
 	var portion []uuid.UUID
 	size := 0

@@ -12,13 +12,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// AdmitRuns implements store.QueueAdmitter. It first looks for something to do without a lock, unless there certainly is. Then one
-// transaction locks the queue, reads its runs and keys, and writes what store.QueueState.Plan has decided. It takes four round
-// trips, or five if runs that come next have other keys than those that have left or arrived: one locks the queue and its runs,
-// one reads the line and the keys, one writes, and one commits.
+// AdmitRuns implements store.QueueAdmitter. Unless there certainly is work to do, it first checks without a lock. Then one
+// transaction locks the queue, reads its runs and keys, and writes what store.QueueState.Plan has decided. It takes four round trips:
+// one locks the queue and its runs, one reads the line and the keys, one writes, and one commits. A fifth reads further keys, if the
+// next runs in line have other keys than the runs that have left or arrived.
 //
-// The commit does not wait until it is on disk. Nobody is told of an admission before a claim has committed what it took, and the commit
-// of the claim, which is later in the log, waits for both.
+// The commit does not wait for the disk. An admission has no visible effect before a claim has committed, and the commit of the claim,
+// which is later in the log, waits until both are on disk.
 func (s *database) AdmitRuns(ctx context.Context, a *store.AdmissionRequest) error {
 	a.QueueLocked, a.HasMoreWork, a.NextPassAt, a.AdmittedCount = false, false, time.Time{}, 0
 	strays, err := s.lanesWithUnadmittedRuns(ctx, a.Queue)
@@ -159,7 +159,7 @@ func (s *database) lockQueue(ask roundTripFunc, q *store.QueueState, strays []st
 }
 
 // readRunsInLineAndKeys reads which of the runs that were read have recorded how they end, the beginning of the queue's line, and the keys
-// that a pass decides about: those of the runs that were read, of the line, and those to be looked at.
+// about which a pass decides: the keys of these runs, the keys of the runs in line, and the keys whose CheckAt has come.
 func (s *database) readRunsInLineAndKeys(ask roundTripFunc, q *store.QueueState) error {
 	room := q.MaxRunsToReadInLine()
 	line := newWaitingRunsReader(q, room, spareRunsToRead)
@@ -227,8 +227,8 @@ func (s *database) readRunsInLineAndKeys(ask roundTripFunc, q *store.QueueState)
 
 const (
 	waitingRunsRangeCount = len(store.WaitingRunsRanges)
-	spareRunsToRead       = 4  // runs that are read and locked beyond those for which there is room
-	maxLockedRunsToSkip   = 32 // the same, if other transactions have locked some of them
+	spareRunsToRead       = 4  // how many more runs are read and locked than there is room for
+	maxLockedRunsToSkip   = 32 // the same, if other transactions have locked some of the runs
 )
 
 var (
@@ -245,7 +245,7 @@ type waitingRunsReader struct {
 	lockedCounts [waitingRunsRangeCount]int // runs that other transactions have locked
 }
 
-// newWaitingRunsReader returns a reader of as many runs as there is room for, and of spare ones.
+// newWaitingRunsReader returns a reader of as many runs as there is room for, plus spare further ones.
 func newWaitingRunsReader(q *store.QueueState, room, spare int) *waitingRunsReader {
 	if room == 0 {
 		spare = 0
@@ -337,7 +337,7 @@ func (k *queueKeyReader) readKeys(res statementResults) error {
 			return err
 		}
 		read[p]++
-		cut[p] = cut[p] || !locked // no run passes another one of its key
+		cut[p] = cut[p] || !locked // no run overtakes another run of its key
 		if !cut[p] && r.WaitsInLine(q.Now) {
 			runs[p] = append(runs[p], r)
 		}

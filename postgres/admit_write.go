@@ -113,7 +113,7 @@ func expectChangedRows(res statementResults, what string, n int) error {
 	return err
 }
 
-// expectReturnedRows is expectChangedRows for a statement that returns what it has changed.
+// expectReturnedRows does the same as expectChangedRows for a statement that returns the rows that it has changed.
 func expectReturnedRows(res statementResults, what string, n int) error {
 	changed := 0
 	err := eachRow(res, func(rows pgx.Rows) error {

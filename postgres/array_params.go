@@ -11,9 +11,9 @@ import (
 )
 
 // An arrayParam is one array parameter of a statement for many items. It has n values, which at returns during
-// encoding, so that no values are copied into slices first. On the store's own connections the column
-// encodes itself. On all others, for example in a user's transaction, pgx encodes it. pgx gets texts,
-// times, payloads and UUIDs as pointers into the items, so that they are not boxed.
+// encoding, so that no values are copied into slices first. On the store's own connections the arrayParam encodes itself. On all
+// other connections, for example in a user's transaction, pgx encodes it. pgx gets texts, times, payloads and UUIDs as pointers into
+// the items, so that they are not boxed.
 type arrayParam interface {
 	// encode appends the array in the protocol's binary form.
 	encode(b []byte) []byte
@@ -59,7 +59,7 @@ type (
 )
 
 // nullIfAllZero returns the column, or NULL for the whole array if each of its values is NULL, so that the
-// server need not read an array. It is for columns that few rows have.
+// server need not read an array. It is for columns that are NULL in most rows.
 func (c byteaArray) nullIfAllZero() any {
 	for i := range c.length {
 		if *c.valueAt(i) != nil {

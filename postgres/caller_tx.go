@@ -31,7 +31,7 @@ func (s *database) writeStepInTx(ctx context.Context, tx pgx.Tx, w *store.StepWr
 	switch {
 	case err != nil:
 		return err
-	case marked && mark == 0: // what was just written is rolled back
+	case marked && mark == 0: // the checkpoint that was just written is rolled back
 		return errEndedItself
 	}
 	if took == 1 {
@@ -47,15 +47,15 @@ func (s *database) writeStepInTx(ctx context.Context, tx pgx.Tx, w *store.StepWr
 	case 0:
 		w.Outcome = store.Locked
 	case store.AlreadyRecorded, store.Written:
-		// Another transaction wrote it, perhaps an earlier one of this attempt. If this one committed too,
-		// the caller's own writes would take effect twice.
+		// Another transaction wrote the checkpoint, perhaps an earlier transaction of this attempt. If this transaction committed
+		// too, the caller's own writes would take effect twice.
 		w.Outcome, w.RecordedStep = store.AlreadyRecorded, states[0].row
 	}
 	return nil
 }
 
-// startRunsInTx creates runs in the caller's transaction. Workers are notified if and when it commits. The
-// outcomes in the items hold from then on.
+// startRunsInTx creates runs in the caller's transaction. Workers are notified if and when that transaction commits. The outcomes in
+// the items are valid from then on.
 func (s *database) startRunsInTx(ctx context.Context, tx pgx.Tx, starts []*store.StartWrite) error {
 	if len(starts) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (s *database) startRunsInTx(ctx context.Context, tx pgx.Tx, starts []*store
 
 // signalInTx sends a signal in the caller's transaction to the run that ref names. If and when the
 // transaction commits, the run is woken and workers are notified. Until then the row of the run is
-// locked. The outcome in the signal holds from the commit on.
+// locked. The outcome in the signal is valid from the commit on.
 func (s *database) signalInTx(ctx context.Context, tx pgx.Tx, ref store.RunRef, signal *store.SignalWrite) error {
 	ask := s.roundTripFuncInUserTx(ctx, tx)
 	runs, err := s.findRuns(ask, []store.RunRef{ref}, store.NoPayloads)

@@ -17,9 +17,10 @@ import (
 )
 
 // On a Citus, a schema may lie on one node as a whole, its home. Through another node, a pipeline without BEGIN is not one
-// transaction, settings do not reach the next statement, and advisory locks, notifications and pg_locks are those of that node. So the
-// store's own connections lead to the home, whatever node the URL names. Each new connection and each heartbeat checks that the schema
-// is still there. A connection to another node executes no claim, and no worker is declared dead or alive by what it shows.
+// transaction, settings do not apply to the next statement, and advisory locks, notifications and pg_locks belong to that other node.
+// So the store's own connections lead to the home, whichever node the URL names. Each new connection and each heartbeat checks that
+// the schema is still there. A store makes no claim on a connection to another node, and does not use such a connection to find out
+// which workers are dead.
 
 // errNotAtHome is returned by a call that only the home of the schema can execute.
 var errNotAtHome = errors.New("the schema lies on another node of the Citus, to which no connection can be opened")
@@ -27,13 +28,13 @@ var errNotAtHome = errors.New("the schema lies on another node of the Citus, to 
 // errSchemaMoved is returned for a new connection to the former home of the schema.
 var errSchemaMoved = errors.New("the schema was moved to another node of the Citus")
 
-// citusLocation is what a store knows of the Citus that it is connected to. The zero value is a server without Citus, or one on which the
-// schema is undistributed.
+// citusLocation tells where the schema of a store lies on Citus. The zero value stands for a server without Citus, or for a Citus that
+// has not distributed the schema.
 type citusLocation struct {
 	mu            sync.Mutex
 	sharded       bool // the schema lies on one node
 	home          nodeAddress
-	homeCtx       context.Context // ends when the schema moves; nil until somebody needs it
+	homeCtx       context.Context // ends when the schema moves; nil: not needed yet
 	cancelHomeCtx context.CancelFunc
 }
 
@@ -45,7 +46,7 @@ type nodeAddress struct {
 
 func (a nodeAddress) String() string { return net.JoinHostPort(a.host, strconv.Itoa(int(a.port))) }
 
-// schemaPlacement is how Citus has distributed the schema.
+// schemaPlacement tells how Citus has distributed the schema.
 type schemaPlacement struct {
 	sharded bool // false: it is undistributed, and in this database
 	isHere  bool
@@ -67,7 +68,8 @@ func (c *citusLocation) planCacheMode() string {
 	return "force_generic_plan"
 }
 
-// setHomeNodeAddress makes a new connection lead to the home of the schema, and otherwise to where it would have led.
+// setHomeNodeAddress sets the home of the schema as the address of a new connection. If the schema has no home, it does not change
+// the address.
 func (c *citusLocation) setHomeNodeAddress(cfg *pgx.ConnConfig) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,8 +160,8 @@ func (s *database) findHomeNode(ctx context.Context) error {
 	return nil
 }
 
-// reconnectIfSchemaMoved records a placement. If the schema has moved, the present connections are closed, and the position in the history of the
-// database is that of another server from now on. It reports whether the schema has moved.
+// reconnectIfSchemaMoved records a placement. If the schema has moved, the present connections are closed, and the known position in the
+// history of the database is discarded, because positions of another server follow. It reports whether the schema has moved.
 func (s *database) reconnectIfSchemaMoved(p schemaPlacement) (moved bool) {
 	if !s.citus.recordPlacement(p) {
 		return false
@@ -169,7 +171,7 @@ func (s *database) reconnectIfSchemaMoved(p schemaPlacement) (moved bool) {
 	return true
 }
 
-// connOffHomeNodeKey is the key under which a connection keeps that it leads to a node which is not the home of the schema.
+// connOffHomeNodeKey is the key under which a connection records that it leads to a node other than the home of the schema.
 const connOffHomeNodeKey = "durable.away"
 
 // checkHomeNode checks where a new connection leads. It returns errSchemaMoved if another connection would lead to the home.
@@ -203,8 +205,8 @@ func (e *WrongCitusNodeError) Error() string {
 	return fmt.Sprintf("the schema %q lies on the node %s of the Citus, and the pool of Tx steps leads to another one: let it lead there, or use Open instead of New", e.Schema, e.Home)
 }
 
-// checkUserConnOnHomeNode returns an WrongCitusNodeError if a connection of the user's pool leads to another node than the home of the
-// schema: there, nobody could tell whether the home has gone back in its history.
+// checkUserConnOnHomeNode returns a *WrongCitusNodeError if a connection of the user's pool leads to another node than the home of the
+// schema, because such a connection does not show whether the home has gone back in its history.
 func (s *database) checkUserConnOnHomeNode(ctx context.Context, conn *pgx.Conn) error {
 	if !s.citus.isSchemaDistributed() {
 		return nil
@@ -222,8 +224,9 @@ func (s *database) checkUserConnOnHomeNode(ctx context.Context, conn *pgx.Conn) 
 // isOffHomeNode reports whether a connection leads to a node that is not the home of the schema.
 func isOffHomeNode(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[connOffHomeNodeKey] != nil }
 
-// runBatchOnHomeNode is runBatch for statements that only the home of the schema can execute. On a Citus it checks that in the same
-// transaction, after the statements have locked the tables that a move would have to lock.
+// runBatchOnHomeNode does the same as runBatch for statements that only the home of the schema can execute. On Citus it checks in the
+// same transaction that the connection leads to the home, after the statements have locked the tables that a move of the schema would
+// have to lock.
 func (s *database) runBatchOnHomeNode(ctx context.Context, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {

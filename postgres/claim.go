@@ -12,9 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A claim loads at most maxClaimHistoryBytes of histories, and at most maxRunHistoryBytes for each run that it may take. With
-// more, a claim over a slow connection would exceed its timeout. A worker whose claim failed requests
-// fewer runs.
+// A claim loads at most maxClaimHistoryBytes of histories, and at most maxRunHistoryBytes for each run that it may take. With larger
+// histories, a claim over a slow connection would exceed its timeout. A worker whose claim failed requests fewer runs the next time.
 const (
 	maxClaimHistoryBytes = 4 << 20
 	maxRunHistoryBytes   = 128 << 10
@@ -26,9 +25,9 @@ func maxHistoryBytesOfClaim(q *store.ClaimQuery) int {
 }
 
 // Claim implements store.Store. One transaction and one round trip contain three statements: the search for
-// new lanes and the time when the next run is due; the claim; and the histories of the claimed runs. If
-// there are new lanes, nothing is claimed, and the call finds them and repeats the transaction. The histories of runs whose
-// owner lost its lease are read afterwards; see readTakenOverHistories.
+// new lanes and the time when the next run is due; the claim; and the histories of the claimed runs. If there are new lanes, the
+// transaction claims no runs; Claim then reads the new lanes and repeats the transaction. The histories of runs whose owner lost its
+// lease are read afterwards; see readTakenOverHistories.
 func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.ClaimResult, err error) {
 	if q.Filter.Empty() || q.Limit <= 0 {
 		return claims, nil
@@ -53,7 +52,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 // claimOnce executes the transaction of a claim. It returns the indexes of the runs whose owner lost its
 // lease, and whether there are new lanes, so that it must be called again.
 func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.ClaimResult, overtaken []int, again bool, err error) {
-	arrival := time.Time{} // NULL: the claim takes no runs of other versions
+	arrival := time.Time{} // the zero time becomes NULL: the claim takes no runs of other versions
 	plan := s.knownLanes.newClaimLaneArgs(q.Filter, q.QueueRules, q.Versions)
 	if plan.hasOtherVersions {
 		arrival = q.Versions.LastVersionArrivalTime()
@@ -152,12 +151,12 @@ func (s *database) LeasesOfClaim(ctx context.Context, q store.ClaimQuery) (lease
 	return leases, nil
 }
 
-// maxWriterWait bounds how long a takeover waits for transactions in progress. They take milliseconds. They
-// are open longer only if a process was stopped, or disconnected, while it sent one.
+// maxWriterWait bounds how long a takeover waits for transactions in progress. Such a transaction takes milliseconds. It is open
+// longer only if its process was stopped or disconnected before it had sent all of it.
 const maxWriterWait = 5 * time.Second
 
 // unseenWriterWait is how long a takeover waits if the database does not show which transactions are in progress. It is twice the
-// time for which their statements wait for locks.
+// lock timeout of their statements.
 const unseenWriterWait = 200 * time.Millisecond
 
 // readTakenOverHistories reads the histories of claimed runs whose owner lost its lease. This owner may be alive, with
@@ -171,8 +170,7 @@ func (s *database) readTakenOverHistories(ctx context.Context, runs []store.Clai
 			// The claim's commit did not wait for writes that the former owner committed after it.
 			err = s.readHistoryParts(s.roundTripFuncAwaitingStandbys(ctx), runs, overtaken, "", bytes)
 		}
-		// This worker owns the runs already: after an error nobody would execute them until the leases
-		// end.
+		// This worker already owns the runs: after an error, no worker would execute them until their leases end.
 		if err == nil || !errors.Is(err, store.ErrUnavailable) || !sleepJittered(ctx, wait) {
 			return err
 		}

@@ -14,17 +14,17 @@ import (
 const forgetLanesAfter = time.Minute
 
 // knownLanes holds the lanes that this process has seen in the database. A claim sends the lanes from which it
-// may take runs, so its cost depends on them and not on how many workflows and queues the worker serves. A
-// lane is a hash, so what is known of it never changes. claim_check_lanes_and_versions.sql looks for lanes that are not known
-// yet, in the transaction of the claim, so that no run with a higher priority is passed over.
+// may take runs, so its cost depends on them and not on how many workflows and queues the worker serves. A lane is a hash of its
+// properties, so the properties of a known lane never change. In the transaction of the claim, claim_check_lanes_and_versions.sql
+// searches for lanes that are not known yet, so that the claim does not miss runs with a higher priority.
 type knownLanes struct {
 	mu         sync.Mutex
 	lanes      []knownLane // in the order of the lanes
 	laneReadAt time.Time
-	lastSearch time.Time // when somebody looked for unknown lanes last
+	lastSearch time.Time // when a call last searched for unknown lanes
 
-	claimFilter  *store.ClaimFilter     // whose lanes are in claimedLanes
-	queueRules   *store.QueueClaimRules // likewise
+	claimFilter  *store.ClaimFilter     // the filter for which claimedLanes was computed
+	queueRules   *store.QueueClaimRules // the rules for which claimedLanes was computed
 	versions     *store.VersionClaimRules
 	claimedLanes []knownLane // by priority, the higher first, and in the order of the last claim
 }
@@ -32,7 +32,7 @@ type knownLanes struct {
 type knownLane struct {
 	lane            store.ClaimLane
 	queue, workflow string
-	version         string // of its runs, if that has a place in the order
+	version         string // of its runs; empty: the version has no place in the order of versions
 	diverged        store.DivergedVersions
 	priority        int16
 }
@@ -41,11 +41,11 @@ type knownLane struct {
 type claimLaneArgs struct {
 	gapStarts, gapEnds []store.ClaimLane // the bounds of the gaps between known lanes, exclusive
 	claimable          []store.ClaimLane // from which the claim may take runs, in the order of the claim
-	hasOtherVersions   bool              // some of them have runs of other versions
-	nextLanes          []store.ClaimLane // for each of them, the lane of its runs when they are claimed
-	nextVersions       []string          // and their version; empty: each keeps its own
-	onlyStarted        []bool            // for each of them, whether the claim takes only runs that were executed before
-	noneKnown          bool              // nothing was known
+	hasOtherVersions   bool              // some of the claimable lanes have runs of other versions
+	nextLanes          []store.ClaimLane // for each claimable lane, the lane of its runs after the claim
+	nextVersions       []string          // for each claimable lane, the version of its runs after the claim; empty: each run keeps its own
+	onlyStarted        []bool            // for each claimable lane, whether the claim takes only runs that were executed before
+	noneKnown          bool              // no lane was known
 }
 
 // newClaimLaneArgs returns the arguments for the next claim.
@@ -88,8 +88,8 @@ func (l *knownLanes) laneGaps() claimLaneArgs {
 	return p
 }
 
-// gapsToSearch returns the bounds of the gaps between the known lanes, unless somebody has looked there lately. The lanes in
-// the gaps are to be added.
+// gapsToSearch returns the bounds of the gaps between the known lanes, or false if the gaps were searched within the last
+// StrayCheckInterval. The caller adds the lanes that it finds in the gaps.
 func (l *knownLanes) gapsToSearch() (claimLaneArgs, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

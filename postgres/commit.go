@@ -18,8 +18,8 @@ type changedRowCounts struct{ starts, newSteps, existingSteps, signals, runs int
 // workers poll before that. Transactions that notify have to commit one after the other.
 const maxStartDelayToNotify = time.Minute
 
-// maxStartTries bounds the tries of a start whose parent was paused at the write, and resumed when it was
-// read back.
+// maxStartTries bounds the tries of a start whose parent was paused when the start was written, but resumed when the parent was read
+// back.
 const maxStartTries = 5
 
 // Commit implements store.Store. Without conflicts it takes one round trip, and the row counts of the
@@ -165,7 +165,7 @@ func (s *database) addStartsOfAnyKind(batch *pgx.Batch, w *sortedBatch) {
 	}
 }
 
-// readRowCounts reads the results of the statements that queue added.
+// readRowCounts reads the results of the statements that addStatements has added.
 func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts) error {
 	if w.shortLockWait {
 		if err := readRowCount(res, 1, nil); err != nil {
@@ -218,8 +218,8 @@ func (w *sortedBatch) readRowCounts(res statementResults, took *changedRowCounts
 	return nil
 }
 
-// readRowCount reads the row count of a section, unless the section is empty. If the statement returns columns, it counts the rows,
-// because Citus reports rows as inserted that ON CONFLICT has skipped.
+// readRowCount reads the row count of a section, unless the section is empty. If the statement returns columns, readRowCount counts
+// the returned rows, because the command tag of Citus also counts rows that ON CONFLICT has skipped.
 func readRowCount(res statementResults, items int, took *int64) error {
 	if items == 0 {
 		return nil
@@ -269,8 +269,8 @@ func (s *database) setBatchOutcomes(ctx context.Context, w *sortedBatch, took ch
 	return left, s.setOwnershipEndOutcomes(ask, w.unwrittenOwnershipEnds(took.runs))
 }
 
-// markWrittenIfCountMatches returns the items if the statement changed fewer rows than there are items. Otherwise all are
-// written.
+// markWrittenIfCountMatches sets the outcome Written for all items if the statement changed as many rows as there are items.
+// Otherwise it returns the items.
 func markWrittenIfCountMatches(items []*store.StepWrite, took int64) []*store.StepWrite {
 	if took != int64(len(items)) {
 		return items
@@ -281,8 +281,8 @@ func markWrittenIfCountMatches(items []*store.StepWrite, took int64) []*store.St
 	return nil
 }
 
-// unwrittenOwnershipEnds returns the run writes that perhaps changed no row: all ends, if fewer rows changed than there
-// are ends, and the holds without an outcome.
+// unwrittenOwnershipEnds returns the ownership ends that may have changed no row: all except holds, if fewer rows changed than there
+// are such ends, and the holds without an outcome.
 func (w *sortedBatch) unwrittenOwnershipEnds(took int64) (missed []*store.OwnershipEnd) {
 	if took < int64(len(w.ownershipEnds)) {
 		missed = append(missed, w.ownershipEnds...)

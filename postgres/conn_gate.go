@@ -11,24 +11,25 @@ import (
 const (
 	// connGrowWait is how long a call waits for a connection before the pool opens a further one, which takes longer than most calls.
 	connGrowWait = 20 * time.Millisecond
-	// After connBusyCalls calls within connBusyTime, a call that finds no connection free does not wait before the pool opens a further
-	// one: the short waits of many calls add up.
+	// After connBusyCalls calls within connBusyTime, a call that finds no free connection makes the pool open a further one at once,
+	// because the short waits of many calls add up.
 	connBusyCalls = 20
 	connBusyTime  = 200 * time.Millisecond
 	// connOpenWait is how long a call waits for the connections that are being opened before the pool opens a further one. Many workers that
-	// begin at the same time make the server slow: if each of them opened further connections for that, they would use up max_connections.
+	// begin at the same time slow the server down. If each of them opened further connections because of that, they would use up
+	// max_connections.
 	connOpenWait = time.Second
-	// connIdleTime is how long a connection is kept that nothing uses.
+	// connIdleTime is how long an unused connection is kept.
 	connIdleTime = 15 * time.Second
-	// connShrinkInterval is the time between two decisions how many connections are needed.
+	// connShrinkInterval is the time between two decisions about how many connections are needed.
 	connShrinkInterval = 10 * time.Second
 	// connFreezeTime is how long no further connection is opened after the server has refused one.
 	connFreezeTime = time.Minute
 )
 
-// connGate bounds how many calls use a pool at the same time, and so how many connections it opens. The bound grows while calls wait
-// for long, or follow one another closely, and shrinks when they no longer do. So a worker without work keeps one connection, although its loops sometimes make their calls at
-// the same moment.
+// connGate bounds how many calls use a pool at the same time, and so how many connections it opens. The bound grows while calls wait long or
+// follow one another closely. Otherwise it shrinks. So a worker without work keeps one connection, although its loops sometimes make their
+// calls at the same moment.
 type connGate struct {
 	max       int
 	openConns func() int // how many connections the pool has, without those that are being opened
@@ -37,12 +38,12 @@ type connGate struct {
 	currentMax          int
 	inUse               int
 	changedAt           time.Time     // when inUse changed
-	usedTime            time.Duration // the sum of the times for which connections were in use since computedAt
+	usedTime            time.Duration // the sum of the times for which connections were in use since currentMaxCheckedAt
 	currentMaxCheckedAt time.Time
 	frozenUntil         time.Time
 	intervalBegan       time.Time       // when the present interval of connBusyTime began
-	callsInInterval     int             // that began in it
-	lastIntervalBusy    bool            // the interval before it had connBusyCalls calls, and ended when it began
+	callsInInterval     int             // calls that began in the present interval
+	lastIntervalBusy    bool            // the previous interval had connBusyCalls calls, and ended when the present one began
 	waiting             []chan struct{} // closed when the call may use the pool; in the order of arrival
 }
 
@@ -110,7 +111,7 @@ func (g *connGate) releaseSlot() {
 	g.admitWaiting()
 }
 
-// admitWaiting lets calls in up to the bound. g.mu is held.
+// admitWaiting lets waiting calls use the pool, up to the bound. g.mu is held.
 func (g *connGate) admitWaiting() {
 	for len(g.waiting) > 0 && g.inUse < g.currentMax {
 		close(g.waiting[0])
@@ -152,7 +153,7 @@ func (g *connGate) updateInUseCount(change int) {
 	}
 }
 
-// capBoundAtOpenConns keeps the bound at the number of connections that there are, because the server has refused a further one.
+// capBoundAtOpenConns lowers the bound to the number of open connections, because the server has refused a further one.
 func (g *connGate) capBoundAtOpenConns(conns int) {
 	if g == nil {
 		return

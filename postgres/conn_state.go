@@ -12,14 +12,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// connState is the state of a connection of the store's own whose settings and prepared statements last. It
-// contains the prepared statements, and the buffers for the messages to the server. pgx would allocate
-// these buffers for every pipeline and grow them by doubling, which was half of all bytes that a busy
-// process allocated.
+// connState is the state of one of the store's own connections, on which settings and prepared statements last as long as the
+// connection. It contains the prepared statements, and the buffers for the messages to the server. pgx would allocate these buffers
+// for every pipeline and grow them by doubling, which was half of all bytes that a busy process allocated.
 type connState struct {
-	eras             map[*rewindDetector]uint64 // of the database, for each store that has used the connection; see rewind_detector.go
+	eras             map[*rewindDetector]uint64 // the era of the database, for each store that has used the connection; see rewind_detector.go
 	sendsBeginCommit bool                       // pipelines contain BEGIN and COMMIT, because a Citus stands between
-	traced           bool                       // pgx traces only batches of its own, so those are used
+	traced           bool                       // the connection has a tracer: pgx traces only its own batches, so the store uses these
 	prepared         map[string]*preparedStatement
 	encodedArgs      []byte // the arguments of one statement
 	argValues        [][]byte
@@ -35,14 +34,14 @@ type preparedStatement struct {
 // maxKeptBuffer is the size in bytes of the largest buffer that a connection keeps after a pipeline.
 const maxKeptBuffer = 1 << 20
 
-// maxPreparedStatements is how many prepared statements a connection keeps, each of which takes memory in the server. The stores of
-// many schemas have more on the connections that they share.
+// maxPreparedStatements is how many prepared statements a connection keeps, each of which takes memory in the server. Stores of many
+// schemas that share connections may need more.
 const maxPreparedStatements = 1000
 
-// sessionKey is the key under which a connection keeps its session.
+// sessionKey is the key under which a connection keeps its connState.
 const sessionKey = "durable.session"
 
-// connStateOf returns the connection's session, or nil if it has none.
+// connStateOf returns the connection's connState, or nil if it has none.
 func connStateOf(conn *pgx.Conn) *connState {
 	s, _ := conn.PgConn().CustomData()[sessionKey].(*connState)
 	return s
@@ -72,7 +71,7 @@ func (s *connState) sendBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Ba
 	size := 0
 	for i, q := range batch.QueuedQueries {
 		if err := s.encodeArgs(f.typeMap, f.statements[i], q.Arguments); err != nil {
-			_ = f.pipe.Close() // it closes the connection, because half a pipeline is buffered
+			_ = f.pipe.Close() // this closes the connection, because half a pipeline is buffered
 			return nil, err
 		}
 		size += len(s.encodedArgs) + messageOverhead(f.statements[i].StatementDescription)
@@ -84,7 +83,7 @@ func (s *connState) sendBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Ba
 		s.encodedArgs, s.argValues = nil, nil
 	}
 	if err != nil {
-		_ = f.pipe.Close() // it returns the same error
+		_ = f.pipe.Close() // Close returns the same error
 		return nil, err
 	}
 	return f, nil
@@ -107,7 +106,7 @@ func (s *connState) prepare(ctx context.Context, conn *pgx.Conn, sql string) (*p
 	return p, nil
 }
 
-// encodeArgs encodes the arguments of one statement into s.values.
+// encodeArgs encodes the arguments of one statement into s.argValues.
 func (s *connState) encodeArgs(types *pgtype.Map, p *preparedStatement, args []any) error {
 	if len(args) != len(p.ParamOIDs) {
 		return fmt.Errorf("failed to encode: %d arguments for %d parameters of %q", len(args), len(p.ParamOIDs), p.SQL)
@@ -184,8 +183,8 @@ func (f *pipelineResults) Query() (pgx.Rows, error) {
 // Close implements closableResults.
 func (f *pipelineResults) Close() error { return f.pipe.Close() }
 
-// reusedBuffer is no message of the protocol. As the first message of a pipeline it makes pgx encode the
-// following ones into a buffer that was used before; pgx itself drops a large buffer after each write.
+// reusedBuffer is no message of the protocol. As the first message of a pipeline, it makes pgx encode the following messages into a
+// reused buffer. pgx itself drops a large buffer after each write.
 type reusedBuffer struct{ buf []byte }
 
 // reserveSize enlarges the buffer for the next pipeline, if size bytes do not fit and do not exceed maxKeptBuffer.
@@ -195,8 +194,7 @@ func (l *reusedBuffer) reserveSize(size int) {
 	}
 }
 
-// messageOverhead returns the most bytes that the messages of a statement have beside the values of its
-// arguments.
+// messageOverhead returns an upper bound of the size in bytes of a statement's messages without the values of its arguments.
 func messageOverhead(d *pgconn.StatementDescription) int {
 	return 64 + len(d.Name) + 4*len(d.ParamOIDs) + 2*len(d.Fields)
 }

@@ -27,7 +27,7 @@ func (s *database) tryControlRuns(ask roundTripFunc, o *store.ControlRequest) er
 	}
 	changes, parents := o.Plan(nodes)
 	if len(changes) == 0 && len(parents) == 0 {
-		return nil // the commit waits for the disk because of the locks; see read_durably.go
+		return nil // because of the locks, the commit waits for the disk even without changes; see read_durably.go
 	}
 	var frozen []uuid.UUID
 	for _, c := range changes {
@@ -67,15 +67,13 @@ func (s *database) tryControlRuns(ask roundTripFunc, o *store.ControlRequest) er
 		return readRowCount(res, len(wakes), nil)
 	})
 	if err == nil && made != int64(len(changes)) {
-		// The runs are locked, so this cannot happen. If it did, half of the changes must not be
-		// committed.
+		// The runs are locked, so this cannot happen. If it did, committing only some of the changes would be wrong.
 		err = fmt.Errorf("postgres: order: %w: %d of %d runs were as they had been found", store.ErrUnavailable, made, len(changes))
 	}
 	return err
 }
 
-// lockRunTree locks all runs that a control request may change. It returns them as they are after that, with
-// the ended runs between them.
+// lockRunTree locks all runs that a control request may change. It returns the locked runs, and the ended runs between them.
 func (s *database) lockRunTree(ask roundTripFunc, runs []uuid.UUID) ([]store.RunToControl, error) {
 	var nodes []store.RunToControl
 	for {

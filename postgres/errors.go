@@ -13,8 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// wrapError adds the kind of an error. If ctx has ended, it returns the context's error, and describes what
-// the call was waiting for in the text only.
+// wrapError wraps an error, and adds the error of package store that tells its kind. If ctx has ended, it wraps the context's error,
+// and only its text says what the call was waiting for.
 func (s *database) wrapError(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
@@ -43,10 +43,10 @@ func (s *database) wrapError(ctx context.Context, what string, err error) error 
 // failureText describes a failed call whose context has ended: the context's cause, the call's own error, and
 // why no host is connected.
 func (s *database) failureText(ctx context.Context, err error) (text string) {
-	if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // the very same one
+	if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // identity, not errors.Is
 		text += ": " + cause.Error()
 	}
-	if err != ctx.Err() { //nolint:errorlint // the very same one
+	if err != ctx.Err() { //nolint:errorlint // identity, not errors.Is
 		text += ": " + err.Error()
 	}
 	if trouble := s.hosts.noHostReason(); trouble != "" {
@@ -93,8 +93,8 @@ func storeErrorOfState(code string) error {
 		"22021", "22P02", "22P03", "22P05": // not in the encoding, not of the type, not in the other encoding
 		return store.ErrBadData
 	case "23505":
-		// Existing names and steps do not cause this error here. The remaining case is a repeated start
-		// whose first copy, of which the result was lost, is still committing.
+		// The statements handle existing names and steps, so these do not cause this error. The remaining case is a repeated start
+		// whose first copy, whose reply was lost, is still committing.
 		return store.ErrUnavailable
 	case "55P03":
 		return store.ErrLocked
@@ -142,8 +142,8 @@ const sqlStateTooManyConns = "53300"
 // sqlStateReadOnly is the SQLSTATE of a write that a standby or a read-only transaction refuses.
 const sqlStateReadOnly = "25006"
 
-// isStaleStatement reports whether a prepared statement was lost with its session, its plan with the table, or the
-// right to write with the server's role. The call may succeed on another connection.
+// isStaleStatement reports whether a prepared statement was lost with its session, the plan of a statement became invalid with its
+// table, or the server does not accept writes any more. The call may succeed on another connection.
 func isStaleStatement(err error) bool { return hasSQLState(err, "26000", "0A000", sqlStateReadOnly) }
 
 // isPlanInvalid reports whether a cached plan became invalid with its table. The message depends on

@@ -15,8 +15,8 @@ import (
 )
 
 // eventCursor is the position of an event in the outbox. It contains the event's key, without the shard, which
-// is part of the run's UUID. It also contains the event's time, because transaction IDs are assigned again
-// after a restore.
+// is part of the run's UUID. It also contains the event's time, because the database assigns the same transaction IDs again after a
+// restore.
 type eventCursor struct {
 	txid uint64
 	run  uuid.UUID
@@ -106,7 +106,7 @@ func eventInsertArgs(act store.ActorAndReason, events []store.Event) []any {
 	}
 }
 
-// actorReasonArgs returns the time, the actor and the reason of an act as parameters. All are NULL for an act that no event records.
+// actorReasonArgs returns the time, the actor and the reason of a change as parameters. All are NULL if no event records the change.
 func actorReasonArgs(a *store.ActorAndReason) []any {
 	if !a.HasActorOrReason() {
 		return []any{nil, nil, nil}

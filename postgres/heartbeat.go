@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// poolForHeartbeatWithoutLeases returns the pool for a call of the heartbeat that renews no leases: that of the engine unless all its
-// connections are in use, so that a worker without work needs no other.
+// poolForHeartbeatWithoutLeases returns the pool for a heartbeat that renews no leases: the pool of the engine or, if all its
+// connections are in use, the pool of the heartbeats. So a worker without work needs no second pool.
 func (s *database) poolForHeartbeatWithoutLeases() *pgxpool.Pool {
 	if at := s.enginePool.Stat(); at.AcquiredConns() < at.MaxConns() {
 		return s.enginePool
@@ -21,8 +21,8 @@ func (s *database) poolForHeartbeatWithoutLeases() *pgxpool.Pool {
 	return s.heartbeatPool
 }
 
-// RenewLeases implements store.Store. It renews leases with a pool of its own, so that no other work can delay it, and with the engine's
-// pool if the server has no connection left for that one.
+// RenewLeases implements store.Store. It renews leases on the pool of the heartbeats, so that no other work can delay the renewal. If
+// the server has no connection left for that pool, it uses the engine's pool.
 func (s *database) RenewLeases(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	if s.canShareHeartbeat(&h) {
 		if result, delivered := s.heartbeats.send(ctx, s, h); delivered {
@@ -95,7 +95,7 @@ func (s *database) renewLeasesOnPool(ctx context.Context, pool *pgxpool.Pool, h 
 		return store.RenewResult{}, err
 	}
 	if moved := sharded && homeErr == nil && s.reconnectIfSchemaMoved(home); moved {
-		at = logPosition{} // that of the former home
+		at = logPosition{} // the position of the former home
 	}
 	if s.rewindDetector.withoutPooler.Load() {
 		s.rewindDetector.advancePosition(at, floor)
@@ -117,8 +117,8 @@ func (s *database) renewLeasesOnPool(ctx context.Context, pool *pgxpool.Pool, h 
 	return result, nil
 }
 
-// checkForRewindOnPool calls checkForRewind with a connection of the pool. It acquires the connection first: a connection that has to be
-// opened is checked too, and would wait for ever for the check that waits for it.
+// checkForRewindOnPool calls checkForRewind with a connection of the pool. It acquires the connection first. Opening a connection
+// includes a check for a rewind too, so a check that opened a connection would wait for itself forever.
 func (s *database) checkForRewindOnPool(ctx context.Context, pool *pgxpool.Pool, at logPosition, floor seenLogPosition) error {
 	conn, err := s.acquireConn(ctx, pool)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// sharedHeartbeats sends the heartbeats of workers without leases in common transactions. Workers without leases of one process send
-// theirs at the same times, so many of them, also of many schemas, cost about as much as two: while one heartbeat is in flight, the
-// others wait, and then one of them sends those of all.
+// sharedHeartbeats sends the heartbeats of workers without leases in common transactions. The workers of one process without leases
+// send their heartbeats at the same times: while one heartbeat is in flight, the others wait, and then one worker sends all of them.
+// So many heartbeats, even of many schemas, cost about as much as two.
 //
 // Heartbeats with leases are sent alone, so that no other worker can delay them.
 type sharedHeartbeats struct {
 	phase   time.Duration // see HeartbeatPhase; set when the connections are opened
 	mu      sync.Mutex
-	sending bool // a heartbeat is in flight, or a waiting one was told to send
+	sending bool // a heartbeat is in flight, or a waiting caller was told to send
 	waiting []*sharedHeartbeat
 }
 
@@ -30,8 +30,8 @@ type sharedHeartbeat struct {
 	heartbeat      store.Heartbeat
 	positionBefore seenLogPosition
 	result         store.RenewResult
-	delivered      bool      // result is valid; else the caller sends the heartbeat by itself
-	turn           chan bool // receives true if the caller has to send, and false after another one has sent
+	delivered      bool      // result is valid; false: the caller must send the heartbeat alone
+	turn           chan bool // receives true if the caller must send, and false after another caller has sent
 	ctx            context.Context
 }
 
@@ -49,7 +49,8 @@ func (b *sharedHeartbeats) send(ctx context.Context, s *database, h store.Heartb
 	return own.result, own.delivered
 }
 
-// await waits until the heartbeat was sent, and reports whether the caller has to send instead. When ctx ends, it waits no more.
+// await waits until another caller has sent the heartbeat, and returns false then. It returns true if this caller must send the
+// waiting heartbeats. When ctx ends, it stops waiting, unless another caller is sending the heartbeat.
 func (own *sharedHeartbeat) await(ctx context.Context, b *sharedHeartbeats) (send bool) {
 	select {
 	case send := <-own.turn:
@@ -60,22 +61,22 @@ func (own *sharedHeartbeat) await(ctx context.Context, b *sharedHeartbeats) (sen
 	at := slices.Index(b.waiting, own)
 	if at >= 0 {
 		b.waiting = slices.Delete(b.waiting, at, at+1)
-		if len(own.turn) > 0 { // it was told to send
+		if len(own.turn) > 0 { // this caller was told to send
 			b.wakeNextSender()
 		}
 	}
 	b.mu.Unlock()
-	return at < 0 && <-own.turn // another one is sending it, until the earliest deadline of all
+	return at < 0 && <-own.turn // another caller is sending the heartbeat, at most until the earliest deadline of all
 }
 
-// wakeNextSender tells the first of those that wait to send. b.mu is held.
+// wakeNextSender tells the first waiting caller to send. b.mu is held.
 func (b *sharedHeartbeats) wakeNextSender() {
 	if b.sending = len(b.waiting) > 0; b.sending {
 		b.waiting[0].turn <- true
 	}
 }
 
-// sendWaiting sends the heartbeats that wait, and then tells one of those that have arrived meanwhile to send.
+// sendWaiting sends the waiting heartbeats, and then tells the first of the callers that have arrived meanwhile to send.
 func (b *sharedHeartbeats) sendWaiting(ctx context.Context) {
 	b.mu.Lock()
 	all := b.waiting
@@ -84,7 +85,7 @@ func (b *sharedHeartbeats) sendWaiting(ctx context.Context) {
 	ctx, cancel := withEarliestDeadline(ctx, all)
 	defer cancel()
 	if len(all) > 0 && all[0].database.sendHeartbeatsTogether(ctx, all) != nil {
-		for _, one := range all { // perhaps the schema of one of them was dropped
+		for _, one := range all { // each caller sends alone: perhaps the schema of one of them was dropped
 			one.result, one.delivered = store.RenewResult{}, false
 		}
 	}
@@ -96,7 +97,7 @@ func (b *sharedHeartbeats) sendWaiting(ctx context.Context) {
 	b.wakeNextSender()
 }
 
-// withEarliestDeadline returns ctx with the earliest deadline of the callers: none with less time waits for one with more.
+// withEarliestDeadline returns ctx with the earliest deadline of the callers, so that no caller waits longer than its own deadline.
 func withEarliestDeadline(ctx context.Context, all []*sharedHeartbeat) (context.Context, context.CancelFunc) {
 	var first time.Time
 	for _, one := range all {
@@ -116,8 +117,8 @@ const maxHeartbeatPhase = time.Hour
 // HeartbeatPhase implements store.HeartbeatSharer.
 func (s *database) HeartbeatPhase() time.Duration { return s.heartbeats.phase }
 
-// canShareHeartbeat reports whether the heartbeat may be sent with others: it renews no lease, and needs no connection of its own to
-// tell where the database is.
+// canShareHeartbeat reports whether the heartbeat may be sent with others: it must renew no lease, and must not need a connection of
+// its own to find out the database's position.
 func (s *database) canShareHeartbeat(h *store.Heartbeat) bool {
 	return len(h.Leases) == 0 && !s.citus.isSchemaDistributed() && (s.rewindDetector.disabled || s.rewindDetector.withoutPooler.Load())
 }
@@ -171,12 +172,13 @@ func (s *database) readHeartbeatResult(res statementResults, result *store.Renew
 	return eachRow(res, func(rows pgx.Rows) error {
 		var change pgtype.Text
 		err := rows.Scan(&result.Quiet, &change)
-		result.LastChange, _ = store.DecodeOperatorChange(change.String) // leases are renewed also if somebody has damaged the text
+		result.LastChange, _ = store.DecodeOperatorChange(change.String) // the leases are renewed even if the text cannot be decoded
 		return err
 	})
 }
 
-// addRewindsAndWarning adds to a result what the store has noticed. The caller does so last, because a result with an error is dropped.
+// addRewindsAndWarning adds the rewinds and the warning that the store has recorded to a result. The caller calls it last, because a
+// result is dropped if an error follows.
 func (s *database) addRewindsAndWarning(result *store.RenewResult) {
 	result.DatabaseRewinds = s.rewindDetector.takeRewinds()
 	result.Warning = s.tooManyConnsWarning.takeWarning(time.Now())

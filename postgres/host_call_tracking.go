@@ -28,7 +28,7 @@ type hostCall struct {
 	cancel       context.CancelCauseFunc
 	hostChanged  atomic.Bool
 	silenceTimer *time.Timer // nil if the call may take any time
-	wasSilent    bool        // it had no reply for hostSearchAfterSilence
+	wasSilent    bool        // the call had no reply for hostSearchAfterSilence
 }
 
 // hostChangedError returns the error of a call that was cancelled because another host takes writes now.
@@ -36,10 +36,9 @@ func hostChangedError(err error) error {
 	return fmt.Errorf("%w: %w: %v", store.ErrUnavailable, errHostChanged, err)
 }
 
-// trackCall registers a call on a host. The returned context ends when another host takes writes. A long
-// call, such as a user's transaction, may take any time. For any other call that has no reply for a
-// second, the store searches for the host that takes writes. The returned function ends the call, and
-// reports whether it was cancelled because another host takes writes.
+// trackCall registers a call on a host. The returned context ends when another host takes writes. A long call, such as a user's
+// transaction, may take any time. If any other call has no reply for hostSearchAfterSilence, the store searches for the host that
+// takes writes. The returned function ends the call, and reports whether it was cancelled because another host takes writes.
 func (h *hostSelector) trackCall(ctx context.Context, where string, long bool) (_ context.Context, done func() (moved bool)) {
 	if h == nil {
 		return ctx, func() bool { return false }

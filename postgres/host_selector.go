@@ -25,7 +25,7 @@ import (
 const (
 	connectTimeout            = 5 * time.Second        // unless the URL sets another one
 	poolDefaultConnectTimeout = 2 * time.Minute        // what pgxpool sets if the URL sets none
-	maxHostSearchWait         = 5 * time.Second        // then the calls that need a host return an error
+	maxHostSearchWait         = 5 * time.Second        // after this time, the calls that need a host return an error
 	hostTryInterval           = 25 * time.Millisecond  // between the first tries of the hosts, so that the URL's order is a preference
 	firstHostRetryDelay       = 50 * time.Millisecond  // first pause between two tries of a host
 	maxHostRetryDelay         = 200 * time.Millisecond // longest such pause, shorter than a failover
@@ -35,11 +35,11 @@ const (
 // hostSelector selects, among the hosts of a URL that names several, the one that takes writes.
 type hostSelector struct {
 	lifeCtx      context.Context
-	searches     sync.WaitGroup // searches; Close of the store waits for them
+	searches     sync.WaitGroup // the searches in progress; Close of the store waits for them
 	onHostChange func()         // called when another host takes writes
 
 	mu             sync.Mutex
-	config         *pgx.ConnConfig // of the latest connection, because credentials may rotate
+	config         *pgx.ConnConfig // the configuration of the latest connection, because credentials may rotate
 	latestSearch   *hostSearch     // in progress, or the last one
 	openCalls      map[*hostCall]struct{}
 	flushTimeout   time.Duration // timeout of the next flush; zero: hostSearchAfterSilence
@@ -79,7 +79,7 @@ func (h *hostSelector) configurePool(cfg *pgxpool.Config) {
 	}
 	users, bye := cfg.BeforeConnect, cfg.BeforeClose
 	cfg.BeforeConnect = func(ctx context.Context, one *pgx.ConnConfig) error {
-		if users != nil { // sets credentials that rotate
+		if users != nil { // the user's hook sets credentials that rotate
 			if err := users(ctx, one); err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func (h *hostSelector) configurePool(cfg *pgxpool.Config) {
 	}
 }
 
-// groupAddressesByHost groups the addresses of a configuration by host. A host has several if its TLS is optional.
+// groupAddressesByHost groups the addresses of a configuration by host. A host has several addresses if its TLS is optional.
 func groupAddressesByHost(cfg *pgx.ConnConfig) (groups [][]*pgconn.FallbackConfig) {
 	all := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
 	place := make(map[string]int)
@@ -345,7 +345,7 @@ func probeWriterHost(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.F
 	return where, nil
 }
 
-// close waits for the searches to end. No call is in progress any more.
+// close waits for the searches to end. It is called when no call is in progress any more.
 func (h *hostSelector) close() {
 	if h == nil {
 		return

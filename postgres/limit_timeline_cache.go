@@ -10,16 +10,17 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A standby that lags behind can lack the whole line of a limit and a key, which was used for the first time just before the
-// promotion. So the row of a limit, too, has the timeline on which it was used.
+// A standby that lags behind can lack the row of a limit key that was used for the first time just before the promotion. So the row
+// of the limit also records the timeline on which the limit was used.
 
-// limitTimelineCache are the limits whose rows have the present timeline of the database. Their rows need not be looked at again.
+// limitTimelineCache holds, for each limit, the timeline that is known to be in its row. If this is the present timeline, the row
+// need not be checked again.
 type limitTimelineCache struct {
 	mu      sync.Mutex
 	byLimit map[string]string // by limit
 }
 
-// limitsNotOnTimeline returns the limits of lines, each once, that are not known to have the timeline.
+// limitsNotOnTimeline returns the limits of lines, each once, whose rows are not known to have the timeline.
 func (l *limitTimelineCache) limitsNotOnTimeline(lines []store.LimitKeyState, timeline string) (names []string) {
 	if timeline == "" {
 		return nil
@@ -46,8 +47,9 @@ func (l *limitTimelineCache) recordTimeline(names []string, timeline string) {
 	}
 }
 
-// clockInTx returns the time of the database's clock, or the time of the caller if that is later. The caller's time may be before a
-// promotion, because the call waited for a connection. A rate is closed for one period from the promotion on.
+// clockInTx returns the time of the database's clock, or the time of the caller if that is later. The caller's time may be from
+// before a promotion, because the call waited for a connection. It must not be used then, because a rate grants nothing for a period
+// after the promotion.
 func (s *database) clockInTx(ask roundTripFunc, now time.Time) (time.Time, error) {
 	var read time.Time
 	err := ask("read the clock", func(batch *pgx.Batch) { batch.Queue(s.statements.now) }, func(res statementResults) error {

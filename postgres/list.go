@@ -61,8 +61,8 @@ func (s *database) ListRuns(ctx context.Context, f store.Filter, before uuid.UUI
 	return s.readRuns(ctx, "list runs", sql, append(args, commonFilterArgs(&f)...)...)
 }
 
-// listRunsOfAllShards merges the newest runs of all shards, with the parameters of a list statement. It reads only a few more of each shard than
-// its part of the limit. If the runs lie in few shards, it reads on, each time twice as many.
+// listRunsOfAllShards merges the newest runs of all shards, with the parameters of a list statement. From each shard it first reads only a few
+// more runs than the shard's part of the limit. If the runs lie in few shards, it reads again, each time twice as many from each shard.
 func (s *database) listRunsOfAllShards(ctx context.Context, args []any, limit int) ([]*store.Run, error) {
 	var runs []*store.Run
 	for ahead := 8 + 4*(limit/store.ShardCount); ; ahead *= 2 {
@@ -74,7 +74,7 @@ func (s *database) listRunsOfAllShards(ctx context.Context, args []any, limit in
 			return nil, err
 		}
 		runs = append(runs, part...)
-		if len(part) < ahead || len(runs) == limit { // a shard that has more would have returned that many
+		if len(part) < ahead || len(runs) == limit { // a shard with more runs would have returned as many as were requested
 			return runs, nil
 		}
 		args[0] = pgUUID(runs[len(runs)-1].UUID)

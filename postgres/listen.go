@@ -16,7 +16,7 @@ import (
 
 const (
 	dialTimeout          = 5 * time.Second
-	listenProbeTimeout   = 2 * time.Second  // bounds the wait for the notification that listen sends to itself
+	listenProbeTimeout   = 2 * time.Second  // bounds the wait for the notification that subscribe sends to its own session
 	pingInterval         = 30 * time.Second // how long a silent session goes without a ping
 	firstReconnectDelay  = 20 * time.Millisecond
 	maxReconnectDelay    = time.Second     // longest wait before a reconnect, shorter than the 2 s of presence_dead_workers.sql
@@ -28,10 +28,10 @@ const (
 var errSessionShared = errors.New("a pooler is in between that shares sessions")
 
 // Listen implements store.Store with a connection of its own, or with one that all further workers of this process share. On this
-// connection it receives notifications, and holds a lock that the server releases as soon as this process dies; other workers
-// detect the death by the free lock (see Dead). Listen first checks that no pooler shares the session: it
-// notifies itself from another connection. If this notification does not arrive, Listen holds nothing and
-// tries again after up to 5 minutes; meanwhile workers rely on polling and on the expiry of leases.
+// connection it receives notifications, and holds a lock that the server releases as soon as this process dies; other workers detect
+// the death by the free lock (see DeadWorkers). Listen first checks that no pooler shares the session: it sends a notification to
+// itself from another connection. If this notification does not arrive, Listen takes no lock, and tries again after up to
+// poolerReconnectDelay; meanwhile workers rely on polling and on the expiry of leases.
 func (s *database) Listen(ctx context.Context, worker uuid.UUID, onHint func(store.WakeHint)) error {
 	s.mu.Lock()
 	if s.closed {
@@ -162,8 +162,8 @@ func sendHint(payload string, worker uuid.UUID, onHint func(store.WakeHint)) {
 	}
 }
 
-// dialListenSession opens the session. In it listen_session_settings.sql makes the server probe for a dead client; otherwise the
-// server would hold the lock of a machine that lost power for hours.
+// dialListenSession opens the session. The settings of listen_session_settings.sql make the server detect a dead client; without
+// them, the server would keep the lock of a machine that has lost power for hours.
 func (s *database) dialListenSession(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -242,7 +242,7 @@ func (s *database) clearPresenceLock(ctx context.Context, worker uuid.UUID) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	_ = s.recordPresenceLock(ctx, worker, presenceLock{}) // if it fails, the next heartbeat records it
+	_ = s.recordPresenceLock(ctx, worker, presenceLock{}) // if the call fails, the next heartbeat records it
 }
 
 func (s *database) recordPresenceLock(ctx context.Context, worker uuid.UUID, held presenceLock) error {
@@ -328,7 +328,7 @@ func (s *database) queryDeadWorkers(ctx context.Context, self uuid.UUID, known [
 				return err
 			})
 		})
-	if errors.Is(err, errNotAtHome) { // what this node shows says nothing of the workers
+	if errors.Is(err, errNotAtHome) { // the locks of this node say nothing about the workers
 		return store.DeadWorkersResult{}, nil
 	}
 	if err != nil {

@@ -14,14 +14,14 @@ type listenSessionMember struct {
 	database     *database
 	worker       uuid.UUID
 	onHint       func(store.WakeHint)
-	attached     bool          // the session has begun to listen and to take the lock for it
+	attached     bool          // the session has begun to listen and to take the lock for this member
 	leaving      bool          // the call of Listen ends
 	failureCount int           // how often in succession the session could not be used for this member alone
-	released     chan struct{} // closed when the session holds nothing for it any more
+	released     chan struct{} // closed when the session holds nothing for this member any more
 
-	retryAt              time.Time // after a failure; only for the goroutine
-	listening            bool      // it has received HintListenBegan; likewise
-	stopWatchingTimeline func()    // likewise: ends the link to the timeline of the store
+	retryAt              time.Time // when a failed member is tried again; used only by the goroutine of the session
+	listening            bool      // the member has received HintListenBegan; used only by the goroutine of the session
+	stopWatchingTimeline func()    // ends the watch for rewinds of the member's database; used only by the goroutine of the session
 }
 
 // firstMember returns a member, or nil.
@@ -34,7 +34,7 @@ func (h *sharedListenSession) firstMember() *listenSessionMember {
 	return h.members[0]
 }
 
-// interruptWait makes the goroutine look at the members again. h.mu is held.
+// interruptWait makes the goroutine of the session check the members again. h.mu is held.
 func (h *sharedListenSession) interruptWait() {
 	if h.interrupt != nil {
 		h.interrupt()
@@ -47,7 +47,7 @@ func (h *sharedListenSession) removeMember(m *listenSessionMember) {
 	close(m.released)
 }
 
-// nextMemberToUpdate returns a member that leaves, or one that is to be attached now, or nil.
+// nextMemberToUpdate returns a member that leaves, or else a member to attach now, or nil.
 func (h *sharedListenSession) nextMemberToUpdate() (m *listenSessionMember, leaving bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,18 +14,19 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// sharedListenSession is the session in which the workers of all stores of OpenSchema, and all workers of another store but its first, listen
-// and hold their presence locks. It exists while there is such a worker. Its goroutine, which owns the connection, begins with the first of them and ends with the last.
+// sharedListenSession is the session in which workers listen and hold their presence locks: all workers of the stores of OpenSchema, and all
+// but the first worker of any other store. The session exists while there is such a worker. Its goroutine, which owns the connection, begins
+// with the first of these workers and ends with the last.
 type sharedListenSession struct {
 	mu        sync.Mutex
 	members   []*listenSessionMember
 	cancel    context.CancelFunc // ends the goroutine; nil: there is none
-	done      chan struct{}      // closed when it has ended
-	interrupt context.CancelFunc // ends its wait for a notification
+	done      chan struct{}      // closed when the goroutine has ended
+	interrupt context.CancelFunc // ends the goroutine's wait for a notification
 }
 
-// sessionCallTimeout bounds each call in the session, so that a server that does not reply keeps no worker from stopping. When it
-// has passed, the session ends.
+// sessionCallTimeout bounds each call in the session, so that a server that does not reply does not prevent workers from stopping.
+// After a timeout, the session ends.
 const sessionCallTimeout = 3 * time.Second
 
 // serveMember makes m a member until ctx ends, and returns when the session holds nothing for it any more.
@@ -127,8 +128,8 @@ func (h *sharedListenSession) serveUntilBroken(ctx context.Context) error {
 	}
 }
 
-// updateMembers releases the members that leave and attaches new ones. A member that cannot be attached fails alone, and retryAt is when the
-// first of these is tried again. update returns an error if the session has ended.
+// updateMembers releases the members that leave and attaches new ones. If a member cannot be attached, the others are not affected; retryAt
+// is when the first of the failed members is tried again. updateMembers returns an error if the session has ended.
 func (h *sharedListenSession) updateMembers(ctx context.Context, end func(), conn *pgx.Conn, proven *bool) (retryAt time.Time, err error) {
 	for {
 		m, leaving := h.nextMemberToUpdate()
@@ -155,7 +156,8 @@ func (h *sharedListenSession) updateMembers(ctx context.Context, end func(), con
 	}
 }
 
-// attachMember listens to the channel of a member's schema, and takes its presence lock. The first one proves that notifications arrive.
+// attachMember listens to the channel of a member's schema, and takes its presence lock. Attaching the first member proves that
+// notifications arrive.
 func (h *sharedListenSession) attachMember(ctx context.Context, end func(), conn *pgx.Conn, m *listenSessionMember, proven bool) error {
 	era, leave := m.database.rewindDetector.contextUntilRewind(ctx)
 	stop := context.AfterFunc(era, end) // the database has gone back: this session belongs to its former history
@@ -195,7 +197,8 @@ func execWithTimeout(ctx context.Context, conn *pgx.Conn, sql string, args ...an
 	return err
 }
 
-// recordAttachFailure releases what the session holds for a member that could not be attached. It is tried again after a while.
+// recordAttachFailure releases what the session holds for a member that could not be attached. The member is tried again after a
+// while.
 func (h *sharedListenSession) recordAttachFailure(ctx context.Context, conn *pgx.Conn, m *listenSessionMember) error {
 	m.database.clearPresenceLock(ctx, m.worker)
 	if err := h.releaseMember(ctx, conn, m); err != nil {
@@ -276,8 +279,8 @@ func (h *sharedListenSession) detachAll(ctx context.Context) {
 	}
 }
 
-// awaitNotification waits for one notification and passes it on. It returns nil if waiting is cancelled, or at retryAt if that is not zero. If none
-// arrives within pingInterval, it pings the server.
+// awaitNotification waits for one notification and passes it on. It returns nil if the context waiting ends, or at the time retryAt if that is
+// not zero. If none arrives within pingInterval, it pings the server.
 func (h *sharedListenSession) awaitNotification(ctx, waiting context.Context, retryAt time.Time, conn *pgx.Conn) error {
 	if !retryAt.IsZero() {
 		var cancel context.CancelFunc

@@ -35,7 +35,7 @@ func (s *database) prepareSchema(ctx context.Context, migrate bool) error {
 	if err := s.migrateSchema(ctx, all); err != nil {
 		return err
 	}
-	_, err = s.schemaVersion(ctx) // on a Citus it finds the home of the schema that is new
+	_, err = s.schemaVersion(ctx) // on Citus, this finds the home of the new schema
 	return err
 }
 
@@ -81,8 +81,8 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 const maxMigrationTries = 5
 
 // migrateSchema applies the missing migrations in one transaction. If several processes call it, one of them
-// applies the migrations, and the others find them applied. A lock lets one of them begin. Where it lets all begin, one
-// commits, and the others, which fail because what they create exists, begin again.
+// applies the migrations, and the others find them applied. A lock lets one process begin at a time. Where the lock does not work,
+// all begin, one commits, and the others, which fail because the tables exist, begin again.
 func (s *database) migrateSchema(ctx context.Context, all []schema.Migration) error {
 	for try := 1; ; try++ {
 		err := s.migrateOnce(ctx, all)
@@ -117,7 +117,7 @@ func (s *database) migrateOnce(ctx context.Context, all []schema.Migration) erro
 
 func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []schema.Migration) error {
 	ask := s.roundTripFuncInTx(ctx, tx)
-	if connStateOf(conn) == nil { // before any CREATE: the names in a new view keep their present meaning
+	if connStateOf(conn) == nil { // the search_path must be set before any CREATE, because a new view keeps the present meaning of its names
 		if err := ask("migrate", s.addEngineSettings, func(res statementResults) error { return readRowCount(res, 1, nil) }); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 	if _, err := tx.Exec(ctx, s.statements.migrationLock, s.schema); err != nil {
 		return err
 	}
-	if err := s.checkSchemaOwners(ask); err != nil { // again, because no other process can create the schema now
+	if err := s.checkSchemaOwners(ask); err != nil { // check again, because from now on no other process can create the schema
 		return err
 	}
 	var exists, recorded, onCitus bool

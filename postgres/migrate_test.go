@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/schema"
@@ -132,9 +133,9 @@ func TestSchemaThatExistsNeedsNoRightToCreateOne(t *testing.T) {
 }
 
 func TestOptionsAndTheirErrors(t *testing.T) {
-	for _, name := range []string{"", "a.b", `a"b`, "1a", strings.Repeat("a", 49), "a b"} {
-		if _, err := openDatabase(t.Context(), "postgres://localhost/x", Schema(name)); err == nil {
-			t.Errorf("the schema name %q was accepted", name)
+	for _, name := range []string{"", "a.b", `a"b`, "1a", strings.Repeat("a", 49), "a b", "pg_flows", "information_schema"} {
+		if _, err := openDatabase(t.Context(), "postgres://localhost/x", Schema(name)); !errors.Is(err, durable.ErrInvalidConfig) {
+			t.Errorf("the schema name %q returned %v", name, err)
 		}
 	}
 	if _, err := newDatabase(nil); err == nil {

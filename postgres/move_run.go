@@ -28,7 +28,8 @@ func (s *database) MoveRun(ctx context.Context, m *store.MoveRunRequest) error {
 	})
 }
 
-// readRunToMove locks and reads the run, and the row of its queue with the run's key. Each is nil if there is none.
+// readRunToMove locks and reads the run, and the row of its queue with the run's key. The results q and found are nil if there is no
+// such row.
 func (s *database) readRunToMove(ask roundTripFunc, m *store.MoveRunRequest) (q *store.QueueState, found *store.RunToMove, err error) {
 	run := []any{store.ShardOf(m.Run), pgUUID(m.Run)}
 	queue := ""

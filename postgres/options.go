@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -41,11 +42,14 @@ func (o *openOptions) rejectRepeatedOption(option string) error {
 var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 
 // Schema puts the tables into the named schema instead of "durable", so that several installations can share a database. The name of the
-// schema has up to 48 letters, digits and underscores, and does not begin with a digit.
+// schema has up to 48 letters, digits and underscores, and does not begin with a digit or with pg_, which PostgreSQL keeps for itself.
 func Schema(name string) Option {
 	return func(o *openOptions) error {
 		if !schemaName.MatchString(name) {
 			return fmt.Errorf("postgres: %w: schema name %q: up to 48 letters, digits and underscores are allowed, and no digit first: choose another", durable.ErrInvalidConfig, name)
+		}
+		if strings.HasPrefix(name, "pg_") || name == "information_schema" {
+			return fmt.Errorf("postgres: %w: schema name %q: PostgreSQL keeps names that begin with pg_, and information_schema, for itself: choose another", durable.ErrInvalidConfig, name)
 		}
 		o.schema = name
 		return o.rejectRepeatedOption("Schema")

@@ -15,8 +15,8 @@ import (
 
 // GrantAndReturnPermits implements store.LimitStore. One transaction locks the limit keys, reads them, and writes what
 // store.LimitKeyState.Plan has decided. It takes two round trips: one locks and reads, and one writes and commits. The locks are held
-// for little more than the commit takes. If other transactions have locked runs that would get offers, further transactions offer to
-// the next in line instead.
+// for little more than the commit takes. If other transactions have locked runs that would get offers, further transactions of the
+// call make the offers to the next steps in line.
 func (s *database) GrantAndReturnPermits(ctx context.Context, b *store.PermitBatch) error {
 	if len(b.AllLimitKeys()) == 0 {
 		return nil
@@ -29,19 +29,19 @@ func (s *database) GrantAndReturnPermits(ctx context.Context, b *store.PermitBat
 			b.ScheduleRecheck(g, b.Now.Add(lockedRecheckDelay))
 		}
 		took := time.Since(began)
-		if round == maxOfferRounds || took > maxOfferTime { // those who have got permits wait for their outcomes
+		if round == maxOfferRounds || took > maxOfferTime { // the callers of the granted requests wait for this call to return
 			break
 		}
-		again := &store.PermitBatch{Now: b.Now.Add(took), CloseDurationAfterRewind: b.CloseDurationAfterRewind, LimitKeys: locked} // the requests have their outcomes
+		again := &store.PermitBatch{Now: b.Now.Add(took), CloseDurationAfterRewind: b.CloseDurationAfterRewind, LimitKeys: locked} // without requests, because they have their outcomes
 		if locked, err = s.grantAndReturnPermitsOnce(ctx, again, busy); err != nil {
-			return nil // b was committed; the check that is scheduled offers
+			return nil // b was committed; the scheduled recheck makes the offers
 		}
 	}
 	return err
 }
 
-// grantAndReturnPermitsOnce executes one transaction of Permits. It makes no offers to busy runs. It adds to busy the runs that another transaction has locked, and
-// returns the limit keys in which they have got no offer.
+// grantAndReturnPermitsOnce executes one transaction of GrantAndReturnPermits. It makes no offers to the runs in busy. It adds the runs that
+// another transaction has locked to busy, and returns the limit keys in which these runs would have got an offer.
 func (s *database) grantAndReturnPermitsOnce(ctx context.Context, b *store.PermitBatch, busy map[uuid.UUID]bool) (locked []store.LimitKey, err error) {
 	lineKeys := b.AllLimitKeys()
 	r := &lockedLimitKeys{limitKeys: make([]store.LimitKeyState, len(lineKeys)), lockedRuns: busy}
@@ -63,8 +63,8 @@ func (s *database) grantAndReturnPermitsOnce(ctx context.Context, b *store.Permi
 
 const (
 	lockedRecheckDelay = 100 * time.Millisecond // when a limit key is checked again if the run of a step was locked
-	maxOfferRounds     = 5                      // how many transactions of one call offer to the next in line instead
-	maxOfferTime       = 200 * time.Millisecond // and for how long
+	maxOfferRounds     = 5                      // how many transactions of one call make offers to the next steps in line
+	maxOfferTime       = 200 * time.Millisecond // how long one call makes such offers
 )
 
 // lockedLimitKeys holds what a transaction has read of its limit keys, which it has locked.
@@ -85,7 +85,8 @@ func (r *lockedLimitKeys) keyArray() textArray {
 }
 
 // lockLimitKeys locks the limit keys, gives permits back, and reads the bounds of the limits, the limit keys and the requesting steps.
-// Each statement of the round trip sees what was committed before it began, so the reads see the limit keys as they are locked.
+// Each statement of the round trip sees what was committed before it began, so the reads see the state of the limit keys under the
+// lock.
 func (s *database) lockLimitKeys(ask roundTripFunc, b *store.PermitBatch, r *lockedLimitKeys) error {
 	at := make(map[store.LimitKey]int, len(r.limitKeys))
 	for i := range r.limitKeys {
@@ -238,8 +239,9 @@ func (s *database) planPermits(b *store.PermitBatch, r *lockedLimitKeys) []store
 	return plans
 }
 
-// writePermits writes the plans of the limit keys, and commits if ask does. The keys are locked, so no other transaction changes what it
-// counts. It adds the runs that another transaction has locked to busy, and returns the limit keys in which they have got no offer.
+// writePermits writes the plans of the limit keys, and commits if ask does. The limit keys are locked, so no other transaction changes
+// their counts. It adds the runs that another transaction has locked to busy, and returns the limit keys in which these runs would have
+// got an offer.
 func (s *database) writePermits(
 	ask roundTripFunc, b *store.PermitBatch, lines []store.LimitKeyState, plans []store.PermitPlan, busy map[uuid.UUID]bool,
 ) (locked []store.LimitKey, err error) {

@@ -1,10 +1,10 @@
 package postgres
 
-// The store sends the statements of a flush as one pipeline that ends with one Sync. On a direct connection that makes them one
-// transaction, and the settings that they need (set_engine_session_settings.sql) are set at the beginning of the session. Behind a pooler,
+// The store sends the statements of a flush as one pipeline that ends with one Sync. On a direct connection a pipeline is one transaction,
+// and the settings that the statements need (set_engine_session_settings.sql) are set at the beginning of the session. Behind a pooler,
 // settings do not last for a session. There, and on a Citus cluster (citus.go), the pipeline contains BEGIN, the settings for the
-// transaction, and COMMIT, and still takes one round trip. The store detects a pooler when it connects: a pooler announces a process
-// ID that is not the server's.
+// transaction, and COMMIT, and still takes one round trip. The store detects a pooler when it connects: a pooler announces a process ID
+// that is not the server's.
 //
 // Every statement is in a .sql file of the folder sql, with a comment on what it does and why it has its shape. The head of the file
 // tells package lint which kind a statement is, and a test compares that with the executed statements.
@@ -94,15 +94,15 @@ func (s *database) connGateOf(pool *pgxpool.Pool) *connGate {
 	return nil
 }
 
-// releaseConn returns a connection of acquire to its pool.
+// releaseConn returns a connection of acquireConn to its pool.
 func (s *database) releaseConn(pool *pgxpool.Pool, conn *pgxpool.Conn) {
 	conn.Release()
 	s.connGateOf(pool).releaseSlot()
 	s.endCall(pool)
 }
 
-// acquireConn takes a connection of the pool. While the server has no connection left for the pool, acquire waits for one that the pool
-// has, if there is one.
+// acquireConn takes a connection of the pool. While the server has no connection left for the pool, acquireConn waits for one of the
+// pool's open connections, if there are any.
 func (s *database) acquireConn(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpool.Conn, err error) {
 	if err := s.beginCall(pool); err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (s *database) acquireFromPool(ctx context.Context, pool *pgxpool.Pool) (*pg
 		if s.wasOpenedSinceRewind(conn.Conn()) {
 			return conn, nil
 		}
-		_ = conn.Conn().Close(waiting) // its server was superseded; Close returns at once, because waiting has ended
+		_ = conn.Conn().Close(waiting) // another host takes writes now; Close returns at once, because waiting has ended
 		conn.Release()
 	}
 }
@@ -204,7 +204,7 @@ const describedStatementsKey = "durable.seen"
 
 // rememberDescribedStatements returns a function that records the statements of a batch as seen, if pgx would describe or
 // prepare some of them before it sends the pipeline. It returns nil if pgx has seen all of them, or
-// describes none in this mode.
+// if pgx describes no statements in this mode.
 func rememberDescribedStatements(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
 	switch conn.Config().DefaultQueryExecMode {
 	case pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeCacheStatement:
@@ -227,8 +227,8 @@ func rememberDescribedStatements(conn *pgx.Conn, batch *pgx.Batch) (note func())
 	}
 }
 
-// runInSeveralRoundTrips executes one transaction with a round trip for each of its parts. So the server parses a
-// statement that pgx describes after the settings were made, with the engine's search_path.
+// runInSeveralRoundTrips executes one transaction with a round trip for each of its parts. So if pgx describes a statement, the
+// server parses it after the settings, with the engine's search_path.
 func (s *database) runInSeveralRoundTrips(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(statementResults) error) error {
 	if _, err := conn.Exec(ctx, beginSQL); err != nil {
 		return err
@@ -296,8 +296,8 @@ func readAndClose(res closableResults, read func(statementResults) error) error 
 	return err
 }
 
-// readBetweenBeginAndCommit returns a function that reads the results of a whole transaction: those of BEGIN and the
-// settings, which are first in number, then those for read, then that of COMMIT.
+// readBetweenBeginAndCommit returns a function that reads the results of a whole transaction: the results of BEGIN and the settings,
+// of which there are first, then the results for read, then the result of COMMIT.
 func readBetweenBeginAndCommit(first int, read func(statementResults) error) func(statementResults) error {
 	return skipResults(first, func(res statementResults) error {
 		if err := read(res); err != nil {
@@ -307,7 +307,7 @@ func readBetweenBeginAndCommit(first int, read func(statementResults) error) fun
 	})
 }
 
-// skipResults returns a function that reads the results of as many statements, and then calls read.
+// skipResults returns a function that reads the results of the first statements, and then calls read.
 func skipResults(first int, read func(statementResults) error) func(statementResults) error {
 	return func(res statementResults) error {
 		for range first {

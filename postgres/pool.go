@@ -37,7 +37,7 @@ func (s *database) openPools(ctx context.Context) error {
 	cfg := s.enginePoolConfig()
 	s.connectListener = func(ctx context.Context) (*pgx.Conn, error) {
 		one := cfg.ConnConfig.Copy()
-		if cfg.BeforeConnect != nil { // sets credentials that rotate
+		if cfg.BeforeConnect != nil { // the user's hook sets credentials that rotate
 			if err := cfg.BeforeConnect(ctx, one); err != nil {
 				return nil, err
 			}
@@ -56,7 +56,7 @@ func (s *database) openPools(ctx context.Context) error {
 // enginePoolConfig returns the configuration of the store's own connections, which is based on the user's pool.
 func (s *database) enginePoolConfig() *pgxpool.Config {
 	cfg := s.userPool.Config()
-	if !s.ownsUserPool { // Open has done so already for a pool of its own
+	if !s.ownsUserPool { // Open has already done this for the pool that it creates
 		s.hosts.configurePool(cfg)
 	}
 	if hasNoConnectTimeout(cfg.ConnConfig) {
@@ -138,7 +138,7 @@ func (s *database) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		eras := make(map[*rewindDetector]uint64)
-		if !s.isClosed() { // the stores of OpenSchema may outlive it
+		if !s.isClosed() { // stores of OpenSchema may outlive this store
 			if eras[&s.rewindDetector], err = s.detectRewindOnConn(ctx, conn); err != nil {
 				return err
 			}

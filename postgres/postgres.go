@@ -43,19 +43,19 @@ type database struct {
 	mu                 sync.Mutex
 	closed             bool
 	activeListeners    sync.WaitGroup // calls of Listen; added to under mu while not closed
-	listenerCount      int            // how many there are
-	activeCalls        sync.WaitGroup // that use the engine's connections; likewise
+	listenerCount      int            // how many calls of Listen are in progress
+	activeCalls        sync.WaitGroup // calls that use the engine's connections; added to under mu while not closed
 	rewindDetector     rewindDetector
 	citus              citusLocation
 	limitTimelineCache limitTimelineCache
 	knownLanes         knownLanes
 	presenceLocks      map[uuid.UUID]presenceLock    // the presence locks of this process's workers
-	peers              map[uuid.UUID]deadWorkersView // by the caller, of a store of OpenSchema
+	peers              map[uuid.UUID]deadWorkersView // the cached views of a store of OpenSchema, by the calling worker
 }
 
 var _ store.Store = (*database)(nil)
 
-// openDatabase is [Open], but returns the implementation.
+// openDatabase does the same as [Open], but returns the implementation.
 func openDatabase(ctx context.Context, url string, opts ...Option) (*database, error) {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -76,7 +76,7 @@ func openDatabase(ctx context.Context, url string, opts ...Option) (*database, e
 	return openFromConfig(ctx, cfg, o)
 }
 
-// openFromConfig opens a store with a pool of its own for the user, which on a Citus leads to the home of the schema too.
+// openFromConfig opens a store and creates the user's pool, whose connections also lead to the home of the schema on Citus.
 func openFromConfig(ctx context.Context, cfg *pgxpool.Config, o openOptions) (*database, error) {
 	o.userConfig = cfg.Copy()
 	o.homeToFollow = new(atomic.Pointer[citusLocation])
@@ -102,7 +102,7 @@ func openFromConfig(ctx context.Context, cfg *pgxpool.Config, o openOptions) (*d
 	return s, nil
 }
 
-// newDatabase is [New], but returns the implementation.
+// newDatabase does the same as [New], but returns the implementation.
 func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 	o, err := newOptions(opts)
 	if err != nil {

@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// The stores of one server use the same sight of its locks for presenceViewTTL, or for presenceViewTTLPerWorker for each worker of a schema, at most
-	// maxPresenceViewTTL: with many processes each of them looks less often, and all of them together as often.
+	// The stores of one server share one view of its presence locks. They use a view for presenceViewTTL or, if that is longer, for
+	// presenceViewTTLPerWorker times the number of workers of a schema, at most for maxPresenceViewTTL. So with many processes, each of them
+	// queries the locks less often, and all together about as often as one.
 	presenceViewTTL          = 100 * time.Millisecond
 	presenceViewTTLPerWorker = 40 * time.Millisecond
 	maxPresenceViewTTL       = 2 * time.Second
-	// presenceReadTimeout bounds a look together with the wait for that of another store.
+	// presenceReadTimeout bounds a query of the locks, together with the wait for the query of another store.
 	presenceReadTimeout = 5 * time.Second
 	// maxPeersAge is how long the result of a query for dead workers is used while no lock disappears.
 	maxPeersAge = 30 * time.Second
@@ -27,11 +28,11 @@ const (
 	peersSettleTime = 3 * time.Second
 )
 
-// sharedPresenceView is what the stores of OpenSchema see of the presence locks of all workers of the server. A look at it costs one query
-// every presenceViewTTL or less, however many schemas there are. Only when a lock has disappeared or appeared, each store queries the workers of its
-// schema.
+// sharedPresenceView is the view that the stores of OpenSchema share of the presence locks of all workers of the server. It costs at most one
+// query in each presenceViewTTL, however many schemas there are. Each store queries the workers of its schema only when a lock has disappeared
+// or appeared.
 type sharedPresenceView struct {
-	readSemaphore    chan struct{} // held during a look and for access to the fields below; a look must end when its caller's context does
+	readSemaphore    chan struct{} // held during a query and for access to the fields below; it is a channel, so that a caller stops waiting when its context ends
 	locks            string
 	serverStartedAt  time.Time // of the server
 	seenAt           time.Time
@@ -45,10 +46,11 @@ type deadWorkersView struct {
 	self    uuid.UUID
 	peers   store.DeadWorkersResult
 	at      time.Time
-	changes uint64 // when it was made
+	changes uint64 // sharedPresenceView.changes at the time of the query
 }
 
-// refreshIfOld returns how often locks have disappeared or appeared, and when that was the last time.
+// refreshIfOld queries the locks if the view is too old. It returns how often locks have disappeared or appeared, and when one last
+// did.
 func (v *sharedPresenceView) refreshIfOld(ctx context.Context, s *database) (changes uint64, changedAt time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, presenceReadTimeout)
 	defer cancel()
@@ -96,6 +98,6 @@ func (s *database) cacheDeadWorkers(view deadWorkersView) {
 	s.presenceView.otherLiveWorkers.Store(int32(view.peers.LiveCount))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.peers, func(_ uuid.UUID, old deadWorkersView) bool { return view.at.Sub(old.at) > 2*maxPeersAge }) // of workers that have ended
+	maps.DeleteFunc(s.peers, func(_ uuid.UUID, old deadWorkersView) bool { return view.at.Sub(old.at) > 2*maxPeersAge }) // removes the views of workers that have ended
 	s.peers[view.self] = view
 }

@@ -67,7 +67,7 @@ func (s *database) ResetQueueSettings(ctx context.Context, c store.DeleteOrReset
 }
 
 // execOnQueueRow executes a statement that returns the names of the rows that it has changed, and notifies the
-// engines. It reports whether there was one.
+// engines. It reports whether the statement has changed a row.
 func (s *database) execOnQueueRow(ctx context.Context, what string, fill func(*pgx.Batch)) (changed bool, err error) {
 	err = s.runAndAwaitStandbys(s.roundTripFuncOnEnginePool(ctx), what, func(batch *pgx.Batch) {
 		fill(batch)
@@ -106,7 +106,7 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 			var name string
 			var k store.QueueKeyUse
 			err := rows.Scan(&name, &k.Key, (*intValue)(&k.Executing), (*intValue)(&k.InProgress), (*intValue)(&k.Waiting), (*intValue)(&k.WaitingForKey))
-			if i, found := at[name]; found { // else it was created since the first statement
+			if i, found := at[name]; found { // a queue that is not found was created after the first statement
 				all[i].Keys = append(all[i].Keys, k)
 			}
 			return err

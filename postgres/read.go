@@ -199,8 +199,8 @@ func (s *database) readHistoryParts(ask roundTripFunc, runs []store.ClaimedRun, 
 	})
 }
 
-// addStepToHistory adds a checkpoint to the part of the history that was read, or records it as the first one of
-// the rest.
+// addStepToHistory adds a checkpoint to the part of the history that was read, or, if rest is true, records it as the first unread
+// checkpoint.
 func addStepToHistory(c *store.ClaimedRun, step store.Step, rest bool) {
 	if rest {
 		c.UnreadHistory = store.UnreadHistory{Exists: true, FirstStepName: step.Name}

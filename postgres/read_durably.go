@@ -13,7 +13,7 @@ import (
 // them. The commit of a read-only transaction waits for nothing. Therefore each transaction that
 // acknowledges what it has read also executes wait_for_standbys.sql.
 
-// runAndAwaitStandbys calls ask with the statements and wait_for_standbys.sql, so that the commit waits like that of a write.
+// runAndAwaitStandbys calls ask with the statements and wait_for_standbys.sql, so that the commit waits like the commit of a write.
 func (s *database) runAndAwaitStandbys(ask roundTripFunc, what string, fill func(*pgx.Batch), read func(statementResults) error) error {
 	return ask(what, func(batch *pgx.Batch) {
 		fill(batch)
@@ -57,8 +57,8 @@ func detectCancelledSyncWaits(cfg *pgconn.Config) {
 	}
 }
 
-// wasCommitUnreplicated reports whether the last commit of the connection did not wait for the standbys. It
-// reports that once.
+// wasCommitUnreplicated reports whether the last commit of the connection did not wait for the standbys. It reports each such commit
+// only once.
 func wasCommitUnreplicated(conn *pgconn.PgConn) bool {
 	data := conn.CustomData()
 	if data[unreplicatedCommitKey] == nil {

@@ -25,8 +25,8 @@ func readReceiveResult(res statementResults, item *store.ReceiveWrite) error {
 	})
 }
 
-// setReceiveOutcomes sets the outcomes of receives that changed no row. Either the step has ended, by another
-// write or by this one, whose result was lost; or the writer no longer owns the run.
+// setReceiveOutcomes sets the outcomes of receives that changed no row. Either another write, or an earlier try of this write, has
+// ended the step; or the writer no longer owns the run.
 func (s *database) setReceiveOutcomes(ask roundTripFunc, items []*store.ReceiveWrite) error {
 	var open []*store.ReceiveWrite
 	var steps []*store.StepWrite

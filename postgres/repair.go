@@ -45,8 +45,9 @@ func (s *database) tryFenceRun(ask roundTripFunc, f *store.FenceRequest) error {
 	return err
 }
 
-// ApplyRepair implements store.RepairStore. It locks the runs and their ancestors first, so a child that is repaired cannot
-// escape a control request for a run above it. A run that continues is live, so such a request finds it without that.
+// ApplyRepair implements store.RepairStore. It first locks the runs and their ancestors, so that a control request for an ancestor
+// does not miss a child that is repaired. For a run that continues as new it does not lock the ancestors, because the run is live,
+// and a control request finds it in any case.
 func (s *database) ApplyRepair(ctx context.Context, r *store.RepairRequest) error {
 	var gone []store.Lease
 	err := retryUnavailable(ctx, func() error {
@@ -67,7 +68,8 @@ func (s *database) ApplyRepair(ctx context.Context, r *store.RepairRequest) erro
 	return err
 }
 
-// tryApplyRepair repairs the runs in one transaction. If they are not as the repair says, it returns the ownerships among them that are over.
+// tryApplyRepair repairs the runs in one transaction. If their states are not those that the repair expects, it returns the ownerships of
+// these runs that have ended.
 func (s *database) tryApplyRepair(ask roundTripFunc, r *store.RepairRequest) (gone []store.Lease, err error) {
 	runs := r.RunsInLockOrder()
 	err = ask("lock runs", func(batch *pgx.Batch) {
@@ -106,7 +108,7 @@ func (s *database) tryApplyRepair(ask roundTripFunc, r *store.RepairRequest) (go
 	})
 }
 
-// lostOwnerships returns the runs of a repair that were owned when it was planned, and are so no longer.
+// lostOwnerships returns the runs of a repair that had an owner when the repair was planned, and that this owner no longer owns.
 func lostOwnerships(r *store.RepairRequest, states map[uuid.UUID]store.RunState) (gone []store.Lease) {
 	for i := range r.Runs {
 		if run := &r.Runs[i]; r.Outcome == store.Fenced && run.StateBefore.Status == store.Running && !states[run.Run].IsOwnedAt(run.StateBefore.Epoch) {
@@ -140,8 +142,8 @@ func (s *database) readRunsToRepair(ask roundTripFunc, runs []uuid.UUID, r *stor
 	return states, done, err
 }
 
-// repairRun writes the next generation of one run, which is locked. It returns ErrRepairOutdated if a row is not as the
-// repair says.
+// repairRun writes the next generation of one run, which is locked. It returns ErrRepairOutdated if a row is not as the repair
+// expects.
 func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *store.RunRepair) error {
 	shard, id, archive := store.ShardOf(run.Run), pgUUID(run.Run), pgUUID(run.ArchiveID())
 	return ask("repair a run", func(batch *pgx.Batch) {

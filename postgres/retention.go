@@ -111,7 +111,7 @@ func (s *database) tryDeleteTrees(ask roundTripFunc, d *store.DeleteTreesRequest
 		rest = rest[n:]
 	}
 	if deleted != len(runs) {
-		// The runs are locked, so this cannot happen. If it did, half of a tree must not be deleted.
+		// The runs are locked, so this cannot happen. If it did, deleting only a part of a tree would be wrong.
 		return fmt.Errorf("postgres: delete runs: %w: %d of %d runs were there", store.ErrUnavailable, deleted, len(runs))
 	}
 	if len(withEvents) == 0 {

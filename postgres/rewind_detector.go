@@ -20,9 +20,9 @@ import (
 // A standby that lags behind can become the primary, and a database can be restored to an earlier time,
 // while processes continue. What they have in memory is then ahead of the database, and a run that
 // continued would mix two histories. So each new connection reads the database's position in its history.
-// If the timeline is another one, or the position is before one seen earlier, nobody gets the connection
-// until the store has looked up the acknowledged checkpoints of all held runs. A run that lacks one is
-// released, and is replayed from the recorded history.
+// If the timeline is another one, or the position is before a position seen earlier, no call gets the connection until the store has
+// searched for the acknowledged checkpoints of all owned runs. A run that lacks a checkpoint is released, and is replayed from the
+// recorded history.
 
 // logPosition is a position in the history of a database.
 type logPosition struct {
@@ -57,9 +57,9 @@ var errRewound = errors.New("the database went on from another point of its hist
 // errOldPrimary is returned for a server that was the primary before another one was promoted.
 var errOldPrimary = errors.New("the server is an old primary: another one has been promoted")
 
-// rewindDetector records the database's position in its history and the acknowledged checkpoints of held runs,
-// which are the runs that this process owns. A new era begins whenever the database goes back. The
-// timeline stays empty if the database does not report its position, or the store only reads.
+// rewindDetector records the database's position in its history, and the acknowledged checkpoints of the runs that this process owns.
+// A new era begins whenever the database goes back. The rewindDetector records nothing if the database does not report its position,
+// or if the store only reads.
 type rewindDetector struct {
 	disabled      bool // the database does not report its position; set when the store is opened
 	positionKnown atomic.Bool
@@ -206,7 +206,7 @@ func (s *database) checkUserConnTimeline(ctx context.Context, conn *pgx.Conn) (p
 		if try == 2 {
 			return false, fmt.Errorf("postgres: begin: %w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errRewound, at, now)
 		}
-		s.reconnect() // Now then opens a new connection, for which settle calls admit
+		s.reconnect() // Now then opens a new connection, on which detectRewindOnConn reads the position
 		if _, err := s.Now(ctx); err != nil {
 			return false, err
 		}
@@ -219,7 +219,8 @@ func (s *database) wasOpenedSinceRewind(conn *pgx.Conn) bool {
 	return own == nil || own.eras[&s.rewindDetector] == s.rewindDetector.rewindCount.Load()
 }
 
-// checkConnOnFirstUse checks where a connection leads that another store has opened, before this store uses it for the first time.
+// checkConnOnFirstUse checks the database's position on a connection that another store has opened, before this store uses the
+// connection for the first time.
 func (s *database) checkConnOnFirstUse(ctx context.Context, conn *pgx.Conn) error {
 	own := connStateOf(conn)
 	if own == nil {
@@ -276,8 +277,8 @@ func (l *rewindDetector) forgetPosition() {
 	l.position = logPosition{}
 }
 
-// advancePosition records a position that was read on an admitted connection after floor was returned. It ignores a position that was
-// perhaps read before the database went back.
+// advancePosition records a position that was read on an admitted connection after floor was returned. It ignores a position that may
+// have been read before the database went back.
 func (l *rewindDetector) advancePosition(at logPosition, floor seenLogPosition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -289,7 +290,7 @@ func (l *rewindDetector) advancePosition(at logPosition, floor seenLogPosition) 
 
 // checkForRewind evaluates a position that was read after floor was returned. If the database has gone back, checkForRewind uses
 // ask to search for the acknowledged checkpoints. Nothing is acknowledged meanwhile, because recordAcknowledgedBatch takes l.mu. It returns
-// errRewound if the database has gone back since floor was returned: the position may be from before that, and has to be read again.
+// errRewound if the database has gone back since floor was returned: the position may be from before the rewind, and must be read again.
 func (s *database) checkForRewind(ctx context.Context, at logPosition, floor seenLogPosition, ask roundTripFunc) error {
 	l := &s.rewindDetector
 	if at.timeline == 0 {

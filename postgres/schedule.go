@@ -189,7 +189,7 @@ func (s *database) readFiresAndLastRun(ask roundTripFunc, u *store.ScheduleChang
 	})
 }
 
-// writeSchedule writes the fires and the row, and folds old fires.
+// writeSchedule writes the fires and the row, and compacts old fires.
 func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChangeRequest, w *store.ScheduleWrite) error {
 	key, row := scheduleKeyArgs(u.Name), &w.Row
 	if w.Delete {
@@ -224,7 +224,7 @@ func (s *database) writeSchedule(ask roundTripFunc, u *store.ScheduleChangeReque
 		if err := s.compactScheduleFires(ask, row); err != nil {
 			return err
 		}
-		queueFires, readFires = func(*pgx.Batch) {}, func(statementResults) error { return nil } // they are recorded
+		queueFires, readFires = func(*pgx.Batch) {}, func(statementResults) error { return nil } // the fires are recorded already
 	}
 	write := s.statements.scheduleUpdate
 	if !u.Found {

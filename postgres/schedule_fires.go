@@ -83,7 +83,7 @@ func (s *database) startScheduledRuns(ask roundTripFunc, w *store.ScheduleWrite)
 	return nil
 }
 
-// compactScheduleFires folds the fires that are not among the latest.
+// compactScheduleFires compacts the fires that are not among the latest FiresKeptInFull.
 func (s *database) compactScheduleFires(ask roundTripFunc, row *store.Schedule) error {
 	key := scheduleKeyArgs(row.Name)
 	var old []store.ScheduleFire

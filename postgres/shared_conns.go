@@ -11,8 +11,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// sharedConns is what the stores on several schemas of one database share: the connections, the session of Listen, the look at the locks
-// of the other workers, and the heartbeats of workers without leases. The store that Open or New returns owns nothing of it alone, so the stores may be closed in any order.
+// sharedConns holds what the stores on several schemas of one database share: the connections, the session of Listen, the view of the presence
+// locks, and the heartbeats of workers without leases. The store that Open or New returns has no special role, so the stores may be closed in
+// any order.
 type sharedConns struct {
 	userPool      *pgxpool.Pool
 	ownsUserPool  bool // Open created the user's pool, so the last Close closes it
@@ -24,11 +25,11 @@ type sharedConns struct {
 	endLifeCtx    context.CancelFunc
 
 	userConfig          *pgxpool.Config // with which Open created the user's pool
-	parent              *sharedConns    // whose user's pool this one uses; nil: none but its own
+	parent              *sharedConns    // the sharedConns whose user's pool this one uses; nil: this one has its own
 	tooManyConnsWarning tooManyConnsWarning
 
 	mu               sync.Mutex
-	openStoreCount   int    // that are open
+	openStoreCount   int    // how many stores are open
 	resetForTimeline uint32 // the timeline for which the pools were last reset
 
 	heartbeats   sharedHeartbeats
@@ -68,8 +69,8 @@ func (sv *sharedConns) release() {
 	}
 }
 
-// reconnectAfterRewind is reconnect, once for all stores that notice the change to another timeline. Connections that one of them
-// has used before are closed in any case, when it is about to use them again.
+// reconnectAfterRewind calls reconnect once for all stores that notice the change to another timeline. A connection that a store has
+// used before the change is closed in any case when the store is about to use it again.
 func (sv *sharedConns) reconnectAfterRewind(was, at logPosition) {
 	sv.mu.Lock()
 	done := was.timeline != at.timeline && sv.resetForTimeline == at.timeline
@@ -103,7 +104,7 @@ func (s *Store) OpenSchema(ctx context.Context, name string, opts ...Option) (*S
 	return &Store{db}, nil
 }
 
-// openSchema is [Store.OpenSchema], but returns the implementation.
+// openSchema does the same as [Store.OpenSchema], but returns the implementation.
 func (s *database) openSchema(ctx context.Context, name string, opts ...Option) (*database, error) {
 	o, err := newOptions(append([]Option{Schema(name)}, opts...))
 	if err != nil {
@@ -130,8 +131,8 @@ func (s *database) openSchema(ctx context.Context, name string, opts ...Option) 
 	return other, nil
 }
 
-// openCitusSchema opens another schema with connections of its own, because it may lie on another node. The user's pool is that of s if
-// New was given it. The caller has called share.
+// openCitusSchema opens another schema with connections of its own, because it may lie on another node. If s was created by New, the
+// new store uses the user's pool of s. The caller has called retain.
 func (s *database) openCitusSchema(ctx context.Context, o openOptions) (*database, error) {
 	if s.userConfig != nil {
 		defer s.sharedConns.release()

@@ -25,8 +25,8 @@ func signalArgs(items []*store.SignalWrite) []any {
 	)
 }
 
-// signalStatements returns the signals of each statement that stores signals, in the order of the batch, because of two signals with an
-// equal key the first is stored. A signal that an event records has a statement of its own.
+// signalStatements returns the signals of each statement that stores signals. It keeps the order of the batch, because only the first
+// of two signals with the same key is stored. A signal that an event records has a statement of its own.
 func (w *sortedBatch) signalStatements() iter.Seq[[]*store.SignalWrite] {
 	return func(yield func([]*store.SignalWrite) bool) {
 		for rest := w.signals; len(rest) > 0; {

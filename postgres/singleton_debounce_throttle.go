@@ -71,13 +71,13 @@ func (s *database) UpdateStartKeyRow(ctx context.Context, c *store.StartKeyChang
 	})
 }
 
-// updateStartKeyRowInTx changes a key in the caller's transaction. The change holds if and when that commits. The wait for
-// the row of the key is bounded by the settings of the caller's session.
+// updateStartKeyRowInTx changes a key in the caller's transaction. The change takes effect if and when that transaction commits. The
+// wait for the row of the key is bounded by the settings of the caller's session.
 func (s *database) updateStartKeyRowInTx(ctx context.Context, tx pgx.Tx, c *store.StartKeyChangeRequest) error {
 	return s.updateStartKeyRow(s.roundTripFuncWithSyncCommit(s.roundTripFuncInUserTx(ctx, tx)), c)
 }
 
-// errStartKeyCreated tells that another transaction has created the row of a key since the caller looked.
+// errStartKeyCreated says that another transaction has created the row of a key after the caller had found none.
 var errStartKeyCreated = errors.New("the row exists by now")
 
 // updateStartKeyRow makes one try. If the row was created meanwhile, it plans again with that row.
@@ -120,7 +120,7 @@ func (s *database) tryUpdateStartKeyRow(ask roundTripFunc, c *store.StartKeyChan
 	return nil
 }
 
-// lockAndReadStartKey locks the row, and reads it and what Plan decides about.
+// lockAndReadStartKey locks and reads the row, and reads the runs about which Plan decides.
 func (s *database) lockAndReadStartKey(ask roundTripFunc, c *store.StartKeyChangeRequest) (state store.StartKeySnapshot, err error) {
 	lock := s.statements.startKeyLock
 	if c.SkipLocked {

@@ -9,7 +9,7 @@ import (
 )
 
 // sortedBatch holds a batch in the order in which its rows are locked. Steps with and without a row are separate. A sortedBatch
-// belongs to one call of commit, which returns it to the pool afterwards.
+// belongs to one call of commitOnce, which returns it to the pool afterwards.
 type sortedBatch struct {
 	starts                  []*store.StartWrite
 	tags                    []runTag
@@ -26,9 +26,9 @@ type sortedBatch struct {
 	newRowsMayExist         bool         // some of the new rows may already exist
 	notifyWorkers           bool         // a start becomes claimable soon, perhaps for other workers
 	startsArePlainRoots     bool         // the starts are roots without tags
-	allIDsGenerated         bool         // plain, and no start was named by its caller
+	allIDsGenerated         bool         // the starts are plain roots, and no caller has given a name
 	allFinish               bool         // all runs complete or are cancelled, at a known time
-	shortLockWait           bool         // lock waits are limited to 20 ms
+	shortLockWait           bool         // lock waits are limited to shortLockTimeout
 }
 
 func (w *sortedBatch) addBatch(b *store.Batch) {
@@ -73,7 +73,7 @@ func (w *sortedBatch) addBatch(b *store.Batch) {
 	w.collectRunsToLock()
 }
 
-// collectRunsToLock sets the runs to lock first. There are none if the batch changes only its own rows.
+// collectRunsToLock sets the runs to lock first. There are none if the batch changes only rows of its own runs.
 func (w *sortedBatch) collectRunsToLock() {
 	for _, item := range w.starts {
 		if item.Run.Parent.Valid {

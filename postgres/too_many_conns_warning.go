@@ -8,15 +8,15 @@ import (
 // connWarningInterval is the time between two warnings that the server has refused a connection.
 const connWarningInterval = time.Minute
 
-// tooManyConnsWarning is what workers log after the server has refused a connection because it has none left. The calls themselves succeed with
-// the connections that there are, so nothing else would tell. The zero value is ready for use.
+// tooManyConnsWarning is the warning that workers log after the server has refused a connection because of its limit. Calls still succeed with
+// the open connections, so no error would show it. The zero value is ready for use.
 type tooManyConnsWarning struct {
 	mu      sync.Mutex
-	text    string // that nobody has taken
+	text    string // the warning that no worker has taken yet
 	takenAt time.Time
 }
 
-// recordRefusal records that the server has refused a connection, and what follows from that.
+// recordRefusal records that the server has refused a connection, and the consequence.
 func (w *tooManyConnsWarning) recordRefusal(consequence string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

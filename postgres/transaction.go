@@ -7,29 +7,30 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// idleInTransactionTimeout bounds the time between two round trips of one transaction of the engine. They follow each other at once, unless
-// the process is stopped or cut off. Without the bound, the other workers would wait for its locks on the lines of a limit or the row
-// of a queue for much longer than its lease.
+// idleInTransactionTimeout bounds the time between two round trips of one transaction of the engine. The round trips follow each other at
+// once, unless the process is stopped or loses the network. Without the bound, other workers would wait for its locks on limit keys or on
+// the row of a queue for much longer than its lease.
 const idleInTransactionTimeout = "5s"
 
 // tryTransaction calls work in one transaction of several round trips, with the settings that every transaction
-// of the engine has, in which statements wait for a lock for lockTimeout. The first round trip of work also sets that, and in a
-// session that has the engine's settings it begins the transaction.
+// of the engine has, in which statements wait for a lock for lockTimeout. The first round trip of work also sets lockTimeout. In a
+// session that has the engine's settings, it also begins the transaction.
 func (s *database) tryTransaction(ctx context.Context, what, lockTimeout string, work func(roundTripFunc) error) error {
 	return s.tryTransactionWithOptions(ctx, what, transactionOptions{lockTimeout: lockTimeout}, func(ask, _ roundTripFunc) error { return work(ask) })
 }
 
-// transactionOptions tells what one transaction of several round trips has besides the settings of every transaction of the engine.
+// transactionOptions are the settings of one transaction of several round trips, in addition to the settings of every transaction of
+// the engine.
 type transactionOptions struct {
 	lockTimeout string
 
-	// isAsync means that the commit does not wait until it is on disk. A crash of the server may undo such a transaction, but only
-	// together with all that was committed after it.
+	// isAsync means that the commit does not wait for the disk. A crash of the server may undo such a transaction, but only together
+	// with all later commits.
 	isAsync bool
 }
 
-// tryTransactionWithOptions is tryTransaction with options. work may send its last round trip with askLast, which also commits: read then sees results
-// of what is committed, unless a statement fails.
+// tryTransactionWithOptions does the same as tryTransaction, with options. The function work may send its last round trip with askLast, which
+// also commits the transaction. If no statement fails, the results that work reads then are committed.
 func (s *database) tryTransactionWithOptions(ctx context.Context, what string, opts transactionOptions, work func(ask, askLast roundTripFunc) error) (err error) {
 	conn, err := s.acquireConn(ctx, s.enginePool)
 	if err != nil {
@@ -54,7 +55,7 @@ func (s *database) tryTransactionWithOptions(ctx context.Context, what string, o
 		_, _ = conn.Exec(bye, rollbackSQL) // if it fails, the pool drops the connection
 	}()
 	begun, first, committed := false, true, false
-	if connStateOf(conn.Conn()) == nil { // a statement that pgx describes is parsed with the engine's search_path
+	if connStateOf(conn.Conn()) == nil { // so that a statement that pgx describes is parsed with the engine's search_path
 		if _, err := conn.Exec(ctx, beginSQL); err != nil {
 			return s.wrapError(ctx, what, err)
 		}

@@ -130,7 +130,7 @@ func (s *database) executeTxStepWithRetries(ctx context.Context, w *store.StepWr
 	doubts := 0
 	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
 		era := s.rewindDetector.rewindCount.Load()
-		its := false // the function returned the error, whatever it wraps
+		its := false // the function returned the error, whatever the error wraps
 		err := s.executeTxStepOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
 			err := work(bridge.WithTransaction(ctx, tx))
 			if err != nil && wasRolledBack(ctx, tx, err) {
@@ -192,10 +192,9 @@ func (s *database) commitTxStep(ctx context.Context, tx pgx.Tx) error {
 	return &ambiguousCommitError{s.wrapError(lasting, "commit", err)}
 }
 
-// resolveLostCommit returns nil if a COMMIT without a reply took effect, err if it did not, and store.ErrInDoubt if
-// the context of bridge.Outlast ends before that is known. It executes the transaction again, but without
-// the function: its insert of the checkpoint waits for the former transaction, as long as that holds the
-// key.
+// resolveLostCommit returns nil if a COMMIT without a reply took effect, err if it did not, and store.ErrInDoubt if the context of
+// bridge.Outlast ends before this is known. It executes the transaction again without the function: the insert of the checkpoint
+// waits as long as the former transaction holds the key.
 func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, err error) error {
 	lasting, end := bridge.Outlast(ctx)
 	defer end()
@@ -225,8 +224,8 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 // errCommitWithoutEffect rolls back the transaction of resolveLostCommit: the checkpoint did not exist.
 var errCommitWithoutEffect = errors.New("the COMMIT did not take effect")
 
-// mayFailOnEveryRetry reports whether a transaction may end with this error each time: by a timeout of the user, a
-// lock of another transaction, or a statement that the server has forgotten.
+// mayFailOnEveryRetry reports whether a transaction may end with this error each time: because of a timeout that the user has set, a
+// lock of another transaction, or a prepared statement that the server has lost.
 func mayFailOnEveryRetry(err error) bool {
 	return hasSQLState(err, "57014", "55P03", "26000", "0A000") || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
@@ -244,8 +243,8 @@ func wasRolledBack(ctx context.Context, tx pgx.Tx, err error) bool {
 }
 
 // maySucceedOnRetry reports whether the error of a user's statement may disappear when the transaction is retried.
-// storeErrorOfState judges the engine's own statements; there, for example, an existing key only means that the
-// first copy of a start is still committing.
+// For the engine's own statements, storeErrorOfState decides differently: an existing key, for example, only means that the first
+// copy of a start is still committing.
 func maySucceedOnRetry(err *pgconn.PgError) bool {
 	switch err.Code {
 	case "23505", sqlStateAbortedTx, sqlStateReadOnly: // sqlStateReadOnly: the function made its transaction read-only
@@ -328,7 +327,7 @@ func (s *database) executeTxStepOnce(ctx context.Context, w *store.StepWrite, wo
 		if err := work(ctx, tx); err != nil {
 			return err
 		}
-		if tx.Conn().PgConn().IsBusy() { // each retry would find the same, and no error of the server would say so
+		if tx.Conn().PgConn().IsBusy() { // each retry would end in the same way, and no error of the server would show the reason
 			return errLeftRowsOpen
 		}
 		if tx.Conn().PgConn().TxStatus() == 'I' {

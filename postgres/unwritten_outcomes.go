@@ -17,7 +17,7 @@ func (s *database) setStartOutcomes(ask roundTripFunc, items []*store.StartWrite
 	parents := make([]store.RunState, len(items))
 	existing := make([]*store.Run, len(items))
 	err = s.runAndAwaitStandbys(ask, "read back starts", func(batch *pgx.Batch) {
-		batch.Queue(s.statements.statesOfParents, parentIDArgs(items)...) // first: a run that is created after this is still found by name
+		batch.Queue(s.statements.statesOfParents, parentIDArgs(items)...) // read the parents first: a run that is created after this is still found by name
 		batch.Queue(s.statements.runByName, startNameArgs(items)...)
 	}, func(res statementResults) error {
 		var ordinal int64
@@ -66,8 +66,8 @@ type existingStep struct {
 	row      *store.Step // nil: no row
 }
 
-// setStepOutcomesOrRetry sets the outcomes of step writes, some of which changed no row. It writes those once more
-// that need a second try.
+// setStepOutcomesOrRetry sets the outcomes of step writes, some of which changed no row. It writes the writes that need a second try
+// once more.
 func (s *database) setStepOutcomesOrRetry(ask roundTripFunc, items []*store.StepWrite) error {
 	if len(items) == 0 {
 		return nil
@@ -86,8 +86,8 @@ func (s *database) setStepOutcomesOrRetry(ask roundTripFunc, items []*store.Step
 	return err
 }
 
-// setStepOutcomes sets the outcomes of step writes by the rows that it reads. A write that the rows do not decide
-// is Locked. setStepOutcomes returns the undecided writes that need a second try.
+// setStepOutcomes sets the outcomes of step writes by the rows that it reads. If the rows do not decide the outcome of a write, the
+// outcome is Locked. setStepOutcomes returns the undecided writes that need a second try.
 func (s *database) setStepOutcomes(ask roundTripFunc, items []*store.StepWrite) (second *sortedBatch, err error) {
 	states, err := s.readBackStepWrites(ask, items)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *database) setOwnershipEndOutcomes(ask roundTripFunc, items []*store.Own
 		})
 	})
 	if err == nil && undecided != nil {
-		// The write should have changed this row. Only another write in between explains that it did not.
+		// The write should have changed this row. That it did not can only be due to another write in between.
 		err = fmt.Errorf("postgres: finish run %s: %w: it was changed at the same time", undecided.UUID, store.ErrUnavailable)
 	}
 	return err

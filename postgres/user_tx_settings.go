@@ -44,8 +44,8 @@ func sendsBinaryUTF8(conn *pgx.Conn) bool {
 	return encoding == "UTF8" || encoding == "" // some poolers do not report it
 }
 
-// roundTripFuncWithSyncCommit returns a roundTrip for statements of a user's transaction whose effect is acknowledged when it
-// commits. It makes the commit wait for the disk; see [AllowAsyncCommit].
+// roundTripFuncWithSyncCommit returns a roundTripFunc for statements of a user's transaction whose effect is acknowledged when the
+// transaction commits. It makes the commit wait for the disk; see [AllowAsyncCommit].
 func (s *database) roundTripFuncWithSyncCommit(ask roundTripFunc) roundTripFunc {
 	if s.allowAsyncCommit {
 		return ask

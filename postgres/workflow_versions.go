@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// RecordWorkerVersion implements store.Store. It uses the pool of the heartbeats, so that no other work can delay it.
+// RecordWorkerVersion implements store.Store. It uses the pool of the heartbeats, so that no other work can delay the report.
 func (s *database) RecordWorkerVersion(ctx context.Context, r *store.WorkerVersionReport) (known store.KnownVersions, err error) {
 	records := store.IsOrderedVersion(r.Version)
 	err = s.runBatch(ctx, s.poolForHeartbeatWithoutLeases(), "record the version", func(batch *pgx.Batch) {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// actForm is what an act is given: the fields of a form, or of a JSON object.
+// actForm holds the fields of an act, from a form or from a JSON object.
 type actForm struct {
 	url.Values
 	hidesOtherRuns bool           // the reply must not name other runs, because some may be hidden
@@ -27,8 +27,8 @@ func (v *requestView) newActForm(fields url.Values) actForm {
 	return actForm{fields, v.hasLimitedVisibility(), v.at.Location()}
 }
 
-// text returns a field that a person wrote, such as a duration or a reason, without the spaces around it. Identifiers are read with Get: spaces
-// belong to them.
+// text returns a field that a person wrote, such as a duration or a reason, without the spaces around it. To read an identifier, use Get,
+// because spaces belong to identifiers.
 func (f actForm) text(name string) string { return strings.TrimSpace(f.Get(name)) }
 
 // parsePayload returns the JSON of a field; null if it is empty.
@@ -80,7 +80,7 @@ func (s *dashboard) performForm(w http.ResponseWriter, r *http.Request, v *reque
 	return nil
 }
 
-// maxForm bounds a form, in bytes: the largest payload by default, escaped.
+// maxForm is the largest size of a form, in bytes. A form with an escaped payload of the default Config.MaxPayload fits.
 const maxForm = 16 << 20
 
 // parseForm reads the form of a request.
@@ -144,7 +144,7 @@ func (v *requestView) performAct(f actForm) (*actOutcome, error) {
 		if run, err = v.findRun(done.Target); err != nil {
 			return nil, err
 		}
-		// The act is on the run that Authorize decides on, also if another one takes over the ID.
+		// The act is on the run on which Authorize decides, even if another run takes over the ID meanwhile.
 		action, done.run, target = run.newAction(action.Verb), run.RunInfo, run.RunID
 	}
 	action.Fields = f.actionFields()
@@ -171,7 +171,7 @@ func (v *requestView) performAct(f actForm) (*actOutcome, error) {
 	return done, nil
 }
 
-// newControlAct is an act that pauses, resumes, cancels or terminates a run.
+// newControlAct returns an act that pauses, resumes, cancels or terminates a run.
 func newControlAct(call func(*durable.Engine, context.Context, string, ...durable.ControlOption) (durable.ControlResult, error), more func(actForm) ([]durable.ControlOption, error)) actFunc {
 	return func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
 		if more != nil {
@@ -194,7 +194,7 @@ func describeControl(r durable.ControlResult) string {
 	return text
 }
 
-// newRepairAct is an act that repairs a run.
+// newRepairAct returns an act that repairs a run.
 func newRepairAct(call func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (*durable.Repaired, error)) actFunc {
 	return func(ctx context.Context, e *durable.Engine, id string, f actForm, opts []durable.ControlOption) (string, error) {
 		if f.Has("interrupt_steps") {
@@ -232,7 +232,7 @@ func describeRepair(r *durable.Repaired, bounded bool) string {
 	return strings.Join(lines, "\n")
 }
 
-// repairStartOption returns where a repair begins.
+// repairStartOption returns the option that tells where a repair begins, or none.
 func repairStartOption(f actForm) []durable.ControlOption {
 	switch {
 	case f.Has("from_end"):

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// payloadFields are the fields whose values stay JSON.
+// payloadFields are the fields whose values are JSON, and are not decoded.
 var payloadFields = map[string]bool{"value": true, "payload": true}
 
 // flagFields are the fields that are "yes" or missing.
@@ -18,7 +18,7 @@ var flagFields = []string{"dry_run", "interrupt_steps", "freeze_timers", "from_e
 // paramClosed is a field that is "yes", "no", or missing: the queue stays as it is.
 const paramClosed = "closed"
 
-// normalizeFlags makes each flag "yes" or missing. JSON has true and false for yes and no; an empty field is as if it were missing.
+// normalizeFlags makes each flag "yes" or missing. In JSON, true and false mean yes and no. An empty field counts as missing.
 func (f actForm) normalizeFlags() error {
 	for _, name := range append([]string{paramClosed}, flagFields...) {
 		switch text := f.text(name); text {
@@ -37,7 +37,7 @@ func (f actForm) normalizeFlags() error {
 	return nil
 }
 
-// parseActFields returns the fields of a JSON object as those of a form. A field that is null is as if it were missing.
+// parseActFields returns the fields of a JSON object in the form of url.Values, as a form has them. A field that is null counts as missing.
 func parseActFields(body []byte) (url.Values, error) {
 	var object map[string]jsontext.Value
 	if err := json.Unmarshal(body, &object); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// newActByName makes an act of a method that changes a queue, limit or schedule by its name.
+// newActByName returns an act that calls a method that changes a queue, limit or schedule by its name.
 func newActByName(done string, call func(*durable.Engine, context.Context, string, ...durable.ControlOption) error) actFunc {
 	return func(ctx context.Context, e *durable.Engine, name string, _ actForm, opts []durable.ControlOption) (string, error) {
 		return done, call(e, ctx, name, opts...)
@@ -126,7 +126,8 @@ func (f actForm) parseBoundInto(name string, to *int) error {
 	return nil
 }
 
-// parseRateInto sets a rate if the form has the field with a value, 10/s, 600/1h, or none, and its burst if the form has that.
+// parseRateInto sets a rate if the form has the field with a value such as 10/s, 600/1h or none, and sets the burst if the form has the
+// field of the burst.
 func (f actForm) parseRateInto(name, burstName string, n *int, per *time.Duration, burst *int) error {
 	if text := f.text(name); text != "" {
 		count, period, err := wording.ParseRate(text)

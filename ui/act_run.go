@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// previewableVerbs are the verbs whose effect on a run can be shown before.
+// previewableVerbs are the verbs whose effect on a run can be previewed.
 var previewableVerbs = map[string]bool{"retry": true, "fork": true, "override": true, "skip": true, "rerun": true, "delete": true}
 
 // runActs are the acts on one run, by their verbs.
@@ -102,7 +102,7 @@ var runActs = map[string]actFunc{
 	},
 }
 
-// runAct is an act as the page of a run offers it.
+// runAct is an act that the page of a run offers.
 type runAct struct {
 	Verb, Label, Help string
 	Impossible        string // why it is; empty: it is possible
@@ -111,7 +111,7 @@ type runAct struct {
 	Command           string // the same in a shell
 }
 
-// actsForRun returns the acts on a run, the impossible ones with the reason.
+// actsForRun returns the acts on a run, and for each act that is not possible the reason.
 func (s *dashboard) actsForRun(r *durable.RunInfo) []runAct {
 	over := ""
 	if !r.EndedAt.IsZero() || r.Status == durable.StatusSuperseded {
@@ -169,7 +169,7 @@ func (s *dashboard) actsForRun(r *durable.RunInfo) []runAct {
 	return acts
 }
 
-// cliCommand returns the command of an act on a run. The flags come before the ID: nothing of an ID may be read as one.
+// cliCommand returns the command of an act on a run. The flags come before the ID, so that no part of the ID can be read as a flag.
 func (s *dashboard) cliCommand(verb string, r *durable.RunInfo) string {
 	id := runCLIArgument(r)
 	switch verb {
@@ -189,7 +189,8 @@ func (s *dashboard) cliCommand(verb string, r *durable.RunInfo) string {
 	return s.commandName + " " + verb + " --reason '' " + id
 }
 
-// runCLIArgument returns the argument of a command that names the run. The ID - would stand for standard input.
+// runCLIArgument returns the argument of a command that names the run. For a run with the ID "-", it returns the UUID, because "-" stands
+// for standard input.
 func runCLIArgument(r *durable.RunInfo) string {
 	if r.ID == "-" {
 		return r.RunID

@@ -7,7 +7,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// The fields that name the target of an act. An act has one of them.
+// The fields that name the target of an act. An act has exactly one of these fields.
 const (
 	paramTargetRun      = "run"
 	paramTargetQueue    = "queue_name"
@@ -56,8 +56,8 @@ func (f actForm) actionFields() map[string]string {
 // notActionFields are the fields of an act that an [Action] has elsewhere.
 var notActionFields = []string{"verb", paramTargetRun, paramTargetQueue, paramTargetLimit, paramTargetSchedule, paramTargetWorker}
 
-// authorizeAct returns the actor of an act, or the error of a refusal. An act on a schedule is decided by what the schedule starts, and a reset also by what
-// it will start then.
+// authorizeAct returns the actor of an act, or the error of a refusal. For an act on a schedule, Authorize decides by the runs that the schedule
+// starts; for a reset, it also decides by the runs that the schedule would start afterwards.
 func (v *requestView) authorizeAct(a Action) (string, error) {
 	if a.Schedule == "" {
 		return v.authorizeAction(v.request, a)

@@ -53,7 +53,7 @@ func collectActFields() []string {
 }
 
 // checkVerbFields returns an error if the form has a field that the verb does not take, or fields that exclude each other: the act would do
-// something else than its author meant. An empty field is as if it were missing.
+// something else than its author intended. An empty field counts as missing.
 func (f actForm) checkVerbFields(verb string) error {
 	for target, verbs := range verbFields {
 		if !f.Has(target) {

@@ -81,8 +81,9 @@ func withVisibleRun(read func(*requestView, *visibleRun, url.Values) (any, error
 	}
 }
 
-// checkKnownConditions returns an error if an address has a parameter that is no condition of a filter: a list without the condition would have
-// more runs than its author meant. Pages have further parameters.
+// checkKnownConditions returns an error if an address has a parameter that is neither a condition of a filter nor a limit or cursor: without
+// the condition, the list would have more runs than its author intended. The addresses of pages, which have further parameters, are not
+// checked.
 func checkKnownConditions(q url.Values) error {
 	for name := range q {
 		if !slices.Contains(filterParams, name) && name != paramLimit && name != paramCursor {
@@ -116,7 +117,7 @@ func apiEvents(v *requestView, q url.Values) (any, error) {
 	return page, err
 }
 
-// apiFailures returns the groups of failures of the filter; without a time, of the last seven days.
+// apiFailures returns the groups of failures of the filter. Without a time in the filter, it returns the groups of the last seven days.
 func apiFailures(v *requestView, q url.Values) (any, error) {
 	if err := checkKnownConditions(q); err != nil {
 		return nil, err
@@ -161,7 +162,7 @@ func apiHistory(v *requestView, run *visibleRun, q url.Values) (any, error) {
 	return v.redactedHistory(run, durable.InGeneration(n))
 }
 
-// apiTreeLevels bounds the levels of a tree: each is a statement.
+// apiTreeLevels bounds the levels of a tree, because each level costs one statement.
 const apiTreeLevels = 20
 
 // runTree is a run with its descendants.
@@ -170,7 +171,7 @@ type runTree struct {
 	More bool // of the first run: some descendants are left out
 }
 
-// apiTree returns the first levels of the tree of a run, with the newest runs of each.
+// apiTree returns the first levels of the tree of a run, with the newest runs of each level.
 func apiTree(v *requestView, run *visibleRun, q url.Values) (any, error) {
 	p, err := v.parsePage(q, 1000)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// bulkPreviewReply tells which runs an act on many runs would reach.
+// bulkPreviewReply tells which runs an act on many runs would change.
 type bulkPreviewReply struct {
 	Verb       string
 	Filter     map[string]any // frozen, for the portions
@@ -45,7 +45,7 @@ var flagConditions = []string{paramRoots, paramHeld}
 // listConditions are the conditions of a filter that can have several values.
 var listConditions = []string{paramStatus, paramPriority, paramParent}
 
-// apiBulkPreview returns which runs an act on many runs would reach. The address has the parameters of the preview's page.
+// apiBulkPreview returns which runs an act on many runs would change. The address has the parameters of the preview's page.
 func apiBulkPreview(v *requestView, q url.Values) (any, error) {
 	b, err := v.parseBulk(q)
 	if err != nil {
@@ -95,7 +95,7 @@ func apiPerformBulkBatch(w http.ResponseWriter, r *http.Request, v *requestView)
 	return nil
 }
 
-// jsonFilter returns the frozen filter as the JSON has it.
+// jsonFilter returns the frozen filter in the form in which JSON shows it.
 func (b *bulkAct) jsonFilter() map[string]any {
 	filter := make(map[string]any, len(b.filterParams))
 	for name, values := range b.filterParams {
@@ -137,7 +137,8 @@ func parseBulkFields(body []byte) (url.Values, error) {
 	return q, nil
 }
 
-// parseCondition returns the values of a condition. An empty one is refused: without it the filter would have more runs than its author meant.
+// parseCondition returns the values of a condition. An empty condition is refused, because without it the filter would match more runs than
+// its author intended.
 func parseCondition(name string, value jsontext.Value) ([]string, error) {
 	items := []jsontext.Value{value}
 	if slices.Contains(listConditions, name) && value.Kind() == jsontext.KindBeginArray {

@@ -45,7 +45,7 @@ var assets = sync.OnceValue(func() map[string]*asset {
 	return all
 })
 
-// serveAsset serves a file. Its address has the hash of its content, so browsers keep it.
+// serveAsset serves a file. The address of the file contains the hash of its content, so browsers may keep the file.
 func serveAsset(w http.ResponseWriter, r *http.Request) {
 	a := assets()[r.PathValue("name")]
 	if a == nil {

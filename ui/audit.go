@@ -15,16 +15,16 @@ import (
 type auditData struct {
 	Last []wording.Act // the last change of each queue, limit, schedule and worker, and deletions; on the first page only. The API has it as "last".
 	Runs []wording.Act
-	Next string // the cursor of the acts before; empty: these are the first
+	Next string // the cursor of the earlier acts; empty if there are none
 }
 
 const (
-	auditSize          = 50  // by default, how many acts on runs a page lists at most
+	auditSize          = 50  // the default for the largest number of acts on runs on a page
 	eventsPerAuditRead = 500 // how many events are read at once
-	mostAuditReads     = 4   // how often a page reads events at most
+	mostAuditReads     = 4   // the largest number of reads of events for one page
 )
 
-// auditPage lists what was done, by whom and why, the latest first.
+// auditPage lists the acts of people, with actor and reason, the latest first.
 func (s *dashboard) auditPage(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	d, err := v.auditData(r.URL.Query())
 	if err != nil {
@@ -72,7 +72,7 @@ func (v *requestView) auditData(q url.Values) (*auditData, error) {
 	return d, nil
 }
 
-// lastNonRunActs returns what was done last to the queues, limits, schedules and workers that the request may see.
+// lastNonRunActs returns the last act on each queue, limit, schedule and worker that the request may see.
 func (v *requestView) lastNonRunActs() ([]wording.Act, error) {
 	queues, err := v.queueList()
 	if err != nil && !errors.Is(err, errQueuesHidden) {

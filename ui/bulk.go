@@ -12,13 +12,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// A bulk act performs one act on every run that a filter matches. Its preview freezes the filter: relative times become absolute,
-// and no run is reached that was started afterwards. Each portion is a form of its own, which says where the next one begins, so
-// the act needs no script and no state here: it stops when nobody sends the next form, and goes on from any of its pages.
+// A bulk act performs one act on every run that a filter matches. Its preview freezes the filter: relative times become absolute, and runs
+// that are started afterwards are not changed. Each portion is a form of its own, which says where the next portion begins. Therefore a
+// bulk act needs no script, and no state in the server: it stops when nobody sends the next form, and can be continued from any of its
+// pages.
 
 const (
 	portionSize  = 100             // the most runs of a portion
-	portionTime  = 2 * time.Second // by default a portion searches for so long, and begins no further run after so long
+	portionTime  = 2 * time.Second // by default, a portion searches for at most this time, and begins no further run after it
 	previewSize  = 20              // how many runs the preview lists
 	paramVerb    = "verb"
 	paramReason  = "reason"
@@ -38,7 +39,7 @@ type bulkVerb struct {
 	needsNoAct func(*durable.RunInfo) bool
 }
 
-// bulkVerbs are the acts on many runs, as the methods of the engine that take a filter.
+// bulkVerbs are the acts on many runs: those for which the engine has methods that take a filter.
 var bulkVerbs = []bulkVerb{
 	{Name: "retry", Done: "retried", statuses: []durable.Status{durable.StatusFailed, durable.StatusExpired}, Roots: true},
 	{Name: "pause", Done: "paused, or will be when their running steps have finished", statuses: wording.StatusGroups["live"], needsNoAct: func(r *durable.RunInfo) bool {
@@ -63,20 +64,21 @@ type bulkData struct {
 	Fields   []keyValue // the frozen filter, and where the next portion begins, for its form
 	Reason   string
 	Runs     []durable.RunInfo // the first runs of the preview
-	Number   string            // how many runs the preview has found; empty: this is no preview
+	Number   string            // the number of runs that the preview has found; empty if this is no preview
 	List     string            // the address of the list of the runs that match
-	Resume   string            // the address of the preview of what is left
-	Done     int               // with the portions before
+	Resume   string            // the address of the preview of the remaining runs
+	Done     int               // includes the previous portions
 	Refused  int
-	Refusals []refusal // those of this portion
-	Stopped  string    // why the portion ended before all its runs were reached; empty: it did not
+	Refusals []refusal // the refusals of this portion
+	Stopped  string    // why the portion ended before it had handled all its runs; empty if it has handled all
 	Finished bool
-	// SearchedTo is not zero if the search for runs stopped there: it goes on with runs that were started before.
+	// SearchedTo is not zero if the search for runs stopped at this time of start. The next search continues with runs that were started
+	// earlier.
 	SearchedTo time.Time
 	Command    string
 }
 
-// refusal is a run that an act was refused for, and why.
+// refusal is a run for which an act was refused, and the reason.
 type refusal struct{ ID, Text string }
 
 // bulkAct is a bulk act as its address or its form describes it.
@@ -84,7 +86,7 @@ type bulkAct struct {
 	verb           bulkVerb
 	filterParams   url.Values // the frozen filter, as parameters
 	filter         durable.Filter
-	cursor         string // the UUID of the last run that was reached, or to which the search has come; empty: at the newest run
+	cursor         string // the UUID of the last run that was handled or searched; empty at the beginning
 	matchesNothing bool   // no run can match
 }
 
@@ -118,7 +120,7 @@ func (v *requestView) parseBulk(q url.Values) (*bulkAct, error) {
 	return b, nil
 }
 
-// restrictFilterToVerb adds to a filter which runs a verb considers. It reports whether no run can match.
+// restrictFilterToVerb adds to a filter the conditions on the runs that a verb can change. It also reports whether no run can match.
 func restrictFilterToVerb(f durable.Filter, verb bulkVerb) (durable.Filter, bool) {
 	f, some := intersectFilters(f, durable.Filter{Status: verb.statuses})
 	return f, !some
@@ -152,7 +154,8 @@ func (v *requestView) resolveFilterTimes(b *bulkAct) error {
 	return nil
 }
 
-// listBulkRuns returns runs that match, after the last one that was reached. Without an index it searches for a bounded time: RunPage.Next goes on.
+// listBulkRuns returns runs that match, after the last run that the act has handled. If no index finds the runs, it searches for a bounded time,
+// and RunPage.Next is where the next search continues.
 func (v *requestView) listBulkRuns(b *bulkAct, limit int) (durable.RunPage, error) {
 	if b.matchesNothing {
 		return durable.RunPage{}, nil
@@ -186,7 +189,7 @@ func (s *dashboard) bulkCLICommand(verb string, q url.Values) string {
 	return s.commandName + " " + verb + cliFlagsOfFilter(q)
 }
 
-// bulkPreview shows which runs an act would reach, and changes nothing.
+// bulkPreview shows which runs an act would change, and changes nothing.
 func (s *dashboard) bulkPreview(w http.ResponseWriter, r *http.Request, v *requestView) error {
 	b, err := v.parseBulk(r.URL.Query())
 	if err != nil {
@@ -238,12 +241,12 @@ type bulkBatchResult struct {
 	changedCount   int
 	refusals       []refusal
 	stopReason     string
-	reachedPageEnd bool // it has reached all runs of the page
-	reachedLastRun bool // it has reached the last run of the act
+	reachedPageEnd bool // all runs of the page were handled
+	reachedLastRun bool // the last run of the act was handled
 }
 
-// performOnPage performs the act on each run of the page, and moves the cursor. It stops at an error that is not of one run, and when its
-// time is over.
+// performOnPage performs the act on each run of the page, and moves the cursor. It stops when its time is over, and at an error that does
+// not concern a single run only.
 func (p *bulkBatchResult) performOnPage(v *requestView, b *bulkAct, page durable.RunPage, reason string) {
 	began := time.Now()
 	for i := range page.Runs {

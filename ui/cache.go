@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// cache keeps what pages of many people have in common, so that they cost the database as much as one.
+// cache keeps the values that the pages of many people have in common, so that all these pages together cost the database as much as one.
 type cache struct {
 	mu       sync.Mutex
 	entries  map[string]*cacheEntry
@@ -20,8 +20,8 @@ type cache struct {
 // cacheEntry is the value of a key. The mutex of its cache guards it.
 type cacheEntry struct {
 	value     any
-	readAt    time.Time     // when it was read; zero: there is no value
-	readEnded chan struct{} // closed when the read that is under way has ended; nil: there is none
+	readAt    time.Time     // when the value was read; zero if there is no value
+	readEnded chan struct{} // closed when the read in progress ends; nil if there is none
 	size      int           // of the value's payloads, in bytes
 }
 
@@ -36,18 +36,18 @@ const mostCachedBytes = 64 << 20
 // maxStaleAge is how old a value may be that is returned while one caller reads it again. Older values are removed.
 const maxStaleAge = 10 * time.Second
 
-// clear removes all values. Reads that are under way do not bring theirs back.
+// clear removes all values. Reads that are in progress do not store their values afterwards.
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.entries = make(map[string]*cacheEntry)
 }
 
-// cacheKey returns the key of a read with the arguments. Texts in them are quoted, so that no two lists of arguments have the same key.
+// cacheKey returns the key of a read with the given arguments. Texts are quoted, so that two lists of arguments never have the same key.
 func cacheKey(read string, args ...any) string { return fmt.Sprintf("%s %#v", read, args) }
 
-// readOncePerReloadRound reads a value once for all pages that are loaded in the same turn of their streams, and in no turn for each request. Callers must
-// not change the value.
+// readOncePerReloadRound reads a value once for all pages that are loaded in the same reload round. For a request that belongs to no round, it always
+// reads the value. Callers must not change the value.
 func readOncePerReloadRound[T any](v *requestView, key string, read func(context.Context) (T, error)) (T, error) {
 	turn := v.reloadRound()
 	if turn == "" {
@@ -57,7 +57,8 @@ func readOncePerReloadRound[T any](v *requestView, key string, read func(context
 	return value, err
 }
 
-// readOncePerRoundOrPeriod is shared for a value that is read in no turn at most once in a period. A turn tells of a change, so the value is read in the turn.
+// readOncePerRoundOrPeriod reads a value once for each reload round, because a round follows a change. For requests that belong to no round, it reads
+// the value at most once in a period.
 func readOncePerRoundOrPeriod[T any](v *requestView, key string, period time.Duration, read func(context.Context) (T, error)) (T, time.Time, error) {
 	if turn := v.reloadRound(); turn != "" {
 		return cachedRead(v.ctx(), v.turnCache, turn+" "+key, turnPeriod, read)
@@ -65,8 +66,8 @@ func readOncePerRoundOrPeriod[T any](v *requestView, key string, period time.Dur
 	return cachedRead(v.ctx(), v.periodCache, key, period, read)
 }
 
-// cachedRead returns the value of a key, and when it was read. Once a period one caller reads it. Meanwhile the others get the value before, if it is not
-// older than maxStaleAge, or wait for the new one.
+// cachedRead returns the value of a key, and when it was read. Once in each period, one caller reads the value. Meanwhile the other callers get the
+// previous value if it is not older than maxStaleAge, and otherwise wait for the new value.
 func cachedRead[T any](ctx context.Context, c *cache, key string, period time.Duration, read func(context.Context) (T, error)) (value T, at time.Time, err error) {
 	return cachedReadIf(ctx, c, key, func(readAt time.Time, isReading bool) bool {
 		age := time.Since(readAt)
@@ -74,8 +75,8 @@ func cachedRead[T any](ctx context.Context, c *cache, key string, period time.Du
 	}, read)
 }
 
-// cachedReadIf returns the value of a key if isCurrent accepts it, by the time when it was read and whether somebody reads it again. Else one caller
-// reads it, and the others wait.
+// cachedReadIf returns the value of a key if isCurrent accepts it. The arguments of isCurrent are the time at which the value was read, and whether
+// another caller is reading it again. If isCurrent does not accept the value, one caller reads it, and the others wait.
 func cachedReadIf[T any](ctx context.Context, c *cache, key string, isCurrent func(readAt time.Time, isReading bool) bool, read func(context.Context) (T, error)) (value T, at time.Time, err error) {
 	for {
 		c.mu.Lock()
@@ -108,7 +109,7 @@ func cachedReadIf[T any](ctx context.Context, c *cache, key string, isCurrent fu
 	}
 }
 
-// refreshEntry reads the value of an entry, whose reading the caller has set.
+// refreshEntry reads the value of an entry whose field readEnded the caller has set.
 func refreshEntry[T any](ctx context.Context, c *cache, e *cacheEntry, read func(context.Context) (T, error)) (value T, at time.Time, err error) {
 	defer func() {
 		c.mu.Lock()
@@ -127,7 +128,7 @@ func refreshEntry[T any](ctx context.Context, c *cache, e *cacheEntry, read func
 	return value, began, nil
 }
 
-// sweepLater removes old values in a while, also if nobody uses the cache then. The caller holds the mutex.
+// sweepLater removes old values after some time, even if nobody uses the cache any more. The caller holds the mutex.
 func (c *cache) sweepLater() {
 	if !c.sweeping {
 		c.sweeping = true
@@ -145,7 +146,7 @@ func (c *cache) removeOld() {
 	}
 }
 
-// makeRoom removes the other values if the payloads of all are too large. The caller holds the mutex.
+// makeRoom removes all values except kept if the payloads of all values together are too large. The caller holds the mutex.
 func (c *cache) makeRoom(kept *cacheEntry) {
 	total := 0
 	for _, e := range c.entries {

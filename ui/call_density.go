@@ -12,7 +12,7 @@ type densityBucket struct {
 	Class      string
 }
 
-// densityPageLink is a part of the density that leads to its calls.
+// densityPageLink is a part of the density row, with a link to the calls that began in it.
 type densityPageLink struct {
 	X, W  float64
 	From  int // the first call of its page

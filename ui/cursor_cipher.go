@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// cursorCipher make cursors for requests that may not see all runs. The cursor of an event or a run names the run. So a page that ends with hidden ones has
-// as its cursor that of the last visible one, a dot, and the cursor of the last one, encrypted. A process that cannot decrypt it, because another process or
-// this one before a restart made it, goes on from the visible one: only hidden ones are read twice.
+// cursorCipher creates cursors for requests that may not see all runs. The cursor of an event or a run names the run, so the cursor of a hidden run
+// must not be shown. If a page ends with hidden events or runs, its cursor consists of the cursor of the last visible one, a dot, and the encrypted
+// cursor of the last hidden one. A process that cannot decrypt the second part, because another process has encrypted it or this process has
+// restarted, continues after the last visible event or run: then only hidden ones are read twice.
 type cursorCipher struct{ box cipher.AEAD }
 
 func newCursorCipher() cursorCipher {

@@ -12,35 +12,36 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// endedTally counts the runs that ended in each minute of the last hour, by the events that the hub reads for its pages anyway. So the sums cost the
-// database nothing more, but for the first reading, which goes back from the newest event. If more events come than are read, the events between two
-// readings are estimated by those that were read.
+// endedTally counts the runs that ended in each minute of the last hour, by the events that the hub reads for its pages anyway. Therefore the sums
+// cost the database nothing more, except for the first reading, which reads backwards from the newest event. If there are more new events than a
+// reading reads, the remaining ones are estimated from those that were read.
 type endedTally struct {
 	mu           sync.Mutex
 	hasCursor    bool   // there is a cursor
-	cursor       string // of the last event that was read
+	cursor       string // the cursor of the last event that was read
 	readAt       time.Time
-	countedSince time.Time // from then on, events are counted
+	countedSince time.Time // the time from which events are counted
 	sumsByMinute map[int64]*minuteEndCounts
 }
 
 // minuteEndCounts is how many runs ended in one minute.
 type minuteEndCounts struct {
-	ended, failed float64 // failed ones are those that failed or expired
+	ended, failed float64 // failed counts the runs that failed or expired
 	estimated     bool
 }
 
 const (
 	tallyPeriod       = time.Hour
-	tallyReadInterval = 5 * time.Second // without a hub, an overview reads at most so often
+	tallyReadInterval = 5 * time.Second // without a hub, an overview reads events at most once in this interval
 	eventsPerRead     = 1000
 	// mostTallyPages is how many pages of events are read when nothing is known, or nothing was read for a while.
 	mostTallyPages = 5
-	// minEstimateSpan is the shortest time from whose events others are estimated: those of one transaction have the same time.
+	// minEstimateSpan is the shortest time span whose events are used for an estimate, because all events of one transaction have the same
+	// time.
 	minEstimateSpan = 100 * time.Millisecond
 )
 
-// endOfEvent says of an event whether a run ended, and whether it failed.
+// endOfEvent reports whether the event is the end of a run, and whether the run failed.
 func endOfEvent(e *durable.Event) (ended, failed bool) {
 	switch e.Type {
 	case durable.EventFailed, durable.EventExpired:
@@ -74,7 +75,7 @@ func (t *endedTally) countEvents(events []durable.Event) {
 	}
 }
 
-// addEstimatedCounts adds what happened between the last of the events and a later time, if it went on as during the events.
+// addEstimatedCounts adds the estimated counts between the last of the events and a later time, at the rate of the given events.
 func (t *endedTally) addEstimatedCounts(events []durable.Event, to time.Time) {
 	from := events[len(events)-1].At
 	span := max(from.Sub(events[0].At), minEstimateSpan)
@@ -100,7 +101,7 @@ func (t *endedTally) addEstimatedCounts(events []durable.Event, to time.Time) {
 	}
 }
 
-// refreshIfOld is next if nobody has called it for a while.
+// refreshIfOld calls readNewEvents if nobody has called it for tallyReadInterval.
 func (t *endedTally) refreshIfOld(ctx context.Context, e *durable.Engine) error {
 	t.mu.Lock()
 	recent := t.hasCursor && time.Since(t.readAt) < tallyReadInterval
@@ -112,7 +113,8 @@ func (t *endedTally) refreshIfOld(ctx context.Context, e *durable.Engine) error 
 	return err
 }
 
-// readNewEvents reads and counts the events since the last call, and returns them. The first call, and the first after an error, returns none.
+// readNewEvents reads and counts the events since the last call, and returns them. The first call, and the first call after an error, returns
+// no events.
 func (t *endedTally) readNewEvents(ctx context.Context, e *durable.Engine) (events []durable.Event, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +133,7 @@ func (t *endedTally) readNewEvents(ctx context.Context, e *durable.Engine) (even
 	return events, err
 }
 
-// countLastHour counts the events of the last hour, the newest first, as far as its pages go.
+// countLastHour counts the events of the last hour, the newest first, in at most mostTallyPages pages.
 func (t *endedTally) countLastHour(ctx context.Context, e *durable.Engine, now time.Time) error {
 	t.sumsByMinute, t.cursor, t.countedSince = make(map[int64]*minuteEndCounts), "", now.Add(-tallyPeriod)
 	p, oldest := durable.Page{Limit: eventsPerRead}, t.countedSince
@@ -157,7 +159,7 @@ func (t *endedTally) countLastHour(ctx context.Context, e *durable.Engine, now t
 	return nil
 }
 
-// countNewEvents counts the events after the last one, and returns them. Those that its pages do not reach are estimated.
+// countNewEvents counts the events after the last event that was read, and returns them. Events that it does not read are estimated.
 func (t *endedTally) countNewEvents(ctx context.Context, e *durable.Engine, now time.Time) (all []durable.Event, err error) {
 	pages := 1
 	if now.Sub(t.readAt) > 2*tallyReadInterval {
@@ -191,7 +193,7 @@ type sparkline struct {
 	Sum, Label         string
 }
 
-// The size of a spark, in units of its viewBox.
+// The size of a sparkline, in units of its viewBox.
 const (
 	sparkMinutes = 60
 	sparkWidth   = 4 // of a minute
@@ -218,10 +220,10 @@ func newSparkline(title, class string, sums []float64, estimated bool) sparkline
 	return sparkline{title, path.String(), class, about + withThousandsCommas(int(math.Round(sum))), fmt.Sprintf("%s per minute: %s%s at most", title, about, withThousandsCommas(int(math.Round(most))))}
 }
 
-// endedRunsData is what the overview shows of the runs that ended.
+// endedRunsData is what the overview shows about the runs that ended.
 type endedRunsData struct {
 	Sparks []sparkline
-	Note   string // for how long they were counted, if it is not for an hour
+	Note   string // for how long the runs were counted, if it is less than an hour
 }
 
 // endedRunsData draws the sums of the last hour.

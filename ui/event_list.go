@@ -14,8 +14,8 @@ type eventPage struct {
 	Next   string // the cursor of the next page
 }
 
-// eventList returns the events of a page that read returns and that are visible, the cursor at which the events after them begin, and whether the page was
-// full, hidden events included, so that there may be more.
+// eventList returns the visible events of the page that read returns, and the cursor at which the following events begin. It also reports whether the
+// page was full, hidden events included, so that there may be further events.
 func (v *requestView) eventList(p durable.Page, read func(context.Context, durable.Page) ([]durable.Event, error)) (page eventPage, isFull bool, err error) {
 	if err := v.checkMayRead(Action{}); err != nil {
 		return page, false, err

@@ -16,7 +16,7 @@ type failureRow struct {
 	Number, NewestID, Message string
 	NewestAt                  time.Time
 	after                     time.Time  // the runs of the group were started after this time; zero: at any time
-	conditions                url.Values // further ones of the group's runs, as in an address
+	conditions                url.Values // further conditions on the group's runs, as in an address
 }
 
 // Path returns the address of the runs of the group.
@@ -40,7 +40,8 @@ func (g *failureRow) RetryPath() string {
 // failuresPeriod is how old the failures of the overview, and of the page of failures without a time, may be.
 const failuresPeriod = 7 * 24 * time.Hour
 
-// parseFailuresFilter returns the filter of an address, and whether it is bounded only by failuresPeriod.
+// parseFailuresFilter returns the filter of an address, and reports whether the address has no time, so that failuresPeriod bounds the
+// filter.
 func parseFailuresFilter(q url.Values, now time.Time) (f durable.Filter, isDefault bool, err error) {
 	if f, err = parseFilter(q, now); err == nil && f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() && f.OlderThan == 0 {
 		f.CreatedAfter, isDefault = now.Add(-failuresPeriod), true

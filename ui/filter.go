@@ -40,8 +40,8 @@ const (
 
 var filterParams = []string{paramWorkflow, paramStatus, paramQueue, paramKey, paramTag, paramPrefix, paramPriority, paramOlder, paramAfter, paramBefore, paramVersion, paramWorker, paramEndedAfter, paramEndedBefore, paramRoots, paramHeld, paramParent, paramFailureStep, paramFailureType}
 
-// selectFilterParams returns the parameters of a filter among those of an address, without empty ones. A condition that is true or missing
-// is "yes" or left out.
+// selectFilterParams returns the parameters of an address that are conditions of a filter, without empty ones. A condition that can only be
+// true is "yes", or is left out.
 func selectFilterParams(q url.Values) url.Values {
 	kept := make(url.Values)
 	for _, name := range filterParams {
@@ -131,7 +131,7 @@ func timeFieldsByParam(f *durable.Filter) map[string]*time.Time {
 	return map[string]*time.Time{paramAfter: &f.CreatedAfter, paramBefore: &f.CreatedBefore, paramEndedAfter: &f.EndedAfter, paramEndedBefore: &f.EndedBefore}
 }
 
-// searchTime bounds by default the search of one page for runs to which no index leads.
+// searchTime is the default bound of the search of one page for runs that no index finds.
 const searchTime = 100 * time.Millisecond
 
 // parsePage returns the page that an address asks for.
@@ -194,7 +194,7 @@ func intersectFilters(f, g durable.Filter) (durable.Filter, bool) {
 	return f, some
 }
 
-// commonValues returns the values in both lists, of which an empty one has all.
+// commonValues returns the values that are in both lists. An empty list stands for all values.
 func commonValues[T comparable](a, b []T, some bool) ([]T, bool) {
 	switch {
 	case len(a) == 0:

@@ -7,8 +7,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A filter has one tag. If [Visible] has a tag and the page has one with another key, the runs are read by the tag of Visible, and the tag of the page is
-// checked for those that were read.
+// A filter has one tag. If the filter of [Visible] has a tag, and the page filters by a tag with another key, the dashboard reads the runs with the
+// tag of Visible, and then checks which of them have the tag of the page.
 
 // splitTagFilter returns the filter without its tag, and a filter with that tag only, if the condition of [Visible] is on a tag with another key. Otherwise
 // it returns the filter as it is, and nil.

@@ -23,7 +23,7 @@ func apiGenerations(v *requestView, run *visibleRun, q url.Values) (any, error) 
 	return v.redactedGenerations(run, p)
 }
 
-// redactedGenerations returns a page of generations without what the request may not see.
+// redactedGenerations returns a page of generations without the texts and payloads that the request may not see.
 func (v *requestView) redactedGenerations(run *visibleRun, p durable.Page) (durable.GenerationPage, error) {
 	page, err := readOncePerReloadRound(v, cacheKey("generations", run.RunID, p), func(ctx context.Context) (durable.GenerationPage, error) {
 		return v.engine.LatestGenerations(ctx, run.RunID, p)

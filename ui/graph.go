@@ -42,7 +42,7 @@ const (
 	mostBoxes           = 300
 )
 
-// newGraphDrawing draws a graph. It returns nil if there is none, or if it is too large to be looked at.
+// newGraphDrawing draws a graph. It returns nil if g is nil, or if the graph is too large to draw.
 func newGraphDrawing(g *durable.GraphInfo) *graphDrawing {
 	if g == nil || len(g.Nodes) == 0 || len(g.Nodes) > mostBoxes {
 		return nil
@@ -64,7 +64,7 @@ func newGraphDrawing(g *durable.GraphInfo) *graphDrawing {
 	}
 	row := make(map[string]int)
 	for i, names := range columns {
-		if i > 0 { // near those that they need, so that few arrows cross
+		if i > 0 { // place nodes near the nodes that they need, so that few arrows cross
 			middle := func(name string) float64 {
 				sum := 0
 				for _, from := range needs[name] {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/doctor"
 )
 
-// healthPeriod is how old the findings may be: they need a dozen reads.
+// healthPeriod is how old the findings may be. They are shared because they cost a dozen reads.
 const healthPeriod = 5 * time.Second
 
 // healthData is what the page of the health shows.
@@ -17,7 +17,8 @@ type healthData struct {
 	Findings []doctor.Finding
 }
 
-// errHealthHidden is returned to requests that may not see all runs: the findings name runs, workflows, queues and schedules of all.
+// errHealthHidden is returned to requests that may not see all runs, because the findings name runs, workflows, queues and schedules of
+// everybody.
 var errHealthHidden = &statusError{http.StatusForbidden, "The health is not shown here, because you may not see all runs."}
 
 // healthData returns what is wrong with the workers, runs, queues and schedules.

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/wording"
 )
 
-// queueList, limitList, scheduleList and workerList return what the request may see.
+// queueList, limitList, scheduleList and workerList return the queues, limits, schedules and workers that the request may see.
 func (v *requestView) queueList() ([]durable.QueueInfo, error) {
 	all, err := readCachedList(v, "queues", (*durable.Engine).Queues)
 	if err != nil {
@@ -84,7 +84,7 @@ func readCachedList[T any](v *requestView, key string, read func(*durable.Engine
 	return slices.Clone(all), err
 }
 
-// newListPage makes the page of queues, limits, schedules or workers.
+// newListPage returns the page of queues, limits, schedules or workers.
 func newListPage[T any](name, title string, read func(*requestView) ([]T, error)) pageFunc {
 	return func(w http.ResponseWriter, r *http.Request, v *requestView) error {
 		all, err := read(v)

@@ -12,15 +12,16 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Pages follow changes by loading themselves again when their stream says so. What that costs the database is bounded for the whole
-// process. Once a second, one statement reads the events, and one reads marks of all runs whose pages are open. Then as many pages are loaded
-// as a second has turns. All who look at a page and see the same runs load it in the same turn, and share what is read for it.
+// A page follows changes by loading itself again when its stream says so. The cost for the database is bounded for the whole process. Once a
+// second, one statement reads the new events, and one statement reads the marks of all runs whose pages are open. Then at most turnsPerTick
+// pages are loaded again. All browsers that show the same page and may see the same runs load it in the same reload round, and share what is
+// read for it.
 const (
 	livePeriod         = time.Second
 	turnsPerTick       = 4
-	runReloadInterval  = 10 * time.Second // what its page shows of its children, queue and limits changes without a mark
-	listReloadInterval = 5 * time.Second  // lists are loaded at most so often, and at least
-	keepAliveInterval  = 15 * time.Second // an idle stream says something, so that proxies keep it and its end is noticed
+	runReloadInterval  = 10 * time.Second // the children, queue and limits on the page of a run change without a change of its mark
+	listReloadInterval = 5 * time.Second  // the interval between two reloads of a list
+	keepAliveInterval  = 15 * time.Second // the interval at which an idle stream writes, so that proxies keep it open and its end is noticed
 	writeTimeout       = 10 * time.Second
 	mostStreams        = 256
 )
@@ -29,7 +30,7 @@ const (
 type streamHub struct {
 	engine    *durable.Engine
 	readSlots readSlots
-	ended     endedTally // of runs, by the events that the hub reads
+	ended     endedTally // counts the ended runs by the events that the hub reads
 
 	mu            sync.Mutex
 	watchers      map[*streamWatcher]bool
@@ -40,30 +41,30 @@ type streamHub struct {
 	turns         *reloadRounds
 }
 
-// livePage is what several people may look at.
+// livePage identifies a page that several people may have open.
 type livePage struct {
 	run        string // the UUID of the run that the page shows; empty: a list
 	address    string // of the page
-	visibility string // the runs that those who look may see
+	visibility string // distinguishes the runs that the people with this page open may see
 	isOverview bool   // an overview, which follows changes within a second, as the page of a run does
 }
 
 // reloadsPromptly reports whether the page is loaded within a second after a change.
 func (p livePage) reloadsPromptly() bool { return p.isOverview || p.run != "" }
 
-// watchedPage is what the hub knows of a page.
+// watchedPage is what the hub knows about an open page.
 type watchedPage struct {
 	watchers   int
 	hasChanged bool      // a change concerns the page
 	loadedAt   time.Time // when it was loaded last
-	runMark    string    // of its run
+	runMark    string    // the mark of its run
 }
 
 // streamWatcher is one stream.
 type streamWatcher struct {
 	livePage
-	turns     chan string  // the turn in which it is to load its page
-	view      *requestView // of the stream's request, for an overview
+	turns     chan string  // the turn of the reload round in which its page is to be loaded
+	view      *requestView // the view of the stream's request; used for an overview
 	server    *http.Server
 	endStream context.CancelFunc
 }
@@ -178,7 +179,7 @@ func (h *streamHub) readChanges(ctx context.Context) (events []durable.Event, ma
 	return events, marks, err
 }
 
-// markAllChanged marks all pages: what has changed was not read.
+// markAllChanged marks all pages as changed, because it is not known which of them have changed.
 func (h *streamHub) markAllChanged() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +188,8 @@ func (h *streamHub) markAllChanged() {
 	}
 }
 
-// startReloadRound gives the turns of a period. An overview is read before its streams are told, so that those who load it do not wait for the database.
+// startReloadRound starts the reload rounds of a period. An overview is read before its streams are notified, so that nobody who loads it waits for
+// the database.
 func (h *streamHub) startReloadRound(events []durable.Event, marks map[string]string, reachable bool, now time.Time) {
 	chosen := h.choosePagesToReload(events, marks, reachable, now)
 	if len(chosen) == 0 {
@@ -203,7 +205,7 @@ func (h *streamHub) startReloadRound(events []durable.Event, marks map[string]st
 		if !page.isOverview {
 			continue
 		}
-		own := h.turns.startRound() // the first of them may have taken so long that reads of the turn before are no longer shared
+		own := h.turns.startRound() // the previous overview may have taken so long that the reads of its round are no longer shared
 		if v := h.findWatcherView(page); v != nil {
 			v.refreshOverview(own)
 		}
@@ -211,8 +213,8 @@ func (h *streamHub) startReloadRound(events []durable.Event, marks map[string]st
 	}
 }
 
-// choosePagesToReload returns the pages that are to be loaded in a period: first the overviews and the pages of runs that have changed, then those that were loaded
-// longest ago.
+// choosePagesToReload returns the pages that are to be loaded again in a period: first the overviews and the pages of runs that have changed, and
+// then the other pages, beginning with the page that was loaded the longest time ago.
 func (h *streamHub) choosePagesToReload(events []durable.Event, marks map[string]string, reachable bool, now time.Time) (chosen []livePage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -223,7 +225,7 @@ func (h *streamHub) choosePagesToReload(events []durable.Event, marks map[string
 	var due []duePage
 	for id, p := range h.watchedPages {
 		every := runReloadInterval
-		if id.run == "" { // on a busy database every list has an event, so lists wait for their time
+		if id.run == "" { // on a busy database each list changes with every event, so lists wait for listReloadInterval
 			every = listReloadInterval
 		}
 		mark, read := marks[id.run]
@@ -252,7 +254,7 @@ func (h *streamHub) choosePagesToReload(events []durable.Event, marks map[string
 	return chosen
 }
 
-// findWatcherView returns the request of a stream that follows a page; nil: there is none.
+// findWatcherView returns the view of a stream that follows the page, or nil if there is none.
 func (h *streamHub) findWatcherView(page livePage) *requestView {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -264,7 +266,7 @@ func (h *streamHub) findWatcherView(page livePage) *requestView {
 	return nil
 }
 
-// notifyPageWatchers tells the streams of a page to load it in a turn.
+// notifyPageWatchers tells the streams of a page to load the page in the given reload round.
 func (h *streamHub) notifyPageWatchers(page livePage, turn string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -273,7 +275,7 @@ func (h *streamHub) notifyPageWatchers(page livePage, turn string) {
 			continue
 		}
 		select {
-		case <-w.turns: // it was told before, and has not written it yet
+		case <-w.turns: // removes an earlier turn that the stream has not written yet
 		default:
 		}
 		w.turns <- turn // only this function sends
@@ -294,7 +296,8 @@ func (s *dashboard) findFollowedRun(ctx context.Context, v *requestView) (*visib
 	return v.findRun(id)
 }
 
-// serveReloadStream is the stream of a page. It says only that the page is to be loaded again: what the request may see is decided then.
+// serveReloadStream serves the stream of a page. The stream only says that the page is to be loaded again. What the request may see is
+// decided when the page is loaded.
 func (s *dashboard) serveReloadStream(w http.ResponseWriter, r *http.Request) {
 	v := s.newRequestView(r)
 	me := &streamWatcher{livePage: livePage{address: r.URL.Query().Get("page")}, turns: make(chan string, 1)}

@@ -7,10 +7,11 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// mostObserved bounds the calls of a picture that is made from a history.
+// mostObserved is the largest number of calls in an observedGraph.
 const mostObserved = 60
 
-// observedGraph is the picture of a run without a declared graph: its calls in the order in which they began, each after those that were over.
+// observedGraph is the picture of a run without a declared graph: its calls in the order in which they began. An arrow leads to each call from
+// the calls that had ended when it began.
 type observedGraph struct {
 	*graphDrawing
 	Calls int // of the history, without the items of Maps

@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// Each of these reads is made at most once in a period, however many people look.
+// Each of these reads is made at most once in its period, however many people have the overview open.
 const (
 	countsPeriod = 2 * time.Second
 	nounsPeriod  = time.Second
@@ -84,7 +84,7 @@ type overviewData struct {
 	Counts   []statusCount
 	CountsAt time.Time
 	Ended    *endedRunsData
-	Oldest   time.Time // when the run was due that waits for the longest time; zero: none waits
+	Oldest   time.Time // when the run that has waited the longest was due; zero if none waits
 	Queues   []queueRow
 	Workers  int // which live, as the numbers below
 	Active   int
@@ -101,7 +101,7 @@ type overviewData struct {
 type queueRow struct {
 	durable.QueueInfo
 	Unset  bool      // it has no settings, so its runs are not counted
-	Oldest time.Time // when the run was due that waits for the longest time; zero: none waits
+	Oldest time.Time // when the run that has waited the longest was due; zero if none waits
 }
 
 // versionRow is how many workers have a version.
@@ -144,7 +144,7 @@ func (v *requestView) queueRows() (rows []queueRow, err error) {
 		return nil, err
 	}
 	oldest := make(map[string]time.Time)
-	if !v.hasLimitedVisibility() { // else the runs of others would be among them
+	if !v.hasLimitedVisibility() { // otherwise hidden runs would be among them
 		due, _, err := readOncePerRoundOrPeriod(v, "due", countsPeriod, v.engine.OldestDue)
 		if err != nil {
 			return nil, err
@@ -169,7 +169,7 @@ func (v *requestView) queueRows() (rows []queueRow, err error) {
 	return rows, nil
 }
 
-// addWorkerSummary adds what is shown of the workers. Their sums are shown to everybody.
+// addWorkerSummary adds the numbers of workers, slots and versions. Everybody may see these sums.
 func (v *requestView) addWorkerSummary(d *overviewData) error {
 	workers, err := v.workersIncludingHidden()
 	if err != nil {

@@ -8,16 +8,17 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// The overview is the page that most people keep open, and it shows nothing that depends on who looks, but for the runs that Visible selects. So all who
-// see the same runs get the same page, which is read, written and compressed once. While streams follow it, the hub reads it again before it tells them to
-// load it, so that nobody waits for the database.
+// The overview is the page that most people keep open. Apart from the runs that Visible selects, it shows the same to everybody. Therefore all people
+// who see the same runs get the same page, which is read, rendered and compressed once. While streams follow the overview, the hub reads it again
+// before it notifies them, so that nobody waits for the database.
 const (
 	overviewPeriod = time.Second
-	// maxFollowedAge is how old an overview may be that streams follow. The hub reads it again within a second after a change, if the database replies.
+	// maxFollowedAge is how old an overview may be while streams follow it. The hub reads the overview again within a second after a change, if the
+	// database is available.
 	maxFollowedAge = 2 * time.Second
 )
 
-// overviewPage shows the overview. It takes no place among those who read, unless it has to read.
+// overviewPage shows the overview. It takes a read slot only if it has to read the database.
 func (s *dashboard) overviewPage(out *bufferedReply, r *http.Request) error {
 	v := s.newRequestView(r)
 	if err := v.checkMayRead(Action{}); err != nil { // all that the page reads needs no more than this
@@ -30,8 +31,8 @@ func (s *dashboard) overviewPage(out *bufferedReply, r *http.Request) error {
 	return err
 }
 
-// cachedOverview returns the overview of the runs that the request may see: in a turn, as it was read after the turn was given, else as it was at most a
-// second ago.
+// cachedOverview returns the overview of the runs that the request may see. For a request of a reload round, the overview was read after the round
+// began. For other requests, it is at most overviewPeriod old, or maxFollowedAge if streams follow it.
 func (v *requestView) cachedOverview() (*renderedPage, error) {
 	visible := v.visibleFilter()
 	key := v.visibilityCacheKey(visible)
@@ -75,7 +76,8 @@ func (v *requestView) visibilityCacheKey(visible durable.Filter) string {
 	return cacheKey("visible", visible)
 }
 
-// refreshOverview reads the overview after a turn was given, before the streams are told to load it. If that fails, those who load it read it.
+// refreshOverview reads the overview for a reload round, before the streams are notified. If this fails, the first request that loads the
+// overview reads it.
 func (v *requestView) refreshOverview(turn string) {
 	// The functions of the options are called outside of a request. If one panics, it panics again in the requests of those who load the page.
 	defer func() { _ = recover() }()

@@ -15,7 +15,7 @@ const (
 	FieldInput      FieldKind = "input"
 	FieldOutput     FieldKind = "output" // the output of a run
 	FieldStepResult FieldKind = "result" // the result of a step
-	FieldError      FieldKind = "error"  // the message of an error, also of one because of which a run is held
+	FieldError      FieldKind = "error"  // the message of an error, including the reason why a run is held
 	FieldStack      FieldKind = "stack"
 	FieldTag        FieldKind = "tag"
 )
@@ -38,11 +38,11 @@ func Redact(f func(Field) string) Option {
 // hiddenPayload is shown in place of payloads that may not be seen.
 var hiddenPayload = jsontext.Value(`"(hidden)"`)
 
-// redactor hides what one request may not see of one workflow's runs.
+// redactor hides the texts and payloads of one workflow's runs that one request may not see.
 type redactor struct {
 	redact        func(Field) string // may be nil
 	workflow      string
-	showsPayloads bool // they may be seen
+	showsPayloads bool // the request may see payloads
 }
 
 func (d *redactor) redactText(kind FieldKind, name string, text *string) {
@@ -69,7 +69,7 @@ func (d *redactor) redactRun(r *durable.RunInfo) {
 	d.redactPayload(FieldInput, "", &r.Input)
 	d.redactPayload(FieldOutput, "", &r.Output)
 	r.Err = d.redactRunError(r.Err)
-	if r.Diverged && r.PausedBy == "" || r.Status != durable.StatusPaused { // else it is the reason of a person
+	if r.Diverged && r.PausedBy == "" || r.Status != durable.StatusPaused { // otherwise the reason was given by a person
 		d.redactText(FieldError, "", &r.Reason)
 	}
 	r.LastFailure = d.redactAttempt(r.LastFailure)

@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// turnHeader is the header by which a page that loads itself again names the turn of its stream.
+// turnHeader is the header in which a page that loads itself again sends the ID of the reload round that its stream has named.
 const turnHeader = "Durable-Turn"
 
-// turnPeriod is for how long the reads of a turn are shared.
+// turnPeriod is for how long the reads of a reload round are shared.
 const turnPeriod = 5 * time.Second
 
-// reloadRounds are the turns that a hub gave last. Only these are shared: a header that a client has made up, or that another process has given, is ignored.
+// reloadRounds holds the reload rounds that a hub has started last. The ID of a round is called its turn. Only the reads of these rounds are shared:
+// a header that a client has made up, or that comes from another process, is ignored.
 type reloadRounds struct {
 	mu      sync.Mutex
 	process string // distinguishes the turns of this process from those of others behind the same address
@@ -27,7 +28,7 @@ func newReloadRounds() *reloadRounds {
 	return &reloadRounds{process: rand.Text(), givenAt: make(map[string]time.Time)}
 }
 
-// startRound returns a new turn.
+// startRound starts a reload round and returns its turn.
 func (t *reloadRounds) startRound() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,13 +39,13 @@ func (t *reloadRounds) startRound() string {
 	return turn
 }
 
-// isCurrentRound reports whether the reads of a turn are shared.
+// isCurrentRound reports whether the reads of the round with this turn are still shared.
 func (t *reloadRounds) isCurrentRound(turn string) bool {
 	_, isShared := t.findStartTime(turn)
 	return isShared
 }
 
-// findStartTime returns when a turn was given whose reads are shared, or false.
+// findStartTime returns when the round with this turn began, and true, or false if its reads are no longer shared.
 func (t *reloadRounds) findStartTime(turn string) (at time.Time, isShared bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +53,8 @@ func (t *reloadRounds) findStartTime(turn string) (at time.Time, isShared bool) 
 	return at, given && time.Since(at) < turnPeriod
 }
 
-// reloadRound returns the turn in which the request loads its page; empty means it reads for itself, as every act does.
+// reloadRound returns the turn of the reload round in which the request loads its page. It returns an empty text if the request belongs to
+// no round and reads for itself, as every act does.
 func (v *requestView) reloadRound() string {
 	turn := v.request.Header.Get(turnHeader)
 	if v.request.Method != http.MethodGet || turn == "" || !v.hub.turns.isCurrentRound(turn) {

@@ -22,13 +22,13 @@ import (
 //go:embed pages/*.html
 var pageFiles embed.FS
 
-// pageFrame is what every page has around its content.
+// pageFrame holds the parts that every page has around its content.
 type pageFrame struct {
 	Title   string
 	Section string // the address of the section in the navigation, such as /runs
-	Notice  string // what the act before did
+	Notice  string // what the previous act did
 	Live    bool   // the page follows changes
-	LiveRun string // of this run; empty: of all
+	LiveRun string // the run whose changes the page follows; empty if it follows all runs
 	Address string // the path and query of the page
 	View    *requestView
 	Data    any
@@ -121,13 +121,13 @@ func (v *requestView) URL(path string) string { return v.prefix + path }
 // RunURL returns the address of a run.
 func (v *requestView) RunURL(id string) string { return v.URL(runPath(id)) }
 
-// Age returns how long ago a time was, or until it comes.
+// Age returns how long ago a time was, or how long it is until then.
 func (v *requestView) Age(t time.Time) string { return wording.Age(v.at, t) }
 
-// PastAge is Age for a time that has come.
+// PastAge does what Age does, for a time that has passed.
 func (v *requestView) PastAge(t time.Time) string { return wording.PastAge(v.at, t) }
 
-// AsOf is the time of the page.
+// AsOf returns the time of the page.
 func (v *requestView) AsOf() time.Time { return v.at }
 
 // AllowsActs reports whether the dashboard has acts at all.

@@ -104,8 +104,8 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// What the dashboard may use of the database: as many pages read it at once, so that people who look take at most so many connections of the
-// engine's pool, and others wait for so long.
+// At most maxConcurrentReads pages read the database at once, so that the dashboard takes at most this many connections of the engine's
+// pool. Further pages wait for at most readSlotTimeout.
 const (
 	maxConcurrentReads = 2
 	readSlotTimeout    = 5 * time.Second

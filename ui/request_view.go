@@ -12,15 +12,16 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// requestView is what one request may see. Pages and the JSON read the engine through it only, so that nothing is shown that is hidden.
+// requestView reads the engine for one request, and returns only what this request may see. Pages and the JSON read the engine only through
+// a requestView, so that nothing hidden is shown.
 type requestView struct {
 	*dashboard
 	request      *http.Request
-	at           time.Time       // what ages are relative to
-	fixedVisible *durable.Filter // instead of what [Visible] returns for the request; nil: that
+	at           time.Time       // the time to which ages are relative
+	fixedVisible *durable.Filter // used instead of the filter that [Visible] returns for the request; nil if it is not set
 }
 
-// newRequestView returns what the request may see, at the time of the database, with whose times it is compared.
+// newRequestView returns the view of a request. Its time is that of the database, because it is compared with times in the database.
 func (s *dashboard) newRequestView(r *http.Request) *requestView {
 	return &requestView{dashboard: s, request: r, at: s.now().Add(time.Duration(s.clockOffset.Load()))}
 }
@@ -32,19 +33,19 @@ func (s *dashboard) measureClockOffset(ctx context.Context) {
 	}
 }
 
-// Zone returns the zone of the times that people write without one, which is that of this process.
+// Zone returns the time zone of times that people write without a zone. It is the time zone of this process.
 func (v *requestView) Zone() string { return v.at.Format("UTC-07:00") }
 
 func (v *requestView) ctx() context.Context { return v.request.Context() }
 
-// checkMayRead returns the error of a refusal to read what belongs to no single run.
+// checkMayRead returns an error if the request may not make a read that belongs to no single run.
 func (v *requestView) checkMayRead(a Action) error {
 	a.Verb = VerbRead
 	_, err := v.authorizeAction(v.request, a)
 	return err
 }
 
-// newRedactor returns what hides payloads of a run from this request.
+// newRedactor returns the redactor that hides payloads and texts of a run from this request.
 func (v *requestView) newRedactor(run *durable.RunInfo) *redactor {
 	_, err := v.authorizeAction(v.request, newRunAction(VerbReadPayloads, run))
 	return &redactor{v.redact, run.Workflow, err == nil}
@@ -54,24 +55,24 @@ func (v *requestView) newRedactor(run *durable.RunInfo) *redactor {
 type visibleRun struct {
 	*durable.RunInfo
 	redactor *redactor
-	tags     map[string]string // as they are; RunInfo has them redacted
+	tags     map[string]string // without redaction; the tags in RunInfo are redacted
 }
 
-// newAction returns an action on the run for [Authorize], which decides by the tags as they are.
+// newAction returns an action on the run for [Authorize], which gets the tags without redaction.
 func (s *visibleRun) newAction(verb Verb) Action {
 	a := newRunAction(verb, s.RunInfo)
 	a.Tags = s.tags
 	return a
 }
 
-// findRun returns a run with what the request may see of it.
+// findRun returns a run with the fields that the request may see.
 func (v *requestView) findRun(id string) (*visibleRun, error) {
 	if id == "" {
 		return nil, &statusError{http.StatusBadRequest, "The address names no run: it ends with ?id= and the run's ID or UUID."}
 	}
 	run, err := readOncePerReloadRound(v, "run "+id, func(ctx context.Context) (*durable.RunInfo, error) { return v.engine.Get(ctx, id) })
 	if err != nil {
-		if refused := v.checkMayRead(Action{Run: id}); refused != nil { // those who may read nothing do not learn which runs exist
+		if refused := v.checkMayRead(Action{Run: id}); refused != nil { // a request that may read nothing does not learn which runs exist
 			return nil, refused
 		}
 		if v.hasLimitedVisibility() && errors.Is(err, durable.ErrNotFound) {
@@ -117,7 +118,7 @@ func (v *requestView) listRuns(f durable.Filter, p durable.Page) (durable.RunPag
 		v.redactListedRun(&page.Runs[i])
 		lastVisible = page.Runs[i].RunID
 	}
-	if v.hasLimitedVisibility() && !page.SearchedTo.IsZero() && page.Next != "" { // the search has stopped at any run
+	if v.hasLimitedVisibility() && !page.SearchedTo.IsZero() && page.Next != "" { // the search may have stopped at a hidden run
 		page.Next = v.cursors.encrypt(lastVisible, page.Next)
 	}
 	if err != nil {
@@ -126,7 +127,7 @@ func (v *requestView) listRuns(f durable.Filter, p durable.Page) (durable.RunPag
 	return page, v.hideInvisibleParents(page.Runs)
 }
 
-// listRunsCached is Engine.List for a filter that has the conditions of [Visible].
+// listRunsCached does what Engine.List does, with a cache, for a filter that has the conditions of [Visible].
 func (v *requestView) listRunsCached(f durable.Filter, p durable.Page) (durable.RunPage, error) {
 	page, err := readOncePerReloadRound(v, cacheKey("list", f, p), func(ctx context.Context) (durable.RunPage, error) { return v.engine.List(ctx, f, p) })
 	page.Runs = slices.Clone(page.Runs)
@@ -138,13 +139,13 @@ func (v *requestView) redactListedRun(r *durable.RunInfo) {
 	(&redactor{redact: v.redact, workflow: r.Workflow}).redactRun(r)
 }
 
-// What the JSON of a whole history has at most: calls, and bytes of their results. A process has it in memory several times.
+// The bounds of the JSON of a whole history: calls, and bytes of their results. A process may hold such JSON in memory several times.
 const (
 	mostHistoryCalls = 1000
 	mostHistoryBytes = 16 << 20
 )
 
-// redactedHistory returns a history without what the request may not see, unless the history is too large.
+// redactedHistory returns a history without the payloads and texts that the request may not see, or an error if the history is too large.
 func (v *requestView) redactedHistory(run *visibleRun, opts ...durable.HistoryOption) ([]durable.Checkpoint, error) {
 	sizes, err := v.engine.HistoryPage(v.ctx(), run.RunID, durable.HistoryPart{Limit: mostHistoryCalls, MaxOutput: -1}, opts...)
 	if err != nil {
@@ -165,7 +166,7 @@ func (v *requestView) redactedHistory(run *visibleRun, opts ...durable.HistoryOp
 	return all, err
 }
 
-// redactedHistoryPage returns a part of a history. An output that is too long for the page has its size only.
+// redactedHistoryPage returns a part of a history. For an output that is too long for the page, it returns only the size.
 func (v *requestView) redactedHistoryPage(run *visibleRun, part durable.HistoryPart, opts ...durable.HistoryOption) (*durable.HistoryPage, error) {
 	page, err := readOncePerReloadRound(v, cacheKey("history", run.RunID, part, v.request.URL.Query().Get("generation")), func(ctx context.Context) (*durable.HistoryPage, error) {
 		return v.engine.HistoryPage(ctx, run.RunID, part, opts...)
@@ -195,7 +196,7 @@ func (v *requestView) hideChildUUID(c *durable.Checkpoint) {
 	}
 }
 
-// treeCounts counts the runs of a tree, unless some of them may be hidden.
+// treeCounts counts the runs of a tree. It returns an error if some of them may be hidden.
 func (v *requestView) treeCounts(run *visibleRun) (durable.TreeCounts, error) {
 	if v.hasLimitedVisibility() {
 		return durable.TreeCounts{}, errCountsHidden

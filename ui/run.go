@@ -18,19 +18,19 @@ import (
 // runData is what the page of a run shows.
 type runData struct {
 	Run         *durable.RunInfo
-	Facts       []wording.Fact // what it waits for and what keeps it
+	Facts       []wording.Fact // what the run waits for, and why it does not continue
 	Divergences []durable.Divergence
 	Tags        []keyValue
 	Unreceived  []keyValue
 	Acts        []runAct
 	Waterfall   *waterfall
 	Generations durable.GenerationPage
-	Generation  int  // whose history is shown; zero: the newest
-	Earlier     bool // the newest generations are on a page before
+	Generation  int  // the number of the generation whose history is shown; zero means the newest
+	Earlier     bool // the newest generations are on an earlier page
 	Tree        *treeRow
 	Parent      *durable.RunInfo // nil for a root run
 	Graph       *graphDrawing    // nil if the run has no graph, or one that is too large to draw
-	Observed    *observedGraph   // of a run without a graph
+	Observed    *observedGraph   // the drawing of a run without a graph
 	Links       []keyValue
 	Command     string
 }
@@ -95,14 +95,14 @@ func (s *dashboard) runPage(w http.ResponseWriter, r *http.Request, v *requestVi
 	}
 	d.Links = v.runLinks(run.RunInfo)
 	if run.Parent != "" {
-		if parent, err := v.findRun(run.Parent); err == nil { // else it was deleted, or may not be seen
+		if parent, err := v.findRun(run.Parent); err == nil { // otherwise the parent was deleted, or is hidden
 			d.Parent = parent.RunInfo
 		}
 	}
 	return v.writePage(w, "run", http.StatusOK, pageFrame{Title: wording.Escape(run.ID), Section: "/runs", Notice: noticeAfterAct(q), Live: run.EndedAt.IsZero(), LiveRun: run.RunID, Data: d})
 }
 
-// parseHistoryPart returns the part of a history that an address asks for.
+// parseHistoryPart returns the part of a history that an address selects.
 func parseHistoryPart(q url.Values, size int) (part durable.HistoryPart, opts []durable.HistoryOption, err error) {
 	number := func(name string, otherwise int) int {
 		text := q.Get(name)
@@ -156,16 +156,16 @@ func (s *dashboard) callResultPage(w http.ResponseWriter, r *http.Request, v *re
 type treeRow struct {
 	*durable.RunInfo
 	Children []*treeRow
-	More     bool // of the first one: some descendants are not shown
+	More     bool // set on the root only: some descendants are not shown
 }
 
-// What a page shows of a tree: as many runs, and as many generations of children. A tree can have many thousands.
+// The bounds of the tree that a page shows: its runs, and its levels. A tree can have many thousand runs.
 const (
 	mostTreeRows   = 60
 	mostTreeLevels = 4
 )
 
-// readTopTreeLevels reads the first levels of a run's tree, each with one statement, and at most as many descendants as rows says.
+// readTopTreeLevels reads the first levels of a run's tree, each with one statement, and at most rows descendants.
 func (v *requestView) readTopTreeLevels(run *visibleRun, levels, rows int) (*treeRow, error) {
 	root := &treeRow{RunInfo: run.RunInfo}
 	level, left := map[string]*treeRow{run.RunID: root}, rows
@@ -186,7 +186,7 @@ func (v *requestView) readTopTreeLevels(run *visibleRun, levels, rows int) (*tre
 			v.redactListedRun(&r)
 			row := &treeRow{RunInfo: &r}
 			next[r.RunID] = row
-			if above := level[r.Parent]; above != nil { // else the generation of its parent was deleted since
+			if above := level[r.Parent]; above != nil { // otherwise the generation of its parent was deleted meanwhile
 				above.Children = append(above.Children, row)
 			}
 		}
@@ -210,7 +210,7 @@ func (d *runData) FormatPayload(value jsontext.Value) string {
 // repairPreview is what a preview shows.
 type repairPreview struct {
 	*actOutcome
-	Fields []keyValue // of the form, to do it
+	Fields []keyValue // the fields of the form that makes the repair
 }
 
 func newRepairPreview(done *actOutcome, f actForm) *repairPreview {

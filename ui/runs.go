@@ -14,13 +14,13 @@ type runsData struct {
 	Query      url.Values // the filter, as in the address
 	Runs       []durable.RunInfo
 	Next       string // the address of the next page; empty: this is the last
-	First      string // the address of the first page; empty: this is it
+	First      string // the address of the first page; empty if this is the first page
 	Statuses   []statusChoice
 	Command    string             // the same list in a shell
 	Fields     []keyValue         // the filter, for the form of a bulk act
-	More       []extraFilterField // of the form of the filter: the conditions that have a field only if they are given
+	More       []extraFilterField // the conditions for which the form has a field only if they are set
 	Filtered   bool
-	SearchedTo time.Time // not zero: the search stopped there
+	SearchedTo time.Time // if not zero, the search stopped at this time of start
 }
 
 // statusChoice is a status in the form of the filter.
@@ -32,7 +32,7 @@ type statusChoice struct {
 // extraFilterField is a condition with its label.
 type extraFilterField struct{ Label, Name, Value string }
 
-// moreFields are the labels of the conditions that have a field only if they are given.
+// moreFields are the labels of the conditions for which the form has a field only if the condition is set.
 var moreFields = []keyValue{
 	{"Group key", paramKey},
 	{"Priority", paramPriority},
@@ -91,7 +91,7 @@ func (s *dashboard) runsPage(w http.ResponseWriter, r *http.Request, v *requestV
 	return v.writePage(w, "runs", http.StatusOK, pageFrame{Title: "Runs", Section: "/runs", Notice: noticeAfterAct(q), Live: page.Cursor == "", Data: d})
 }
 
-// cliFlagsOfFilter returns the flags of a command for the runs of a filter, each after a space.
+// cliFlagsOfFilter returns the flags with which a command selects the runs of a filter, each after a space.
 func cliFlagsOfFilter(q url.Values) (flags string) {
 	for _, name := range filterParams {
 		for _, value := range q[name] {
@@ -115,8 +115,8 @@ func cliFlagName(name string) string {
 	return string(text)
 }
 
-// notices are what a page says after an act, by the verb of the act. The address only names the verb, so that nobody can make
-// the page say something else.
+// notices are the texts that a page shows after an act, by the verb of the act. The address only names the verb, so that nobody can make
+// the page show another text.
 var notices = map[string]string{
 	"pause": "Paused, or will be when its running step has finished.", "resume": "Resumed.", "cancel": "Cancelled, or will be when its compensations have finished.",
 	"terminate": "Terminated.", "retry": "Retried: this is the new generation.", "fork": "Forked.", "override": "The value was replaced.", "skip": "The step was skipped.",

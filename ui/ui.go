@@ -65,8 +65,8 @@ func ReadOnly() Option {
 	return func(s *dashboard) error { s.readOnly = true; return nil }
 }
 
-// CommandName sets how the commands that the dashboard offers to copy begin, such as "shop" or "shop durable" for a program that
-// has the commands of package durablecli. The default is "durable".
+// CommandName sets the name of the command in the command lines that the dashboard offers to copy. For a program that has the commands of
+// package durablecli, set for example "shop" or "shop durable". The default is "durable".
 func CommandName(name string) Option {
 	return func(s *dashboard) error {
 		if name == "" || strings.ContainsFunc(name, unicode.IsControl) {
@@ -85,7 +85,7 @@ type dashboard struct {
 	guard       *http.CrossOriginProtection
 	now         func() time.Time
 	periodCache *cache
-	turnCache   *cache // of loads in a turn
+	turnCache   *cache // the reads of reload rounds
 	readSlots   readSlots
 	hub         *streamHub
 	cursors     cursorCipher
@@ -97,12 +97,12 @@ type dashboard struct {
 	redact      func(Field) string
 	links       []keyValue // titles and templates
 
-	searchTime  time.Duration // of a page
+	searchTime  time.Duration // the bound of the search of one page
 	clockOffset atomic.Int64  // nanoseconds by which the database's clock is ahead, as last measured
-	portionTime time.Duration // of a portion of a bulk act
+	portionTime time.Duration // the time of one portion of a bulk act
 }
 
-// readTimeout bounds each request, but for streams: a page that takes longer burdens the database.
+// readTimeout bounds the duration of each request except streams, because a page that takes longer would burden the database.
 const readTimeout = 10 * time.Second
 
 func (s *dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +110,7 @@ func (s *dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix(s.prefix, s.guard.Handler(s.mux)).ServeHTTP(w, r)
 }
 
-// pageFunc is a request that returns HTML, or an error for fail.
+// pageFunc handles a request and writes HTML, or returns an error, which writeError shows.
 type pageFunc func(w http.ResponseWriter, r *http.Request, v *requestView) error
 
 func (s *dashboard) registerRoutes() {
@@ -143,12 +143,12 @@ func (s *dashboard) handle(pattern string, h http.Handler) {
 	s.mux.Handle(pattern, h)
 }
 
-// pageHandler makes an HTTP handler of a page.
+// pageHandler returns an HTTP handler that calls the page.
 func (s *dashboard) pageHandler(p pageFunc) http.Handler {
 	return s.replyHandler(func(out *bufferedReply, r *http.Request) error { return s.invokePage(out, r, p) })
 }
 
-// replyHandler makes an HTTP handler of a function that writes a reply, or returns the error that the reply is about.
+// replyHandler returns an HTTP handler that calls reply, which writes the response or returns the error to show.
 func (s *dashboard) replyHandler(reply func(*bufferedReply, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := withReadTimeout(r.Context())
@@ -163,7 +163,7 @@ func (s *dashboard) replyHandler(reply func(*bufferedReply, *http.Request) error
 	})
 }
 
-// invokePage calls the page. A page that only reads does so in its turn; an act never waits for those who look.
+// invokePage calls the page. A request that only reads first waits for a read slot. An act does not wait for requests that read.
 func (s *dashboard) invokePage(w http.ResponseWriter, r *http.Request, p pageFunc) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		release, err := s.readSlots.acquire(r.Context())
@@ -173,7 +173,7 @@ func (s *dashboard) invokePage(w http.ResponseWriter, r *http.Request, p pageFun
 		defer release()
 		return p(w, r, s.newRequestView(r))
 	}
-	defer func() { // who has acted sees the effect, also if somebody else loads a page in a turn that was given before
+	defer func() { // the person who has acted sees the effect, even if somebody else loads a page in an earlier reload round
 		s.turnCache.clear()
 		s.periodCache.clear()
 	}()

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// The replies to requests for lists that [Visible] hides: what they show belongs to no single run.
+// The replies to requests for lists that [Visible] hides, because the content of these lists belongs to no single run.
 var (
 	errQueuesHidden    = &statusError{http.StatusForbidden, "Queues are not shown here, because the runs that you may see are not chosen by their queue."}
 	errLimitsHidden    = &statusError{http.StatusForbidden, "Limits are not shown here, because you may not see all runs."}
@@ -46,8 +46,8 @@ func (v *requestView) restrictToVisible(f durable.Filter) (durable.Filter, bool)
 // mostChecked is how many runs are checked at once.
 const mostChecked = 1000
 
-// findVisibleRuns returns those of the runs with these UUIDs that the request may see, with the UUIDs of their parents. Texts that are no UUIDs are ignored. The
-// database decides, so that a run is visible here exactly if a list shows it.
+// findVisibleRuns returns those of the runs with these UUIDs that the request may see, with the UUIDs of their parents. Texts that are no UUIDs are
+// ignored. The database decides, so that a run is visible here if, and only if, a list shows it.
 func (v *requestView) findVisibleRuns(ids []string) (parents map[string]string, err error) {
 	parents = make(map[string]string, len(ids))
 	var asked []string
@@ -79,7 +79,8 @@ func isUUID(text string) bool {
 	return err == nil && id.String() == text
 }
 
-// hideInvisibleReferences removes from a run what names other runs that the request may not see. It returns errNoRun if the run itself is one of these.
+// hideInvisibleReferences removes from a run the fields that name other runs that the request may not see. It returns errNoRun if the request may not
+// see the run itself.
 func (v *requestView) hideInvisibleReferences(r *durable.RunInfo) error {
 	if !v.hasLimitedVisibility() {
 		return nil
@@ -118,15 +119,15 @@ func (v *requestView) hideInvisibleParents(runs []durable.RunInfo) error {
 	return err
 }
 
-// clearInvisibleParent removes the parent of a run if it is not visible, and the name that it has given to the run.
+// clearInvisibleParent removes the parent of a run if the parent is not visible, and the name of the run, which comes from the parent.
 func clearInvisibleParent(r *durable.RunInfo, visible map[string]string) {
 	if _, ok := visible[r.Parent]; !ok {
 		r.Parent, r.ParentGeneration, r.Name = "", 0, ""
 	}
 }
 
-// visibleEvents returns the events of runs that the request may see. Events of deleted runs are among them only if [Visible] has no other conditions
-// than the workflow and Roots, because nothing else is known of such runs.
+// visibleEvents returns the events of runs that the request may see. It includes events of deleted runs only if [Visible] has no other conditions
+// than the workflow and Roots, because nothing else is known about deleted runs.
 func (v *requestView) visibleEvents(all []durable.Event) ([]durable.Event, error) {
 	if !v.hasLimitedVisibility() {
 		return all, nil
@@ -157,14 +158,15 @@ func (v *requestView) visibleEvents(all []durable.Event) ([]durable.Event, error
 		if _, sees := visible[e.Old]; isUUID(e.Old) && !sees {
 			e.Old = ""
 		}
-		if _, sees := hasParent[visible[e.RunID]]; !sees { // which gave it the name
+		if _, sees := hasParent[visible[e.RunID]]; !sees { // the parent gave the run this name
 			e.Name = ""
 		}
 	}
 	return all, nil
 }
 
-// visibleQueues returns the queue to which the runs are bounded. Its keys are those of other runs too if there are more conditions.
+// visibleQueues returns the queue that the filter of [Visible] names. If the filter has a group key, only the counts of this key are kept.
+// If the filter has other further conditions, the keys of the queue are left out, because they may belong to hidden runs.
 func (v *requestView) visibleQueues(all []durable.QueueInfo) ([]durable.QueueInfo, error) {
 	if !v.hasLimitedVisibility() {
 		return all, nil
@@ -246,7 +248,7 @@ func (v *requestView) checkMayChange(f actForm) error {
 		return errQueuesHidden
 	case f.Has(paramTargetLimit):
 		return errLimitsHidden
-	case f.Has(paramTargetWorker): // it executes runs of others too
+	case f.Has(paramTargetWorker): // a worker also executes runs of others
 		return &statusError{http.StatusForbidden, "Workers are not changed here, because you may not see all runs."}
 	case f.Has(paramTargetSchedule):
 		return v.checkMayReadSchedule(f.Get(paramTargetSchedule))

@@ -17,20 +17,20 @@ type waterfall struct {
 	Rows    []waterfallRow
 	Ticks   []string // offsets from the start of the run, at equal distances
 	Folds   []float64
-	Density []densityBucket // of all calls, if there are more than are shown
+	Density []densityBucket // the density of all calls, if there are more than the page shows
 	Areas   []densityPageLink
-	Run     waterfallRow   // the run itself: how long it waited to begin, is paused, and who lost it
+	Run     waterfallRow   // the run itself: how long it waited to begin, whether it is paused, and which worker lost it
 	Taken   []waterfallBar // when another worker took the run over
 	Total   int            // calls
-	From    int            // the first row's index
-	Prev    int            // the index of the page before; -1: this is the first
-	Next    int            // the index of the next page; 0: this is the last
+	From    int            // the index of the first row
+	Prev    int            // the index of the previous page; -1 if this is the first page
+	Next    int            // the index of the next page; 0 if this is the last page
 }
 
 // width is the width of the drawing, in units of the SVG's viewBox.
 const width = 1000
 
-// rowsPerPage bounds the rows of a page; a history can have many thousands.
+// rowsPerPage is the largest number of rows on a page. A history can have many thousand calls.
 const rowsPerPage = 100
 
 type waterfallRow struct {
@@ -39,7 +39,7 @@ type waterfallRow struct {
 	Took     string
 	Result   string // the error or the value, in one line
 	Repairs  []string
-	Open     bool // it has no outcome yet
+	Open     bool // the call has no outcome yet
 	WaitKind bool
 }
 
@@ -117,7 +117,7 @@ func newTimeAxis(from, to time.Time, busy []timeSpan) *timeAxis {
 			active += times[i+1].Sub(times[i])
 		}
 	}
-	longest := max(active/3, time.Millisecond) // of an idle stretch that is drawn to scale
+	longest := max(active/3, time.Millisecond) // the longest idle stretch that is drawn to scale
 	weights, sum := make([]float64, len(idle)), 0.0
 	for i := range idle {
 		d := times[i+1].Sub(times[i])
@@ -138,11 +138,11 @@ func newTimeAxis(from, to time.Time, busy []timeSpan) *timeAxis {
 	return a
 }
 
-// waitingKinds are the kinds of calls that execute nothing of the user's while they are open.
+// waitingKinds are the kinds of calls that execute no code of the user while they are open.
 var waitingKinds = map[durable.Kind]bool{durable.KindSleep: true, durable.KindReceive: true, durable.KindChild: true, durable.KindChoice: true, durable.KindMap: true, durable.KindGraph: true}
 
-// newWaterfall draws a page of a history, which begins at the call with the index from. The attempts of other calls are not known: from its first
-// attempt to its last, such a call is drawn as busy.
+// newWaterfall draws a page of a history, which begins at the call with the index from. The attempts of calls on other pages are not known, so
+// such a call is drawn as busy from its first attempt to its last.
 func newWaterfall(r *durable.RunInfo, page *durable.HistoryPage, from int, now time.Time) *waterfall {
 	history := page.Outline
 	end := r.EndedAt
@@ -231,7 +231,8 @@ func (w *waterfall) addRun(r *durable.RunInfo, a *timeAxis, end time.Time) {
 	w.Run.Result = wording.Escape(strings.Join(notes, "; "))
 }
 
-// attemptBars returns the attempts of a step that are known, and what lies between them. Lost is when a worker lost the run last.
+// attemptBars returns bars for the known attempts of a step, and for the waits between them. lost is the last time that a worker lost the
+// run.
 func attemptBars(c *durable.Checkpoint, now time.Time, lost *durable.LeaseLoss) (all []attemptBar) {
 	at := c.StartedAt
 	add := func(to time.Time, class, title string) {
@@ -258,7 +259,7 @@ func attemptBars(c *durable.Checkpoint, now time.Time, lost *durable.LeaseLoss) 
 		if end.IsZero() {
 			end = f.StartedAt.Add(time.Millisecond)
 			if f.Interrupted && lost != nil && lost.Worker == f.WorkerID && lost.At.After(end) && (c.EndedAt.IsZero() || lost.At.Before(c.EndedAt)) {
-				end = lost.At // nobody knows when it died before
+				end = lost.At // nobody knows when the worker died before this time
 			}
 		}
 		add(end, title, wording.Attempt(now, f))

@@ -104,11 +104,11 @@ type attemptResult struct {
 	selfCommittedStep *store.StepWrite // the checkpoint, if the attempt committed it in its own transaction
 	failure           *record.Failure
 	err               error // ErrSuspended: the attempt was interrupted, so its end says nothing about the step
-	hadNoEffect       bool  // Verify reported that the attempt of the dead process had no effect
+	hadNoEffect       bool  // VerifyInterruptedAttempt has reported that the attempt of the dead process had no effect
 }
 
 // callWithTimeouts calls the user's function within the timeouts of the attempt. If the attempt was interrupted, callWithTimeouts
-// returns the reason as an error (see interruption).
+// returns the reason as an error (see interruptionCause).
 func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	parent := t.scope.stepsCtx
 	var span trace.Span
@@ -132,11 +132,10 @@ func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	if got.err != nil {
 		return attemptResult{}, got.err
 	}
-	// A function that failed because its process or its lease ended, or because the run is cancelled, does
-	// not count as failed: the next owner calls it again. If the function succeeded all the same, its
-	// result is recorded. The error of an at-most-once function without VerifyInterruptedAttempt is also recorded, even if it
-	// came from a call of the suspended run: the function may not be called again, and since it returned,
-	// its outcome is known.
+	// A function that failed because its process or its lease ended, or because the run is cancelled, does not count as failed: the
+	// next owner calls it again. If the function succeeded nevertheless, its result is recorded. The error of an at-most-once
+	// function without VerifyInterruptedAttempt is also recorded, even if it came from a call of the suspended run: the function may
+	// not be called again, and since it returned, its outcome is known.
 	met := got.failure != nil && got.failure.Suspended && t.r.isSuspended() && (!t.spec.AtMostOnce || t.spec.VerifyInterruptedAttempt != nil)
 	if got.failure != nil && (t.scope.stepsCtx.Err() != nil || met || got.failure.CallIsOver) {
 		return attemptResult{failure: got.failure}, t.interruptionCause()
@@ -144,7 +143,7 @@ func (t *stepTask) callWithTimeouts() (attemptResult, error) {
 	return got, nil
 }
 
-// callWithinRemainingTime calls the step function, or the function that verifies it, within the remaining time.
+// callWithinRemainingTime calls the step function, or VerifyInterruptedAttempt, within the remaining time.
 func (t *stepTask) callWithinRemainingTime(parent context.Context) attemptResult {
 	limit, timed := t.remainingTime()
 	switch {
@@ -176,7 +175,7 @@ func (t *stepTask) interruptionCause() error {
 func (t *stepTask) remainingTime() (time.Duration, bool) {
 	limit := t.spec.AttemptTimeout
 	timed := limit > 0
-	if t.spec.TotalTimeout > 0 && !t.outcomeUnknown { // Verify is called even after the total timeout
+	if t.spec.TotalTimeout > 0 && !t.outcomeUnknown { // VerifyInterruptedAttempt is called even after the total timeout
 		left := t.firstBegan.Add(t.spec.TotalTimeout).Sub(t.r.e.clock.Now())
 		if !timed || left < limit {
 			limit, timed = left, true
@@ -208,7 +207,7 @@ func (t *stepTask) callWithTimeout(parent context.Context, limit time.Duration) 
 		return t.replaceByTimeoutFailure(ctx, got, limit)
 	case <-ctx.Done():
 	}
-	if !errors.Is(context.Cause(ctx), errAttemptTimeout) { // the run is to end: the attempt may still finish within its own time
+	if !errors.Is(context.Cause(ctx), errAttemptTimeout) { // the run must end, but the attempt may still finish within its own time
 		end, _ := ctx.Deadline()
 		rest := time.NewTimer(time.Until(end))
 		defer rest.Stop()
@@ -309,8 +308,8 @@ func (t *stepTask) callFunction(ctx *attemptContext) (got attemptResult) {
 	return t.executeThroughTestHooksIfSet(ctx)
 }
 
-// callAttemptFunction calls the function of the attempt: Verify if the outcome of an earlier attempt is unknown, the
-// transaction of a Tx step, or the step function.
+// callAttemptFunction calls the function of the attempt: VerifyInterruptedAttempt if the outcome of an earlier attempt is unknown, or
+// else the transaction of a Tx step or the step function.
 func (t *stepTask) callAttemptFunction(ctx context.Context) (got attemptResult) {
 	switch {
 	case t.outcomeUnknown:
@@ -335,8 +334,8 @@ func workflowGoexitFailure() *record.Failure {
 	return &record.Failure{Message: "the workflow function called runtime.Goexit", Codes: []string{record.CodeGoexit}}
 }
 
-// callVerify calls VerifyInterruptedAttempt to find out what an attempt did whose process died. If VerifyInterruptedAttempt is nil, the
-// outcome is unknown.
+// callVerify calls VerifyInterruptedAttempt to find out what an attempt did before its process died. If VerifyInterruptedAttempt is
+// nil, the outcome is unknown.
 func (t *stepTask) callVerify(ctx context.Context) attemptResult {
 	unknown := &record.Failure{
 		Message: fmt.Sprintf("attempt %d began, its process died, and what it did is not known", t.attempt-1),

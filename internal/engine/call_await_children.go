@@ -22,13 +22,14 @@ const (
 	maxChildrenAwaitedTogether = 256  // open children that are all awaited at once
 )
 
-// A run that waits for many children is not to be executed again at the end of each. So the ends are counted in the database, and
-// only the end that reaches the awaited count wakes the run; see store.SetAwaitedChildEndsRequest. The count only says when to look: whether
-// the children have ended is read from their rows. While the run is in memory, it waits for one of the children, chosen at random,
-// so that it looks only about as often as the logarithm of their number, in whatever order they end.
+// A run that waits for many children must not be executed again at the end of each child. So the ends are counted in the database, and only
+// the end that reaches the awaited count wakes the run; see store.SetAwaitedChildEndsRequest. The count only decides when the run reads the
+// rows of its children; these rows say which children have ended. While the run is in memory, it waits for the end of one child, chosen at
+// random, before it reads the rows again. So in whatever order the children end, it reads them about as often as the logarithm of their
+// number.
 //
-// While a run starts the children, and between the two reads of the count, no end wakes it. So the run must not park then. If it is suspended
-// in another way, or its process dies, it is executed again anyway.
+// While a run starts the children, and between the two calls that set the awaited count, no end wakes the run. So the run must not park
+// during this time. If it is suspended in another way, or its process dies, it is executed again anyway.
 
 // HoldInMemory keeps the run in memory until the returned function is called. A caller calls HoldInMemory before it starts the
 // children that AwaitChildren waits for.
@@ -55,9 +56,9 @@ func (s *Scope) AwaitChildren(children []*Child) {
 func (s *Scope) awaitAndRecordChildEnds(open []*Child) {
 	r := s.r
 	w := &store.SetAwaitedChildEndsRequest{Run: r.row.UUID, Epoch: r.row.Epoch, Name: strings.TrimSuffix(s.namePrefix, naming.Separator)}
-	due := len(open) // the count is awaited anew when no more than so many are open
+	due := len(open) // when at most this many children are open, the awaited count is set again
 
-	// If this execution has started all children, no other end can have been counted.
+	// If this execution has started all children, the count holds only their ends.
 	if !slices.ContainsFunc(open, func(c *Child) bool { return !c.startedHere }) {
 		due -= countChildEndsToAwait(len(open))
 		if !s.setAwaitedChildEndCount(w, countChildEndsToAwait(len(open))) {
@@ -76,7 +77,7 @@ func (s *Scope) awaitAndRecordChildEnds(open []*Child) {
 			if !s.setAwaitedChildEndCount(w, 0) {
 				return
 			}
-			counted := w.CountedEnds // an end that is counted later is awaited, unless the next line sees it
+			counted := w.CountedEnds // an end that is counted after this is awaited, unless the next line finds that the child has ended
 			ended, open, ok = s.splitEndedAndOpenChildren(open)
 			next := countChildEndsToAwait(len(open))
 			due = len(open) - next
@@ -84,7 +85,7 @@ func (s *Scope) awaitAndRecordChildEnds(open []*Child) {
 				return
 			}
 			s.recordChildResults(ended)
-			continue // some may have ended before the count was awaited
+			continue // some children may have ended before the awaited count was set
 		}
 		_, err := s.awaitRunEnd(open[rand.N(len(open))].id)
 		if err != nil && !errors.Is(err, ErrNotFound) { // a child that was deleted has ended, and Child.Wait says so
@@ -93,8 +94,8 @@ func (s *Scope) awaitAndRecordChildEnds(open []*Child) {
 	}
 }
 
-// awaitRunEnd waits until a run has ended, and returns the run. The calling call counts as busy before and after that, and this run may
-// leave memory meanwhile.
+// awaitRunEnd waits until a run has ended, and returns the run. During the wait this run may leave memory. The calling call counts as
+// busy before and after the wait.
 func (s *Scope) awaitRunEnd(run uuid.UUID) (*store.Run, error) {
 	idle := &s.r.idleTracker
 	idle.endBusy()
@@ -108,8 +109,8 @@ func (s *Scope) awaitRunEnd(run uuid.UUID) (*store.Run, error) {
 	return row, err
 }
 
-// countChildEndsToAwait returns how many of the open children must end before the run is woken: all, or half of very many, so that only few
-// results are left to be recorded after the last end.
+// countChildEndsToAwait returns how many of the open children must end before the run is woken: all of them, or half if there are more than
+// maxChildrenAwaitedTogether. So only few results remain to be recorded after the last end.
 func countChildEndsToAwait(open int) int {
 	if open > maxChildrenAwaitedTogether {
 		return open / 2
@@ -136,7 +137,7 @@ func (s *Scope) splitEndedAndOpenChildren(children []*Child) (ended, open []*Chi
 			return ended, nil, false
 		}
 		for i, status := range statuses {
-			if status == 0 || status.IsTerminal() { // without a row there will be no end: Child.Wait says so
+			if status == 0 || status.IsTerminal() { // a child without a row will not end: Child.Wait returns the error
 				ended = append(ended, some[i])
 			} else {
 				open = append(open, some[i])
@@ -177,7 +178,8 @@ func (s *Scope) recordChildResults(children []*Child) {
 	recording.Wait()
 }
 
-// recordChildResultsChunk records the results of some children. Errors are left to Child.Wait, which reads the rest by itself.
+// recordChildResultsChunk records the results of some children. It ignores errors, because Child.Wait reads the results that are not
+// recorded, and returns its own errors.
 func (s *Scope) recordChildResultsChunk(children []*Child) {
 	ended, _ := results.ReadEnded(s.ctx, s.r.e.store, childUUIDs(children))
 	byID := make(map[uuid.UUID]*store.Run, len(ended))

@@ -31,11 +31,11 @@ type Branch struct {
 
 	stackBase   atomic.Uintptr // stack.Base of the goroutine of the branch; zero: it has not begun
 	hasBranches atomic.Bool    // branches were started in the branch
-	hasNextCall atomic.Bool    // a preflight has refused a call in the branch, or in a branch in it
+	hasNextCall atomic.Bool    // a preflight has refused a call in the branch or in one of its nested branches
 	isGraphNode bool           // see OpenGraphNodeBranch
 
 	endByChoice            *branchEndedByChoice // guarded by run.mu; nil: no choice has ended the branch
-	hasCallRefusedAfterEnd bool                 // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
+	hasCallRefusedAfterEnd bool                 // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended this branch or one around it
 }
 
 // OpenBranch opens a branch of this scope. The names of all calls in the branch begin with the name of the branch, so no other call of
@@ -123,9 +123,9 @@ func (s *Scope) WasBranchEndedByChoice(name string) bool {
 	return end != nil && !end.hadReturned
 }
 
-// HasCallRefusedAfterEnd reports whether a call in the branch was refused because a choice had ended the branch or a branch around it, or
-// counts as refused; see SettleItems. A branch with a refused call did not come to its own end. In a branch without a refused call,
-// all calls are recorded, so the branch returns the same result in every replay.
+// HasCallRefusedAfterEnd reports whether a call in the branch was refused because a choice had ended the branch or a branch around it.
+// SettleItems tells which items of a Map count as refused calls. A branch with a refused call did not come to its own end. In a branch
+// without a refused call, all calls are recorded, so the branch returns the same result in every replay.
 func (b *Branch) HasCallRefusedAfterEnd() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
@@ -138,8 +138,7 @@ func (b *Branch) endContexts() {
 	b.stepsCtx.end(ErrCancelled)
 }
 
-// preventEndByChoice prevents choices from ending the branch, or a branch around it, until release is called. b may be
-// nil.
+// preventEndByChoice prevents choices from ending the branch, or a branch around it, until allowEndByChoice is called. b may be nil.
 func (b *Branch) preventEndByChoice() {
 	if b != nil {
 		b.parent.preventEndByChoice()
@@ -186,14 +185,14 @@ func (s *Scope) subScope(full string) *Scope {
 	return &sub
 }
 
-// DeferRefusedItems makes the scope, which is that of a Map's items, note the items that are refused because a choice has ended the branch. A
-// refused item does not count as a refused call of the branch before SettleItems is called.
+// DeferRefusedItems makes the scope of a Map's items note whether an item is refused because a choice has ended the branch. A refused item
+// does not count as a refused call of the branch before SettleItems is called.
 func (s *Scope) DeferRefusedItems() { s.itemRefused = new(bool) }
 
-// SettleItems is called when all items of the Map have returned. hasFailed reports whether an item has failed, and leftOut whether the Map has
-// not executed some items because of that. Refused items do not count as refused calls of the branch if an item has failed: a replay stops
-// the Map at the recorded failure, and does not know which other items had begun. In a graph's node, they count, and so do the items that
-// were left out: a replay leaves out what a choice has refused, and history does not tell the two apart.
+// SettleItems is called when all items of the Map have returned. The argument hasFailed says whether an item has failed, and leftOut says
+// whether the Map has therefore not executed some items. If an item has failed, refused items do not count as refused calls of the branch,
+// because a replay stops the Map at the recorded failure and does not know which other items had begun. In the branch of a graph's node,
+// refused items always count, and so do items that were left out, because the history does not show whether an item was refused or left out.
 func (s *Scope) SettleItems(hasFailed, leftOut bool) {
 	if s.branch == nil {
 		return
@@ -240,8 +239,8 @@ func (s *Scope) FindBegunCalls(names []string) (begun []bool, failed bool) {
 }
 
 // Go executes fn in a goroutine that the run owns: the engine writes the run's end only after fn has returned. If fn panics or calls
-// runtime.Goexit, Go calls the function failed with the failure. Go returns ErrSuspended without calling fn if the run no longer waits for
-// its goroutines.
+// runtime.Goexit, Go calls failed with the failure. Go returns ErrSuspended without calling fn if the run no longer waits for its
+// goroutines.
 func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	r := s.r
 	if !r.beginGoroutine() {
@@ -258,8 +257,8 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	return nil
 }
 
-// CallCatchingPanicAndGoexit calls fn. If fn panics or calls runtime.Goexit, CallCatchingPanicAndGoexit calls the function failed with the failure. After a panic
-// of fn, CallCatchingPanicAndGoexit returns normally.
+// CallCatchingPanicAndGoexit calls fn. If fn panics or calls runtime.Goexit, CallCatchingPanicAndGoexit calls failed with the failure. After a
+// panic of fn, CallCatchingPanicAndGoexit returns normally.
 func (s *Scope) CallCatchingPanicAndGoexit(fn func(), failed func(*record.Failure)) {
 	returned := false
 	defer func() {

@@ -7,8 +7,9 @@ import (
 )
 
 // branchContext is the context of a branch. It ends with its parent, or earlier if a choice ends the branch. Most branches end with
-// their run, and most steps never wait for the end of their context. So the cancellable context, whose parent has to know it, is created
-// only when somebody calls Done, or when the branch ends first: it took a third of the time to open a branch and make a call in it.
+// their run, and most steps never wait for the end of their context. So the cancellable context, which registers itself with its parent,
+// is created only when Done is called or the branch ends. To create it at once took a third of the time to open a branch and make a call
+// in it.
 type branchContext struct {
 	parent         context.Context
 	cancellableCtx atomic.Pointer[cancellableContext] // nil: nobody has called Done or end
@@ -19,7 +20,7 @@ type cancellableContext struct {
 	cancel context.CancelCauseFunc
 }
 
-// currentContext returns the context that has the same state at this time.
+// currentContext returns the cancellable context if there is one, or else the parent, which then has the same state.
 func (c *branchContext) currentContext() context.Context {
 	if own := c.cancellableCtx.Load(); own != nil {
 		return own
@@ -35,7 +36,7 @@ func (c *branchContext) getOrCreateCancellableContext() *cancellableContext {
 	own := new(cancellableContext)
 	own.Context, own.cancel = context.WithCancelCause(c.parent)
 	if !c.cancellableCtx.CompareAndSwap(nil, own) {
-		own.cancel(nil) // another goroutine was faster: the parent must not keep this one
+		own.cancel(nil) // another goroutine has created one first: remove this one from the parent
 	}
 	return c.cancellableCtx.Load()
 }
@@ -52,6 +53,6 @@ func (c *branchContext) Done() <-chan struct{} { return c.getOrCreateCancellable
 // Err returns why the context has ended, or nil.
 func (c *branchContext) Err() error { return c.currentContext().Err() }
 
-// Value returns the value of the parent for the key. Through it, package context finds the cancellable context after a call of Done, so
-// that contexts derived from this one need no goroutine, and the cause of its end.
+// Value returns the value of the parent for the key. Through Value, package context finds the cancellable context after a call of Done,
+// and the cause of its end, so that contexts derived from this one need no goroutine.
 func (c *branchContext) Value(key any) any { return c.currentContext().Value(key) }

@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/token"
 )
 
-// CallbackName returns the name under which the callback called name is recorded. That is its first name if it was renamed and has no record
-// yet: an older version of the code may have passed on a token, which belongs to the name.
+// CallbackName returns the name under which the callback called name is recorded. A renamed callback without a record gets its first name,
+// because an older version of the code may have passed on a token for that name.
 func (s *Scope) CallbackName(name string) string {
 	def := s.r.workflowDefinition()
 	if full := s.fullName(name); def == nil || s.r.history[full] != nil || s.r.keyRenewals.keyNames[full] {
@@ -28,7 +28,7 @@ func (s *Scope) CallbackSignalName(name string) string {
 }
 
 // CallbackToken returns the token of the wait called name. The key that signs tokens is already in memory, because a worker reads the key
-// before it executes runs. In a preflight, the token is of no database.
+// before it executes runs. In a preflight, the token is signed with a key that belongs to no database.
 func (s *Scope) CallbackToken(name string) string {
 	return token.Seal(*s.Engine().tokenKey.Load(), s.r.row.UUID, s.CallbackSignalName(name))
 }
@@ -44,7 +44,7 @@ func (e *Engine) DecodeCallbackToken(ctx context.Context, text string) (run, sig
 	if err == nil {
 		return run, signal, nil
 	}
-	// The database may have been restored since, with another key.
+	// The database may have been restored since the key was read, and may have another key.
 	now, failed := e.readTokenSigningKey(ctx, true)
 	if failed != nil || bytes.Equal(now, key) {
 		return "", "", err

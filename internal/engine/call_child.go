@@ -23,7 +23,7 @@ type Child struct {
 	id          uuid.UUID
 	startRow    store.Step // the row of the start in the parent's history
 	startedHere bool       // this execution started the child
-	endedRun    *store.Run // not nil: what AwaitChildren has read
+	endedRun    *store.Run // the ended child, as AwaitChildren has read it; nil: AwaitChildren has not read it
 
 	once   sync.Once
 	result CallResult
@@ -142,7 +142,7 @@ func (c *Child) commitStart(q StartRequest) error {
 	if step.Step.Failures, err = json.Marshal(&about); err != nil {
 		return err
 	}
-	var left error   // the branch was ended
+	var left error   // not nil: the branch was ended
 	var failed error // the last error of a write
 	err = r.e.writeWithRetry(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), func() {
 		free.Release() // other starts need not wait for these slots
@@ -252,7 +252,7 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	switch {
 	case isStoreUnusable(err):
 		r.loseOwnership()
-	case errors.Is(err, ErrNotFound): // nobody knows what the child has done, so it is not started again
+	case errors.Is(err, ErrNotFound): // the effects of the child are unknown, so it is not started again
 		r.suspendAfterFailedWrite("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
 			store.ErrRejected, c.id))
 	}
@@ -278,9 +278,9 @@ func (c *Child) awaitEnd() (CallResult, error) {
 	return res, err
 }
 
-// readIfEnded returns the child if AwaitChildren has read it, or if it has ended and an earlier execution started it. Its end may
-// have woken this execution, and no second wake would follow. For a child that this execution started, readIfEnded returns nil: its end is delivered to the
-// waiter.
+// readIfEnded returns the child if AwaitChildren has read it, or if an earlier execution has started the child and it has ended: the end may
+// have woken this execution, and no second wake would follow. For any other child, readIfEnded returns nil. The end of a child that this
+// execution has started is delivered to its waiter.
 func (c *Child) readIfEnded() (*store.Run, error) {
 	if c.endedRun != nil || c.startedHere {
 		return c.endedRun, nil

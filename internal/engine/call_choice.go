@@ -14,30 +14,29 @@ import (
 
 // A choice records with which branches a run continues, and which branches it ends (the losers). A replay
 // must know the losers before it comes to the choice. Otherwise a loser, which begins before the choice,
-// could repeat the call at which it was ended, take a signal that was sent later, or return in time after
-// all. So the record names the scopes of the losers, and a replay ends them before anything begins. Calls
-// in a loser still return their recorded results, since the loser may register compensations between them.
-// The first call that is not in history returns ErrCancelled, as in the first execution.
+// could repeat the call at which it was ended, take a signal that was sent later, or return before the choice. So the record names
+// the scopes of the losers, and a replay ends them before anything begins. Calls in a loser still return their recorded results,
+// since the loser may register compensations between them. The first call that is not in history returns ErrCancelled, as in the
+// first execution.
 //
-// The result of a loser is still valid if every call that the loser had begun was recorded and it makes no
-// other call: then a replay comes to the same result. So a signal that a loser received just before the
-// choice is not lost. The first refused call makes ErrCancelled the result of the loser.
+// The result of a loser is still valid if every call that the loser had begun was recorded and it makes no other call, because a
+// replay then comes to the same result. So a signal that a loser received just before the choice is not lost. The first refused call
+// makes ErrCancelled the result of the loser.
 //
 // The following order makes this hold across a crash at any point:
 //
 //  1. The losers start no more children and take no more signals. Commits of such calls that are in
 //     progress finish.
-//  2. Each loser that has not returned is closed: nobody gets its result before the choice is committed. If the run
-//     was suspended by then, the choice is not made, because a loser may have returned only because of that.
+//  2. The result of each loser that has not returned is withheld until the choice is committed. If the run has been suspended
+//     meanwhile, the choice is not made, because a loser may have returned only because of the suspension.
 //  3. The choice is committed.
 //  4. The contexts of the losers end, and calls that wait for the losers return.
-//  5. The children that losers started are cancelled. Every later execution makes sure of this before it
-//     calls the workflow function.
+//  5. The children that losers started are cancelled. Every later execution repeats this before it calls the workflow function.
 
 // branchEndedByChoice describes the end of a branch that a choice has ended.
 type branchEndedByChoice struct {
 	choice      string    // the name of the choice, including its scope
-	endedAt     time.Time // when the choice ended the branch: a sleep that was over by then has ended by itself
+	endedAt     time.Time // when the choice ended the branch; a sleep that was over at this time has ended by itself
 	hadReturned bool      // the branch had returned before the choice
 
 	// The next three fields are for a replay. The contexts of the branch end when the branch has replayed
@@ -129,7 +128,7 @@ type LoserBranch struct {
 type ChoiceSpec struct {
 	Name             string
 	CallSite         uintptr
-	DecidingBranches []int                         // the deciders; unused if history holds the choice
+	DecidingBranches []int                         // the indexes of the deciding branches; unused if history holds the choice
 	SelectLosers     func(won []int) []LoserBranch // nil: the other branches continue
 	Branches         []*Branch                     // all branches, in the order in which they were given; nil stands for a branch that could not begin
 	MinSuccesses     int                           // how many branches have to succeed; 0: the first failure decides
@@ -173,7 +172,7 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (CallResult, err
 		return recordedResult(row), nil
 	}
 	r := s.r
-	if c.Old && spec.SelectLosers != nil { // the record does not name the ended branches: end those that have not returned by now
+	if c.Old && spec.SelectLosers != nil { // an old record does not name the ended branches: end those that have not returned yet
 		losers := normalizeLosers(r, spec.SelectLosers(c.Won))
 		t := &stepTask{r: r, scope: s, name: row.Name}
 		unlock := lockLosers(losers)
@@ -222,8 +221,7 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 	w.Step.EndedAt = at
 	res, _, err := t.commitRow(w)
 	if spec.SelectLosers != nil && (err != nil || !bytes.Equal(res.Output, encoded)) {
-		// The closed branches stay closed in this execution, and the choice is not recorded. Only another
-		// execution can continue.
+		// The results stay withheld in this execution, and the choice is not recorded. Only another execution can continue.
 		if r.currentSuspension() == nil {
 			r.logger().Error("a choice could not be recorded; the run leaves this process", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
 			r.loseOwnership()
@@ -240,7 +238,8 @@ func (t *stepTask) recordChoice(spec *ChoiceSpec) (CallResult, error) {
 	return res, nil
 }
 
-// releaseLosersOnSuspension lets the closed losers return to a run that leaves this process without the choice.
+// releaseLosersOnSuspension delivers ErrSuspended as the result of the losers whose results are withheld, because the run is
+// suspended without the choice.
 func releaseLosersOnSuspension(closed []LoserBranch, unlock func()) (CallResult, error) {
 	unlock()
 	for _, l := range closed {
@@ -293,8 +292,7 @@ func normalizeLosers(r *run, losers []LoserBranch) []LoserBranch {
 	return slices.CompactFunc(losers, func(a, b LoserBranch) bool { return a.Branch == b.Branch })
 }
 
-// lockLosers takes the commit locks of the losers. So it waits until all commits that must not follow the
-// choice have finished.
+// lockLosers takes the commit locks of the losers, and so waits until all commits that must not follow the choice have finished.
 func lockLosers(losers []LoserBranch) (unlock func()) {
 	for _, l := range losers {
 		l.Branch.commitLock.Lock()
@@ -306,8 +304,8 @@ func lockLosers(losers []LoserBranch) (unlock func()) {
 	}
 }
 
-// withholdLoserResults closes the losers. It returns the names of the losers that had not returned and of those that
-// had, and the former losers themselves as closed.
+// withholdLoserResults withholds the results of the losers that have not returned. It returns the names of these losers as ended, the
+// names of the losers that have returned, and as closed the losers whose results are withheld.
 func withholdLoserResults(losers []LoserBranch) (ended, returned []string, closed []LoserBranch) {
 	for _, l := range losers {
 		if l.Branch.isLoserItself() {

@@ -10,9 +10,9 @@ import (
 )
 
 // cancelLosersChildren cancels the children that were started in branches which a choice has ended, and
-// the descendants of these children, except for detached runs. It retries for Config.Patience. It reports false if the
-// run was suspended because a cancel failed: the next execution repeats it. If look is true, as in a replay, it first
-// reads the children and skips those that have ended or whose cancel is already requested.
+// the descendants of these children, except for detached runs. It retries for Config.Patience. It reports false if the run was
+// suspended because a cancel failed; the next execution then repeats the cancel. If look is true, as in a replay, it first reads the
+// children, and skips those that have ended or whose cancel is already requested.
 func (r *run) cancelLosersChildren(look bool) bool {
 	r.mu.Lock()
 	open := make(map[string][]uuid.UUID) // children by the name of the choice that ended their branch

@@ -42,9 +42,8 @@ func (s *Scope) DecodeDecidingBranches(spec *ChoiceSpec, recorded []byte) ([]int
 	return deciders, nil
 }
 
-// WasCallRepeatedSinceChoice reports whether a repair has made the run execute the call again after the choice was recorded. A
-// winning branch that now fails with the error of such a call does not show a fault of the code. The argument call is the name
-// that users see.
+// WasCallRepeatedSinceChoice reports whether a repair has made the run execute the call again after the choice was recorded. If such
+// a call fails in a winning branch now, the code need not have changed. The argument call is the name of the call as users see it.
 func (s *Scope) WasCallRepeatedSinceChoice(choice, call string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()

@@ -77,8 +77,9 @@ func (s *Scope) writeOnlyInOpenBranch(write writeFunc) writeFunc {
 	}
 }
 
-// effectErrorOrSuspend returns the error that the call records, if the target or the value of the effect caused
-// it. For an error of the database it suspends the run and returns ErrEffectInterrupted.
+// If the target or the value of the effect caused the error, effectErrorOrSuspend returns the error that the call records. For an
+// error of the database, it suspends the run and returns ErrEffectInterrupted. If the run or the branch was ended or suspended, it
+// only returns ErrEffectInterrupted.
 func (t *stepTask) effectErrorOrSuspend(what string, err error) error {
 	var state *StateError
 	switch {
@@ -95,15 +96,16 @@ func (t *stepTask) effectErrorOrSuspend(what string, err error) error {
 	return ErrEffectInterrupted
 }
 
-// effectWriteContext returns the context and the caller for the writes of an effect. Each write may finish, so
-// that its outcome is known. No write is retried once the call has to end.
+// effectWriteContext returns the context and the options for the writes of an effect. The context does not end with ctx, so that each
+// write finishes and its outcome is known. No write is retried once the call has to end.
 func (t *stepTask) effectWriteContext(ctx context.Context) (writes context.Context, by writeOptions) {
 	return context.WithoutCancel(ctx), writeOptions{stopRetrying: t.scope.stepsCtx.Done(), wrapAttempt: t.scope.writeOnlyInOpenBranch}
 }
 
-// SendSignal sends a signal to the run ref, as one attempt of a durable call in this scope. The caller sets Name, Key and Payload
-// of the signal. If the signal has no key, SendSignal uses the unique key of the call. SendSignal returns ErrNotFound,
-// *StateError, ErrIDConflict, or ErrEffectInterrupted.
+// SendSignal sends a signal to the run that ref names, as one attempt of a durable call in this scope. The caller sets Name, Key and
+// Payload of the signal. If the signal has no key, SendSignal uses the unique key of the call. SendSignal returns ErrNotFound if the
+// run does not exist, a *StateError if it has ended, ErrIDConflict if it has another signal with the key, and ErrEffectInterrupted if
+// the calling run or its branch was ended or suspended during the call.
 func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.SignalWrite) error {
 	t, err := stepTaskFromContext(ctx)
 	if err != nil {
@@ -137,7 +139,8 @@ func (r *run) noteSignalSent(at time.Time) time.Time {
 }
 
 // StartRun starts a root run, as one attempt of a durable call in this scope, and returns the ID of the new run. StartRun returns
-// ErrIDConflict, ErrInvalidConfig, ErrQueueFull, ErrQueueClosed or ErrEffectInterrupted.
+// ErrIDConflict if another run has the ID, ErrInvalidConfig if the request is not valid, ErrQueueFull or ErrQueueClosed if the queue
+// refuses the run, and ErrEffectInterrupted if the calling run or its branch was ended or suspended during the call.
 func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err error) {
 	t, err := stepTaskFromContext(ctx)
 	if err != nil {
@@ -166,7 +169,8 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 }
 
 // CancelRun cancels a run, as one attempt of a durable call in this scope. CancelRun returns nil if the run has already ended. CancelRun
-// returns ErrNotFound or ErrEffectInterrupted.
+// returns ErrNotFound if the run does not exist, and ErrEffectInterrupted if the calling run or its branch was ended or suspended during
+// the call.
 func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.ControlRequest) error {
 	t, err := stepTaskFromContext(ctx)
 	if err != nil {

@@ -27,7 +27,7 @@ func (t *stepTask) newAttemptRecord() *record.FailedAttempt {
 	return &record.FailedAttempt{Attempt: t.attempt, Worker: t.r.e.cfg.Name, WorkerID: t.r.w.id.String(), StartedAt: t.attemptBegan}
 }
 
-// initFromRow initializes the task from the row that earlier attempts have left.
+// initFromRow initializes the task from the row that earlier attempts have written.
 func (t *stepTask) initFromRow(row *store.Step) {
 	t.attempt, t.firstBegan, t.hasRow, t.seq = row.Attempt+1, row.StartedAt, true, row.Seq
 	failures := record.DecodeFailures(row)
@@ -44,7 +44,8 @@ func (t *stepTask) initFromRow(row *store.Step) {
 	t.failures.Add(open)
 }
 
-// noteFailedAttempt notes that the attempt in progress has failed, or was interrupted if f is nil, and when the next one is due; zero means at once, or never.
+// noteFailedAttempt notes that the attempt in progress has failed or, if f is nil, was interrupted. The argument next is when the next attempt
+// is due; zero means at once, or never.
 func (t *stepTask) noteFailedAttempt(now time.Time, f *record.Failure, next time.Time) {
 	a := t.newAttemptRecord()
 	a.EndedAt, a.Error, a.Interrupted, a.NextAt = now, f, f == nil, next.Truncate(time.Microsecond)

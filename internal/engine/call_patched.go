@@ -13,7 +13,7 @@ import (
 // patchNameSeparator stands between a scope and the IDs of its patches. No user call can have this name.
 const patchNameSeparator = naming.Separator + "patch" + naming.Separator
 
-// patchDecision is whether a run takes the new path at one place, once that is decided.
+// patchDecision tells whether a run takes the new path at one place.
 type patchDecision struct {
 	once         sync.Once
 	takesNewPath bool
@@ -75,8 +75,8 @@ func (s *Scope) decidePatch(full string, site uintptr) (bool, error) {
 	return err == nil && string(res.Output) == "true", err
 }
 
-// decidePatchInPreflight does the same as decidePatch in a preflight, where no decision is recorded. known is the recorded decision, or nil.
-// Without a recorded decision, a run that has ended takes the old path at each place that it passed.
+// decidePatchInPreflight does the same as decidePatch in a preflight, which records no decision. The argument known is the decision that the
+// run has recorded, or nil. Without a recorded decision, a run that has ended takes the old path at each place that it has passed.
 func (s *Scope) decidePatchInPreflight(full string, site uintptr, known *store.Step, passed, mustEnd bool) (takes bool, err error) {
 	p := s.r.preflightFindings
 	switch {
@@ -107,9 +107,9 @@ func (s *Scope) hadReturnedBeforeChoice() bool {
 	return s.branch != nil && s.branch.endByChoice != nil && s.branch.endByChoice.hadReturned
 }
 
-// hasPassedPatchPointLocked reports whether the history holds a call that begins after this place: one of the scope, or of a branch or a Map in it
-// that has not begun, which this execution has not made and which follows all calls of the scope's goroutine that it
-// has made. Calls that a repair has kept may also follow calls that began after the repair; see record.Renewal.KeptUpTo. r.mu is held.
+// hasPassedPatchPointLocked reports whether an earlier execution has passed this place: the history then holds a call of the scope, or of a
+// branch or a Map in it, that this execution has not begun, and that comes after all calls of the scope's goroutine that this execution has
+// made. Calls that a repair has kept may also come after calls that began after the repair; see record.Renewal.KeptUpTo. r.mu is held.
 func (s *Scope) hasPassedPatchPointLocked() bool {
 	r := s.r
 	last := make([]int32, len(r.keyRenewals.KeptUpTo)+1)
@@ -138,8 +138,8 @@ func (s *Scope) hasPassedPatchPointLocked() bool {
 	return false
 }
 
-// placeOf returns where the call stands in the code, and how many of the repairs in record.Renewal.KeptUpTo precede that place. A call
-// that was renamed has the place that it had under a previous name.
+// placeOf returns the call's place in the order of the code, and how many of the repairs in record.Renewal.KeptUpTo precede that
+// place. For a call that was renamed, record.Renewal may have the place under a previous name.
 func (r *run) placeOf(row *store.Step) (place int32, repairs int) {
 	k := &r.keyRenewals
 	place = k.Place(row)

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxPermitGrantAge = 100 * time.Millisecond // how old the grant of a rate may be when the function is called, and how long a permit is kept while the step waits for its slot
-	maxPermitTries    = 10                     // then an older grant is used, because the database or this process is that slow
+	maxPermitGrantAge = 100 * time.Millisecond // the largest age of the grant of a rate when the function is called, and the longest time for which a step keeps its permit while it waits for its slot
+	maxPermitTries    = 10                     // after this many tries an older grant is used, because the database or this process is slow
 )
 
 // PermitSpec names the limit from which each attempt of a step needs a permit.
@@ -22,12 +22,12 @@ type PermitSpec struct {
 	Settings store.LimitSettings
 }
 
-// awaitPermitAndSlot waits until the attempt may call its function: for its permit, and then for its slot. The returned
-// function gives both back, and may be called more than once.
+// awaitPermitAndSlot waits for the permit of the attempt, and then for its slot, so that the attempt may call its function. The
+// returned function gives both back, and may be called more than once.
 //
-// A step does not keep a permit while it waits for its slot, because others could use the permit meanwhile. If no slot comes in
-// time, it gives the permit back, waits for its slot, and then requests the permit again. If the permit is not free at that
-// moment, it gives the slot back and waits in the line, at its old place.
+// A step keeps its permit only for maxPermitGrantAge while it waits for its slot, because other steps could use the permit meanwhile.
+// If it gets no slot in this time, it gives the permit back, waits for its slot, and then requests the permit again. If no permit is
+// free at that moment, it gives the slot back and waits in the line, at its old place.
 func (t *stepTask) awaitPermitAndSlot() (leave func(), err error) {
 	if t.spec.Permit == nil {
 		return t.awaitStepSlot(0)
@@ -77,10 +77,10 @@ func (t *stepTask) awaitPermitAndSlot() (leave func(), err error) {
 }
 
 // awaitPermit waits in the line of the limit until the attempt has its permit. Meanwhile the run may leave
-// memory, and keeps its place. If the step's total timeout is over first, awaitPermit returns without a
-// permit and a zero time, because the attempt then fails without calling its function. If the limit has no rate, the time is
-// zero, too. The argument arrived is the place of the step in the line, zero for a new one; awaitPermit keeps it up to date. It calls
-// beforeWait before it waits.
+// memory, and keeps its place. awaitPermit returns when the permit was granted, or zero if the limit has no rate. If the step's total
+// timeout is over first, awaitPermit returns a zero time, without a permit and without an error: the attempt then fails without
+// calling its function. The argument arrived points to the time at which the step entered the line, zero for a step that is not in
+// the line yet; awaitPermit sets it. It calls beforeWait before it waits.
 func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted time.Time, giveBack func(), err error) {
 	r, p := t.r, t.spec.Permit
 	a := &store.PermitRequest{
@@ -105,7 +105,7 @@ func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted t
 				return time.Time{}, nil, err
 			}
 			r.e.telemetry.RecordPermitWait(r.ctx, p.Limit, time.Since(began))
-			if !a.LimitHasRate { // the bounds that apply, whatever the code declares
+			if !a.LimitHasRate { // the bounds that apply may differ from those that the code declares
 				return time.Time{}, giveBack, nil
 			}
 			return a.GrantedAt, giveBack, nil
@@ -133,20 +133,20 @@ func (t *stepTask) awaitPermit(arrived *time.Time, beforeWait func()) (granted t
 	}
 }
 
-// countTotalTimeoutFrom lets the total timeout count from the arrival of the first attempt in the line. An earlier execution of the run may have
-// entered the line and left memory, and a step that waits for its first permit has no row that says when it began.
+// countTotalTimeoutFrom makes the total timeout begin with the arrival of the first attempt in the line. A step that waits for its first permit
+// has no row that says when it began, and an earlier execution of the run may have entered the line and left memory.
 func (t *stepTask) countTotalTimeoutFrom(arrived time.Time) {
 	if !t.hasRow && t.attempt == 1 && !arrived.IsZero() && arrived.Before(t.firstBegan) {
 		t.firstBegan = arrived
 	}
 }
 
-// endPermitWaitAfterError ends the wait for a permit after an error. The step keeps its place in the line if another
-// execution continues the run at once or when it is woken.
+// endPermitWaitAfterError ends the wait for a permit after an error. The step keeps its place in the line only if the run was
+// suspended for another reason than a pause, because another execution then continues the run at once or when it is woken.
 func (t *stepTask) endPermitWaitAfterError(giveBack func(), err error) (time.Time, func(), error) {
 	r := t.r
 	left := t.scope.checkOpen()
-	if left == nil && t.scope.ctx.Err() == nil { // the database rejects the request
+	if left == nil && t.scope.ctx.Err() == nil { // the database has rejected the request
 		r.suspendAfterFailedWrite("ask for the permit of step", t.name, err)
 		return time.Time{}, nil, ErrSuspended
 	}

@@ -17,7 +17,7 @@ type TimeoutAction uint8
 
 // The values of TimeoutAction.
 const (
-	TimeoutFails        TimeoutAction = iota // the receive fails with record.CodeTimeout
+	TimeoutFails        TimeoutAction = iota // the receive returns a failure with record.CodeTimeout
 	TimeoutReturnsValue                      // the receive returns ReceiveSpec.TimeoutValue
 	TimeoutCancels                           // the run's tree is cancelled
 	TimeoutExpires                           // the run expires, as when its own timeout is over
@@ -139,8 +139,8 @@ func (w *receiveCall) checkForSignal() (*store.Step, error) {
 	return w.commitRow(&row, true)
 }
 
-// commitRow commits the row, or the end of the step by a signal if there is one, and returns the recorded
-// row. late says that the row is what the timeout records.
+// commitRow commits the row, or, if there is a signal, the end of the step with the signal. It returns the recorded row. The argument
+// late says that the row records the timeout.
 func (w *receiveCall) commitRow(row *store.Step, late bool) (*store.Step, error) {
 	r := w.r
 	rec := &store.ReceiveWrite{Step: *row, Signal: w.spec.Signal, Receiver: r.keyRenewals.Receiver(w.name)}
@@ -181,7 +181,7 @@ func (w *receiveCall) commitRow(row *store.Step, late bool) (*store.Step, error)
 	return rec.RecordedStep, r.holdIfRowUnreadable(rec.RecordedStep)
 }
 
-// setTimeoutOutcome sets in row what is recorded if there is no signal when the time is over.
+// setTimeoutOutcome sets in row what is recorded if the time is over and there is no signal.
 func (w *receiveCall) setTimeoutOutcome(row *store.Step) error {
 	switch w.spec.OnTimeout {
 	case TimeoutReturnsValue:
@@ -202,8 +202,8 @@ func (w *receiveCall) setTimeoutOutcome(row *store.Step) error {
 	return nil
 }
 
-// applyOutcome returns the result that the recorded row of a wait means, in the first execution and in every
-// replay. It cancels or expires the run if the receive timed out and its OnTimeout says so.
+// applyOutcome returns the result of a receive, given its recorded row, in the first execution and in every replay. It cancels or
+// expires the run if the receive timed out and its OnTimeout says so.
 func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
 	res := recordedResult(recorded)
 	if res.Failure == nil {
@@ -211,7 +211,7 @@ func (w *receiveCall) applyOutcome(recorded *store.Step) (CallResult, error) {
 	}
 	switch w.spec.OnTimeout {
 	case TimeoutCancels:
-		if err := w.r.checkMayBeginCalls(); err != nil { // ignore the end of the branch: it came after the row was recorded
+		if err := w.r.checkMayBeginCalls(); err != nil { // the end of the branch is not checked, because it came after the row was recorded
 			return CallResult{}, err
 		}
 		w.cancelRun(res.Failure.Message + " for " + naming.Display(w.name))

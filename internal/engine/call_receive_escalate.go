@@ -11,9 +11,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// An EscalationFunc notifies somebody that a receive has waited for too long. The argument id identifies the receive. An EscalationFunc
-// must be idempotent by id: it is called again if the process dies before the escalation is recorded. If the run makes the receive again, in
-// a generation that continued as new or because a repair dropped it after its escalation, the receive has another id.
+// An EscalationFunc notifies somebody that a receive has waited for too long. The argument id identifies the receive. An EscalationFunc must
+// be idempotent for each id: it is called again if the process dies before the escalation is recorded. The receive has another id if the run
+// makes it again, after it has continued as new, or because a repair has dropped the receive after its escalation.
 type EscalationFunc func(to *EscalationWriter, id string) error
 
 // EscalationWriter sends the signal or starts the run of an escalation. If a choice ends the branch that waits, the choice is either
@@ -28,7 +28,7 @@ type EscalationWriter struct {
 // Start starts a run. If the run has a start key, Start may return startkey.ErrLive or startkey.ErrSkipped.
 func (x *EscalationWriter) Start(q StartRequest) error {
 	if q.StartKey != nil {
-		// The start has the identity of a call, so that a repetition leads to the same run, which the start may have joined.
+		// The start has the identity of a call, so that a repeated start leads to the same run, even if the start has joined an existing run.
 		t := &stepTask{r: x.scope.r, scope: x.scope, name: x.call, attempt: 1}
 		started, err := t.executeStartWithStartKey(context.WithValue(x.ctx, attemptContextKey{}, t), &q, true)
 		return cmp.Or(err, started.Err)
@@ -46,8 +46,7 @@ func (x *EscalationWriter) Signal(ref string, s *store.SignalWrite) error {
 }
 
 // escalate calls the escalation of the wait. It returns an error if the run was suspended or must end, or
-// if its branch was ended. It only logs an error that no retry changes, for example that the target run
-// has ended.
+// if its branch was ended. It only logs an error that a retry would not change, for example that the target run has ended.
 func (w *receiveCall) escalate() error {
 	r := w.r
 	err := w.spec.Escalate(&EscalationWriter{w.s, w.name, r.writeCtx, writeOptions{stopRetrying: w.s.stepsCtx.Done(), wrapAttempt: w.s.writeOnlyInOpenBranch}}, r.deriveStartedRunName(w.name))

@@ -10,16 +10,15 @@ import (
 // unreceived signals. So a wake costs one read for the run and not one write for each receive.
 const maxReceivesWithoutCount = 8
 
-// waitingReceives knows which receives of a run wait, and calls those that should query the database because there
-// is a signal for them.
+// waitingReceives holds the receives of a run that wait, and calls those that should query the database because there is a signal for
+// them.
 //
-// A wake does not say which signal came. So the inbox requests a count: one read of how many unreceived
-// signals of each name the run has. The worker reads the counts of many runs together (see signalCountLoop). For
-// each name the inbox calls as many receives as there are signals, minus the receives that are querying
-// already. The count may have been read before or after those queries. So each receive that queried
-// meanwhile requests another count when its query ends. A receive that was called and leaves without a
-// query requests a count as well, and so does a receive that ends without a signal, because the signal is
-// for the next receive. So whenever a waiting receive could take a signal, a query or a count is due.
+// A wake does not say which signal came. So waitingReceives requests a count: one read of how many unreceived signals of each name
+// the run has. The worker reads the counts of many runs together (see signalCountLoop). For each name, waitingReceives calls as many
+// receives as there are signals, minus the receives that are querying already. The count may have been read before or after those
+// queries, so each receive that queried meanwhile requests another count when its query ends. A receive that was called and ends
+// without a query requests a count as well, and so does a receive that ends without a signal, because the signal is for the next
+// receive. So whenever a waiting receive could take a signal, a query or a count is due.
 type waitingReceives struct {
 	r  *run
 	mu sync.Mutex
@@ -27,7 +26,7 @@ type waitingReceives struct {
 	receives     map[*waitingReceive]struct{}
 	queuesByName map[string]*receiveQueue // by the name of the signal
 	counting     bool                     // a count is requested or in progress; the run is busy meanwhile
-	countAgain   bool                     // another count was requested since that one began
+	countAgain   bool                     // another count was requested after the count in progress had begun
 }
 
 // receiveQueue holds the receives that wait for signals of one name.
@@ -102,7 +101,7 @@ func (in *waitingReceives) markReceiveIdle(l *waitingReceive) {
 	}
 }
 
-// removeReceive removes a receive. took says whether the receive has taken a signal.
+// removeReceive removes a receive. The argument took says whether the receive has taken a signal.
 func (in *waitingReceives) removeReceive(l *waitingReceive, took bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

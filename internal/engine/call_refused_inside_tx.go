@@ -31,7 +31,7 @@ type txContextKey struct{}
 // activeTransactions holds the Tx steps in progress in this process, by goroutine.
 var activeTransactions struct {
 	open atomic.Int32 // the number of entries; if it is zero, the map is not read
-	by   sync.Map     // of *transaction
+	by   sync.Map     // of *activeTx, by goroutine ID
 }
 
 // markInsideTx notes the transaction in the context for its function, and for the calling goroutine, until the

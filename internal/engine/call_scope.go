@@ -17,7 +17,7 @@ import (
 type Scope struct {
 	r            *run
 	namePrefix   string
-	mapName      string          // the name of a Map, shown by metrics and spans for its items' steps; empty: no Map
+	mapName      string          // the name of the Map, under which metrics and spans show the steps of its items; empty: the scope is not that of a Map's items
 	ctx          context.Context // ends when calls in the scope can do nothing new
 	stepsCtx     context.Context // the parent of the steps' contexts
 	compensating bool            // the scope of compensations, which are executed after the function has returned
@@ -63,8 +63,8 @@ func (s *Scope) checkOpen() error {
 	return err
 }
 
-// endReason does the same as checkOpen for a wait that may still return without an error: it does not record that a call was
-// refused.
+// endReason returns the same as checkOpen, but does not record that a call was refused. It is for a wait that may still return
+// without an error.
 func (s *Scope) endReason() error {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *Scope) endReason() error {
 	return err
 }
 
-// noteGoroutineNotifiedIfSuspended records that the calling goroutine is notified, if the run is suspended.
+// noteGoroutineNotifiedIfSuspended records, if the run is suspended, that the calling goroutine has been notified of the suspension.
 func (s *Scope) noteGoroutineNotifiedIfSuspended() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -88,12 +88,12 @@ func (s *Scope) noteGoroutineNotifiedIfSuspended() {
 func (s *Scope) checkOpenLocked() error {
 	err := s.endReasonLocked()
 	if err == ErrCancelled && s.branch != nil {
-		s.branch.endContexts() // in a replay, its contexts may not have ended yet
+		s.branch.endContexts() // in a replay, the contexts of the branch may not have ended yet
 		if !s.branch.earliestEndOfBranchOrAncestor().IsZero() {
 			s.noteCallRefusedAfterEndLocked()
 		}
 	}
-	if d := s.r.forcedEnd; d != nil && err == d.cause { // nor the run's contexts
+	if d := s.r.forcedEnd; d != nil && err == d.cause { // nor may the run's contexts
 		s.r.endContextsUnlessRepeatingLocked()
 	}
 	return err
@@ -145,8 +145,8 @@ func (s *Scope) UnfilteredLogger() *slog.Logger { return s.r.logger() }
 func (s *Scope) DisplayName(name string) string { return naming.Display(s.fullName(name)) }
 
 // beginCall marks the name as used in this execution, and returns its row in history, or nil. site is
-// where the user's code made the call. If there is no terminal row, beginCall returns an error if the
-// scope can do nothing new. A started child needs no terminal row, because history holds only its start.
+// where the user's code made the call. If there is no terminal row and the scope can do nothing new, beginCall returns an error. A
+// started child needs no terminal row, because history holds only its start.
 func (s *Scope) beginCall(full string, kind store.StepKind, site uintptr) (*store.Step, error) {
 	recorded, err := s.beginCallWithoutReportingDivergence(full, kind, site)
 	if errors.Is(err, ErrDiverged) {
@@ -163,7 +163,7 @@ func (s *Scope) beginCallWithoutReportingDivergence(full string, kind store.Step
 	if err != nil || recorded != nil && (recorded.Status.IsTerminal() || kind == store.KindChild) {
 		return recorded, err
 	}
-	judges := s.r.isRepeatingBeforeEndLocked() && naming.Check("call", full[len(scopePrefix(full)):]) == nil // a call that is not valid proves nothing
+	judges := s.r.isRepeatingBeforeEndLocked() && naming.Check("call", full[len(scopePrefix(full)):]) == nil // a call with an invalid name proves nothing
 	if err = s.checkOpenLocked(); err != nil && judges {
 		if diverged := s.checkMissingCallsAtOpenCallLocked(full, kind, recorded); diverged != nil {
 			err = diverged
@@ -228,7 +228,7 @@ func (s *Scope) reserveNameLocked(full string, site uintptr) error {
 	}
 	over := r.goroutines.allReturned || r.goroutines.functionReturned && s.branch == nil
 	if r.suspension == nil && over && isInsideStep() {
-		return nestedCallError(r, full) // inside a compensation
+		return nestedCallError(r, full) // a call inside a compensation
 	}
 	if r.suspension != nil || over {
 		r.noteRefusedCall()

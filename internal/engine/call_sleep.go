@@ -42,7 +42,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		if err := s.refuseInPreflight(full, store.KindSleep); err != nil {
 			return err
 		}
-		r.notePastReplay() // what follows was not executed before
+		r.notePastReplay() // the calls after this sleep were not executed before
 		if err := r.idleTracker.waitUntilDueOrNotified(s, recorded.NextAt, nil); err != nil && !s.isInEndedBranch() {
 			return err
 		}
@@ -50,9 +50,8 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 	return s.checkSleepEndedBeforeChoice(recorded.NextAt)
 }
 
-// hasSleepEndedInHistory reports whether a sleep was over in an earlier execution, because a later call of the run began
-// when the sleep was due or afterwards. The sleep then stays over, although the database's clock may be
-// behind now, for example after a failover.
+// hasSleepEndedInHistory reports whether a sleep was over in an earlier execution: a later call of the run then began when the sleep
+// was due or afterwards. Such a sleep stays over, even if the database's clock is behind now, for example after a failover.
 func (r *run) hasSleepEndedInHistory(sleep *store.Step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,9 +76,8 @@ func (s *Scope) checkBranchOpen() error {
 	return s.checkOpen()
 }
 
-// checkSleepEndedBeforeChoice returns nil if a sleep has ended by itself, and an error if a choice had ended the branch before.
-// It compares the sleep's due time with the time of the choice, because in every later replay both are in
-// the past.
+// checkSleepEndedBeforeChoice returns nil if a sleep has ended by itself, and an error if a choice has ended the branch before the
+// sleep was due. It compares the sleep's due time with the time of the choice, because in every later replay both are in the past.
 func (s *Scope) checkSleepEndedBeforeChoice(due time.Time) error {
 	if s.branch == nil {
 		return nil

@@ -24,8 +24,8 @@ type delayedStartedMarker struct {
 }
 
 // armStartedMarker arms a marker for the attempt that begins. It reuses a marker of an attempt that is over, because
-// creating a timer for each step takes a measurable part of a fast step's time. The pool belongs to the
-// engine and not to the run: with many runs, only what the processor has just used is in its caches.
+// creating a timer for each step takes a measurable part of a fast step's time. The pool belongs to the engine and not to the run, so
+// that with many runs the markers of the last attempts, which are still in the caches of the processor, are reused first.
 func (t *stepTask) armStartedMarker() *delayedStartedMarker {
 	m, _ := t.r.e.startedMarkerPool.Get().(*delayedStartedMarker)
 	if m == nil {
@@ -64,7 +64,7 @@ func (m *delayedStartedMarker) endMarker() error {
 	if m.timer == nil {
 		return nil
 	}
-	if m.timer.Stop() { // append was not called, and will not be
+	if m.timer.Stop() { // appendToJournal was not called, and will not be
 		e := m.task.r.e
 		m.task = nil
 		e.startedMarkerPool.Put(m)
@@ -91,8 +91,8 @@ func (m *delayedStartedMarker) endMarker() error {
 	return nil
 }
 
-// commitStartedMarker commits the started marker of an at-most-once attempt before its function is called. done
-// reports whether another execution had already recorded the step; res is then the recorded result.
+// commitStartedMarker commits the started marker of an at-most-once attempt before its function is called. If another execution had
+// already recorded the step, commitStartedMarker returns the recorded result, and done is true.
 func (t *stepTask) commitStartedMarker() (res CallResult, done bool, err error) {
 	w := t.newStepWrite(store.StepStarted, nil, nil)
 	res, _, err = t.commitRow(w)

@@ -36,13 +36,13 @@ type CallSpec struct {
 	AttemptTimeout time.Duration // the limit of one attempt; zero: none
 	TotalTimeout   time.Duration // the limit from the first attempt's start; zero: none
 
-	ItemNumber int    // of the item of a Map that the call executes, from 1; zero: none
+	ItemNumber int    // the number of the Map's item that the call executes, counted from 1; zero: the call executes no item
 	ItemKey    string // the item's key; empty: it has none
 
 	// CompensatedSteps has the names of the steps that this call, which is a compensation, undoes. The steps are in the scope of the call.
 	CompensatedSteps []string
 
-	// Permit names the limit that bounds the attempts of the step over all workers; nil means that no limit does.
+	// Permit names the limit that bounds the attempts of the step over all workers. Permit is nil if no limit bounds them.
 	Permit *PermitSpec
 
 	// ExecuteAttempt executes one attempt.
@@ -50,8 +50,8 @@ type CallSpec struct {
 
 	// ExecuteTxAttempt executes one attempt that commits its own checkpoint. A call has either ExecuteAttempt or ExecuteTxAttempt. The
 	// argument w is the row of the checkpoint: ExecuteTxAttempt sets the output in w to the output of the attempt, and w.Outcome to the
-	// outcome of the commit. If ExecuteTxAttempt returns a failure, nothing was committed, with one exception: if the field Held of the
-	// failure is store.ErrInDoubt, it is not known whether the commit took effect.
+	// outcome of the commit. If ExecuteTxAttempt returns a failure, nothing was committed, with one exception: if the CommitError of
+	// the failure is store.ErrInDoubt, it is not known whether the commit took effect.
 	ExecuteTxAttempt func(ctx context.Context, w *store.StepWrite, t *TxAttempt) (value any, f *record.Failure)
 }
 
@@ -83,18 +83,18 @@ type stepTask struct {
 	recordedStep   *store.Step      // the step's row in history, which is not terminal; nil: none
 	attempt        int32            // the number of the attempt
 	seq            int32            // the step's position in the order in which the run's calls began
-	outcomeUnknown bool             // an attempt of an AtMostOnce step began and its end is not known
+	outcomeUnknown bool             // an attempt of an AtMostOnce step has begun, and its outcome is not known
 	hasRow         bool             // the step has a row in the database
 	firstBegan     time.Time        // when the first attempt began, or arrived in the line of its limit
 	attemptBegan   time.Time        // when the current attempt began
 	minEndTime     int64            // the earliest end time of the checkpoint, in microseconds since 1970; zero: none
 	slot           *slots.StepSlot  // the slot of the attempt; nil: it needs none
-	txPhase        *txPhase         // the phase of the attempt; nil: it is not transactional, or cannot be left behind
+	txPhase        *txPhase         // the phase of the attempt; nil: the attempt is not transactional, or cannot be abandoned
 	failures       *record.Failures // the failures of earlier attempts; nil: none
 }
 
-// Step returns the step's recorded outcome. If no outcome is recorded, Step first executes the step. The error that Step returns is
-// ErrSuspended, or says that the call itself was wrong. If the step fails, the failure is in the CallResult.
+// Step returns the step's recorded outcome. If no outcome is recorded, Step first executes the step. If the step fails, the failure
+// is in the CallResult. Step returns an error only if the run or the branch can do nothing new, or if the call itself is not allowed.
 func (s *Scope) Step(spec *CallSpec) (CallResult, error) {
 	r := s.r
 	name := s.fullName(spec.Name)
@@ -152,7 +152,7 @@ func (t *stepTask) executeAttempts() (CallResult, error) {
 		t.initFromRow(row)
 		t.outcomeUnknown = row.Status == store.StepStarted && t.spec.AtMostOnce
 		if row.Status == store.StepBackoff && t.spec.AtMostOnce {
-			t.attempt = row.Attempt // its started marker was taken back, so the attempt did not begin
+			t.attempt = row.Attempt // the attempt's started marker was revoked, so the attempt did not begin
 		}
 		if row.Status == store.StepStarted && t.spec.RetryDelay != nil {
 			if _, more := t.spec.RetryDelay(row.Attempt); !more {
@@ -253,10 +253,9 @@ func (t *stepTask) executeAttempt() (CallResult, time.Time, error) {
 	return res, time.Time{}, err
 }
 
-// revokeStartedMarkerIfInterrupted takes back the started marker of an attempt that ended because this process shuts down, or
-// because the attempt met the run's suspension. Such an attempt did not die with its process, so it must
-// not count as the last attempt that a retry policy allows. The outcome of an at-most-once step stays
-// unknown.
+// revokeStartedMarkerIfInterrupted revokes the started marker of an attempt that ended because this process shuts down, or because a
+// call of the attempt returned the run's suspension. Such an attempt did not die with its process, so it must not count as the last
+// attempt that a retry policy allows. The outcome of an at-most-once step stays unknown.
 func (t *stepTask) revokeStartedMarkerIfInterrupted(suspended bool) {
 	if !t.hasRow || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.ownedCtx), ErrShutdown) {
 		return
@@ -332,8 +331,8 @@ func (t *stepTask) newStepWrite(status store.StepStatus, output []byte, f *recor
 	return w
 }
 
-// commitRow commits the row, and returns the step's outcome. It also writes the result of a run that is
-// leaving memory: the fence decides whether the database accepts it.
+// commitRow commits the row, and returns the step's outcome. It also writes the result if the run is suspended: the database accepts
+// the write as long as no other execution owns the run.
 func (t *stepTask) commitRow(w *store.StepWrite) (CallResult, time.Time, error) {
 	r := t.r
 	if r.e.codecStore != nil {
@@ -360,7 +359,7 @@ func (t *stepTask) commitRow(w *store.StepWrite) (CallResult, time.Time, error) 
 	return CallResult{}, time.Time{}, ErrSuspended
 }
 
-// outcomeAfterWrite returns the step's outcome after a write of it was committed.
+// outcomeAfterWrite returns the step's outcome after its checkpoint was committed.
 func (t *stepTask) outcomeAfterWrite(w *store.StepWrite) (CallResult, time.Time, error) {
 	switch w.Outcome {
 	case store.Written:

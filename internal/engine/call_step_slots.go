@@ -10,7 +10,7 @@ import (
 
 // Config.StepConcurrency bounds how many functions of steps, Tx steps and compensations this process executes
 // at once. A function takes its slot before its started marker is written, and keeps it until the function
-// returns. So the wait for a slot does not count for the attempt's timeout or its marker, and the
+// returns. So the wait for a slot counts neither towards the attempt's timeout nor towards Config.StartedMarkerDelay, and the
 // checkpoint is written without a slot.
 //
 // Nothing else holds such a slot. The function of a step may wait for a run whose steps need slots in this
@@ -21,7 +21,7 @@ import (
 var errNoSlotInTime = errors.New("no slot for a step function became free in time")
 
 // awaitStepSlot waits for the slot of an attempt, if the number of slots is bounded. The returned function gives
-// the slot back, and may be called more than once. It waits no longer than atMost, unless that is zero, and then returns
+// the slot back, and may be called more than once. If atMost is not zero and no slot becomes free within atMost, it returns
 // errNoSlotInTime.
 func (t *stepTask) awaitStepSlot(atMost time.Duration) (leave func(), err error) {
 	if t.r.e.stepSlots == nil || t.spec.Kind > store.KindCompensation { // an effect calls no function of the user
@@ -47,7 +47,7 @@ func (t *stepTask) awaitStepSlot(atMost time.Duration) (leave func(), err error)
 			return nil, err
 		}
 		if !t.hasRow && t.attempt == 1 && t.spec.Permit == nil {
-			t.firstBegan = t.r.e.clock.Now() // the total timeout counts from here; with a permit, from the arrival in the line
+			t.firstBegan = t.r.e.clock.Now() // the total timeout begins here or, with a permit, with the arrival in the line
 		}
 	}
 	return slot.Release, nil

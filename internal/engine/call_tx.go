@@ -9,23 +9,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// txPhase is the progress of an attempt that commits its own checkpoint. While the function is executed,
-// the attempt can be left behind; its transaction is then never committed. Once the function has
-// returned, the transaction may be committed at any time, and only the database knows its outcome.
+// txPhase is the progress of an attempt that commits its own checkpoint. While the function is executed, the engine can abandon the
+// attempt, whose transaction is then never committed. Once the function has returned, the transaction may be committed at any time,
+// and only the database knows its outcome.
 type txPhase struct{ atomic.Int32 }
 
 const (
 	txPhaseInFunction       int32 = iota // the function is executed
 	txPhaseFunctionReturned              // the function has returned
-	txPhaseAbandoned                     // the attempt was left behind
+	txPhaseAbandoned                     // the engine does not wait for the attempt any more
 )
 
-// tryAbandon tries to leave the attempt behind, and reports whether it did. It reports true for a nil phase.
+// tryAbandon tries to abandon the attempt, and reports whether it did. It reports true for a nil phase.
 func (p *txPhase) tryAbandon() bool {
 	return p == nil || p.CompareAndSwap(txPhaseInFunction, txPhaseAbandoned)
 }
 
-// tryEnter enters the next phase. It reports false if the attempt was left behind.
+// tryEnter enters the next phase. It reports false if the attempt was abandoned.
 func (p *txPhase) tryEnter(next int32) bool {
 	if p == nil {
 		return true
@@ -120,8 +120,8 @@ func (t *stepTask) callTransactWithRetry(ctx context.Context) (got attemptResult
 		}
 		return nil
 	})
-	// If the run must end, try returns the reason, unless the transaction may have been committed. Otherwise
-	// the run is held: if the attempt's time ended during the retries, that is not the function's fault.
+	// If the run must end, the failure is returned, unless the transaction may have been committed. Otherwise the run is held,
+	// because the function is not at fault, even if the attempt's time ended during the retries.
 	if err != nil && (t.scope.stepsCtx.Err() == nil || errors.Is(got.failure.CommitError, store.ErrInDoubt)) && !errors.Is(err, store.ErrBadData) {
 		t.r.holdWithReason("commit step", t.name, got.failure.CommitError)
 		return attemptResult{err: ErrSuspended}

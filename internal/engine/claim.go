@@ -15,9 +15,9 @@ const (
 	minClaimPoll          = 20 * time.Millisecond  // the shortest wait between two claims that found nothing
 	claimMaxSlotWait      = 2 * time.Millisecond   // how long a claim waits for more free slots
 	claimWaitFraction     = 4                      // a claim does not wait if one slot in this many is free
-	slotFractionForStarts = 8                      // one slot in this many is left to starts of this process
+	slotFractionForStarts = 8                      // a claim leaves one slot in this many to starts of this process
 	firstClaimRetryDelay  = 50 * time.Millisecond  // the first wait after a failed claim
-	maxFirstClaimDelay    = 250 * time.Millisecond // how long the first claim waits at most for other workers to see this worker
+	maxFirstClaimDelay    = 250 * time.Millisecond // how long the first claim waits, at most, until other workers see this worker
 	maxClaimRetryDelay    = 2 * time.Second
 )
 
@@ -40,8 +40,8 @@ func (w *worker) claimLoop(ctx context.Context) {
 // leadClaims claims due runs while members of the group have free slots. Hints wake it. It also polls with decorrelated
 // jitter, so that a lost hint costs only time.
 //
-// A claim holds its slots until it returns. While the last claim did not fill all its slots, leadClaims
-// leaves some slots to starts of this process, so that they need not wait for the claim.
+// A claim holds its slots until it returns. If the last claim did not fill all its slots, the next claim leaves some slots to starts
+// of this process, so that the starts need not wait for the claim.
 func (w *worker) leadClaims(ctx context.Context) {
 	g, pace := w.claimGroup, newClaimPace(&w.e.cfg)
 	for ctx.Err() == nil {
@@ -76,13 +76,14 @@ type claimResult struct {
 	nextDue      time.Time // when the next run is due; zero: not known
 }
 
-// claimRuns claims runs for the slots and the prefetch places of the shares, and enters them. It releases the slots and places that it
-// does not use. The worker claims what it may execute itself, and need not have a share.
+// claimRuns claims runs for the slots and the prefetch places of the shares, and starts their executions. It releases the slots and
+// places that it does not use. The worker claims runs that it may execute itself, but need not have a share.
 func (w *worker) claimRuns(shares []claimShare, maxSuspects int) (claimResult, error) {
 	return w.claimByQueueRules(shares, maxSuspects, w.setQueueRulesOfClaim)
 }
 
-// claimByQueueRules is claimRuns with the rules that setRules sets. setRules reports whether they leave out runs that another claim would take.
+// claimByQueueRules does the same as claimRuns with the rules that setRules sets. The function setRules reports whether the rules leave out
+// runs that the next claim would take.
 func (w *worker) claimByQueueRules(shares []claimShare, maxSuspects int, setRules func(context.Context, *store.ClaimQuery) (capped bool)) (claimResult, error) {
 	q := w.newClaimQuery()
 	q.MaxSuspects = maxSuspects
@@ -97,7 +98,7 @@ func (w *worker) claimByQueueRules(shares []claimShare, maxSuspects int, setRule
 	// The claim does not use the loop's context: a claim that is cancelled in flight may have taken runs.
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
-	if q.Limit == 1 { // there may be many suspects, which must not always be claimed before other runs
+	if q.Limit == 1 { // if there are many suspects, they must not always be claimed before other runs
 		q.MaxSuspects = min(q.MaxSuspects, rand.IntN(2))
 	}
 	capped := setRules(ctx, &q)
@@ -160,9 +161,9 @@ func (w *worker) timeFromCreationToClaim(r *store.Run, now time.Time) time.Durat
 	return max(0, now.Sub(r.CreatedAt))
 }
 
-// awaitSlots waits for a free slot of the group. If few slots are free, it waits up to 2 ms for more, because a claim
-// costs as much as ten steps, however few runs it takes. It returns how many runs to prefetch. It returns
-// at once if slots come free often enough for the workers to prefetch runs.
+// awaitSlots waits for a free slot of the group. If few slots are free, it waits up to claimMaxSlotWait for more, because a claim
+// costs as much as ten steps, however few runs it takes. It returns how many runs to prefetch. If slots come free so often that the
+// workers prefetch runs, it returns at once.
 func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 	var enough <-chan time.Time // nil: no slot is free
 	var expired *time.Timer     // nil: not needed yet
@@ -197,15 +198,15 @@ func (w *worker) hintClaim() {
 	w.claimGroup.hints.Notify()
 }
 
-// hintClaimOfAdmitted tells the leader of the group that this worker has admitted runs to a queue. In a queue that is full, these replace
-// runs that have ended, so the claim has slots for them: it does not wait for more slots, and leaves none to starts.
+// hintClaimOfAdmitted tells the leader of the group that this worker has admitted runs to a queue. In a full queue, admitted runs replace
+// runs that have ended, so there are slots for them. The next claim therefore does not wait for more slots, and leaves none to starts.
 func (w *worker) hintClaimOfAdmitted() {
 	w.claimGroup.hasAdmittedRuns.Store(true)
 	w.hintClaim()
 	w.claimGroup.slotsFreed.Notify()
 }
 
-// hintClaimAfterBroadcast does the same after a notification for all workers.
+// hintClaimAfterBroadcast tells the leader of the group the same after a notification that all workers have received.
 func (w *worker) hintClaimAfterBroadcast() {
 	w.firstClaimHint.Notify()
 	w.claimGroup.sharedHints.Notify()
@@ -222,10 +223,11 @@ func (w *worker) awaitFirstHint(ctx context.Context) {
 	}
 }
 
-// awaitWork waits for a hint, for the next due time, or for the poll interval. After a hint for all workers it waits for its turn.
+// awaitWork waits for a hint, for the next due time, or for the poll interval. After a hint that all workers have received, it waits
+// for the turn of the group.
 func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Time) {
 	if !next.IsZero() {
-		if left := w.e.clock.Until(next); left < poll-time.Millisecond { // left may be the longest duration there is, so nothing may be added to it here
+		if left := w.e.clock.Until(next); left < poll-time.Millisecond { // left may be the largest duration, so adding to it would overflow
 			poll = left + time.Millisecond
 		}
 	}
@@ -240,8 +242,8 @@ func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Ti
 	}
 }
 
-// awaitClaimTurn waits for the turn of the group after a notification for all workers, or for the poll interval. Meanwhile another
-// notification may arrive, and another worker be the first.
+// awaitClaimTurn waits for the turn of the group after a notification for all workers, but not longer than the poll interval. Another
+// notification during the wait may give the group an earlier turn.
 func (w *worker) awaitClaimTurn(ctx context.Context, t *time.Timer, poll time.Duration) {
 	for at := time.Now().Add(poll); ; {
 		if turn := time.Now().Add(w.claimGroup.claimDelayAfterNotification(w.e.clock.Now())); turn.Before(at) {

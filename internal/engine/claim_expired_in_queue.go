@@ -11,19 +11,20 @@ import (
 )
 
 const (
-	expiredRunsPoll          = time.Second // how often a worker whose slots are all taken looks for expired runs
-	maxConcurrentExpirations = 32          // how many of them it ends at once
+	expiredRunsPoll          = time.Second // how often a worker whose slots are all taken claims expired runs
+	maxConcurrentExpirations = 32          // how many expired runs it ends at once
 )
 
-// runsExpiredInQueueClaim claims runs whose time in line is over while all slots of the worker are taken. Such a run was never executed, and is neither
-// repaired nor a copy: its function is not called, and its end is all that is written. claimLoop owns it.
+// runsExpiredInQueueClaim holds the rules for claims of runs whose StartBy or deadline has passed while they were in line. A worker makes such
+// claims while all its slots are taken. Such a run was never executed, and is neither a repaired run nor a fork: its function is not called,
+// and only its end is written. Only claimLoop uses a runsExpiredInQueueClaim.
 type runsExpiredInQueueClaim struct {
 	rows  *queues.Summary
-	rules *store.QueueClaimRules // of rows
+	rules *store.QueueClaimRules // made from rows
 }
 
-// claimRunsExpiredInQueue claims runs whose time in line is over. It returns after how long the worker looks for more, if all slots are still taken. If no
-// queue has settings, no run is in line.
+// claimRunsExpiredInQueue claims runs whose StartBy or deadline has passed while they were in line. It returns the time until the next such
+// claim, which the worker makes if all slots are still taken. If no queue has settings, no run is in line.
 func (w *worker) claimRunsExpiredInQueue() (wait time.Duration) {
 	wait = expiredRunsPoll/2 + rand.N(expiredRunsPoll/2)
 	rows, c := w.queueAdmitter.LatestSummary(), &w.expiredRunsClaim
@@ -35,7 +36,7 @@ func (w *worker) claimRunsExpiredInQueue() (wait time.Duration) {
 	}
 	beyond := w.slots.AcquireBeyond(maxConcurrentExpirations)
 	if beyond.Capacity() == 0 {
-		return min(wait, 10*expiringRunPoll) // those that were claimed have not ended yet
+		return min(wait, 10*expiringRunPoll) // the expired runs that were claimed have not ended yet
 	}
 	got, err := w.claimByQueueRules([]claimShare{{w: w, reservedSlots: beyond}}, 0, func(_ context.Context, q *store.ClaimQuery) (capped bool) {
 		q.QueueRules = c.rules
@@ -46,13 +47,13 @@ func (w *worker) claimRunsExpiredInQueue() (wait time.Duration) {
 		w.log.Warn("could not claim runs whose time in line is over; trying again", telemetry.KeyError, err)
 	}
 	if got.reachedLimit {
-		return expiringRunPoll // by then most of them have ended
+		return expiringRunPoll // by then most of the claimed runs have ended
 	}
 	return wait
 }
 
-// suspendIfWithoutSlot reports whether the run, which has no slot of its worker, must not go on because its time is not over after all. It is released,
-// and claimed again when a slot is free.
+// suspendIfWithoutSlot suspends a run that was claimed as expired and has no slot, but has not expired, for example because its deadline was
+// changed. The run is released, and claimed again when a slot is free. It reports whether it has suspended the run.
 func (r *run) suspendIfWithoutSlot() bool {
 	if !r.slot.IsBeyond() {
 		return false

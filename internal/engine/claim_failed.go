@@ -13,16 +13,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
-// A claim that failed may have been committed all the same: its result was lost, or waited for a disk or
-// a standby for longer than the claim may take. This worker would then own the claimed runs without
-// executing them, and they would count as crashed when their leases end. So the worker searches for runs
-// that carry the nonce of the failed claim, and releases them. It repeats the search until their leases
-// end, because the claim may still be in progress. The worker does not release a run only because it owns
-// the run and does not have it in memory: a start commits before its run enters memory.
+// A claim that failed may nevertheless have been committed: its reply was lost, or its commit waited for a disk or a standby for
+// longer than the timeout of the claim. This worker would then own the claimed runs without executing them, and they would count as
+// crashed when their leases end. So the worker searches for runs that carry the nonce of the failed claim, and releases them. It
+// repeats the search until their leases end, because the claim may still be in progress. That the worker owns a run and does not have
+// it in memory is no reason to release it, because a start commits before its run enters memory.
 //
-// A start that makes this worker the owner of its runs can fail in the same way, unless its error says
-// that nothing was written, and so can the next generation of a run that continues as new. The runs of a start
-// have one nonce too, so the worker searches for them as for those of a claim.
+// A start that makes this worker the owner of its runs can fail in the same way, unless its error says that nothing was written. So
+// can the transaction with which a run continues as new. The runs of a start have a common nonce too, so the worker searches for them
+// as for the runs of a claim.
 
 const (
 	firstReleaseRetryDelay = 10 * time.Millisecond // pause after a search that must be repeated; it doubles up to maxReleaseRetryDelay
@@ -35,7 +34,7 @@ type failedClaims struct {
 
 	mu                  sync.Mutex
 	queries             []store.ClaimQuery
-	unreleasedLeaseEnds []time.Time // when the leases of claims ended whose runs were not released before; the latest ones
+	unreleasedLeaseEnds []time.Time // when the leases of the latest claims ended whose runs were not released before
 }
 
 // maxUnreleasedClaims is how many claims whose runs were not released are remembered.
@@ -79,16 +78,15 @@ func (f *failedClaims) extendOutageByFailedClaims(q *store.ClaimQuery) {
 	}
 }
 
-// addUncertainStart adds a start that failed with err, if this worker may own the runs of the start all the
-// same.
+// addUncertainStart adds a start that failed with err, if this worker may nevertheless own the runs of the start.
 func (w *worker) addUncertainStart(own []*store.StartWrite, err error) {
 	if len(own) > 0 {
 		w.addUncertainOwnership(&own[0].Run, own[0].Run.StartedAt, err)
 	}
 }
 
-// addUncertainOwnership adds the write that makes this worker the owner of the run, and of others with the same nonce, at the time now. It
-// failed with err. If err says that nothing was written, nothing is added.
+// addUncertainOwnership adds a write, made at the time now, that makes this worker the owner of the run and of other runs with the same
+// nonce, and that has failed with err. If err says that nothing was written, addUncertainOwnership adds nothing.
 func (w *worker) addUncertainOwnership(run *store.Run, now time.Time, err error) {
 	if !mayHaveCommitted(err) {
 		return

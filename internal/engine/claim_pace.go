@@ -8,7 +8,7 @@ import (
 // claimPace decides how many runs the next claim takes at most, and how long claimLoop waits before it.
 type claimPace struct {
 	maxLimit int           // the largest limit: Config.ClaimLimit
-	maxPoll  time.Duration // the longest poll: Config.Poll, or that of OtherWorkers.ClaimPollInterval
+	maxPoll  time.Duration // the longest poll interval: Config.Poll, or the result of OtherWorkers.ClaimPollInterval
 
 	limit      int           // how many runs the next claim takes at most
 	isFull     bool          // all slots are taken, or the last claim took as many runs as its limit
@@ -29,7 +29,7 @@ func (p *claimPace) noteSuccess(runs int, full bool) {
 		p.pollDelay = minClaimPoll
 	} else {
 		next := minClaimPoll + rand.N(3*p.pollDelay)
-		if p.pollDelay >= p.maxPoll*3/4 { // it stays long
+		if p.pollDelay >= p.maxPoll*3/4 { // the delay stays long
 			next = p.maxPoll - rand.N(p.maxPoll/4+1)
 		}
 		p.pollDelay = min(p.maxPoll, next)

@@ -13,7 +13,7 @@ type lastClaimQueueRules struct {
 	rows                    *queues.Summary
 	fullQueues              []string
 	rules                   *store.QueueClaimRules
-	skippedPartlyFullQueues bool // it left out queues from which it might have taken some runs
+	skippedPartlyFullQueues bool // the last claim left out queues from which it might have taken some runs
 }
 
 // hasQueuesLimitedPerWorker reports whether a worker may execute only some runs of a queue at once.
@@ -22,13 +22,14 @@ func (w *worker) hasQueuesLimitedPerWorker(ctx context.Context) bool {
 	return rows != nil && len(rows.MaxExecutingPerWorker) > 0
 }
 
-// setQueueRulesOfClaim sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
-// a queue than it may. Runs that pass are not left out, and do not count. It reports whether the claim leaves out queues from
-// which it could take fewer runs than its limit. The next claim takes from them. Nothing of a paused queue begins.
+// setQueueRulesOfClaim sets which queues a claim leaves out, or lowers its limit, so that the worker executes no more runs of a queue
+// than it may. Runs that bypass their queue are never left out, and do not count. It reports whether the claim leaves out queues from
+// which it could take some runs, but fewer than its limit; the next claim then takes from these queues. A claim takes no run of a
+// paused queue that has not begun.
 func (w *worker) setQueueRulesOfClaim(ctx context.Context, q *store.ClaimQuery) (skipsPartlyFullQueues bool) {
 	rows := w.queueAdmitter.SummaryOrRead(ctx)
 	if rows == nil || len(rows.UndeletedNames) == 0 {
-		return false // if the rows are not known, runs without a place are adopted later
+		return false // if the rows are not known, an admission later counts the claimed runs
 	}
 	var full, few []string
 	least := q.Limit

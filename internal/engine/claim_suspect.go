@@ -2,10 +2,10 @@ package engine
 
 import "github.com/seed8ec063be/durable/internal/store"
 
-// A suspect is a run that was in memory when its process died, store.SuspectAfterCrashes times in a row without
-// a new checkpoint in between. Either this run or another run in the same process kills processes. A
-// worker executes one suspect at a time, so that the next death counts against that suspect only, and
-// innocent runs make progress. A suspect is cleared by its next checkpoint, or when it leaves memory.
+// A suspect is a run whose processes have died store.SuspectAfterCrashes times in a row while the run was in memory, without a new
+// checkpoint in between. Either this run or another run in the same processes kills them. A worker executes one suspect at a time, so
+// that the next death counts against that suspect only, and innocent runs make progress. A suspect is cleared by its next checkpoint,
+// or when it leaves memory.
 
 // maxClaimableSuspects returns how many suspects may be claimed now: zero or one.
 func (w *worker) maxClaimableSuspects() int {
@@ -15,7 +15,8 @@ func (w *worker) maxClaimableSuspects() int {
 	return 1
 }
 
-// setSuspectRunIfCrashedOften makes the run the worker's suspect if it is a suspect. The run is not executed yet.
+// setSuspectRunIfCrashedOften makes the run the worker's suspect if it has crashed that often. It is called before the run is
+// executed.
 func (w *worker) setSuspectRunIfCrashedOften(r *run) {
 	if r.row.Crashes >= store.SuspectAfterCrashes {
 		w.suspectRun.Store(r)
@@ -29,8 +30,8 @@ func (r *run) clearSuspect() {
 	}
 }
 
-// clearSuspectByCheckpoint clears the run after a call with the given status was recorded. A call that has not ended is no checkpoint: if the
-// process died now, the crash would count against this run too.
+// clearSuspectByCheckpoint clears the run after a call with the given status was recorded. The row of a call that has not ended does not
+// clear the run, because a crash would still count against the run.
 func (r *run) clearSuspectByCheckpoint(recorded store.StepStatus) {
 	if recorded.IsTerminal() {
 		r.clearSuspect()

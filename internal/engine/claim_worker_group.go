@@ -17,20 +17,21 @@ import (
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
-// workerClaimGroup is the workers of this process that may claim the same runs. One of them, the leader, claims for all: each claim
-// requests runs for the free slots of every member, and each run that it takes has the member with the slot as its owner. A claim
-// costs about as much as ten steps, however few runs it takes, so many workers with few slots each claim like one worker with many.
+// workerClaimGroup holds the workers of this process that may claim the same runs. One of them, the leader, claims for all: each
+// claim requests runs for the free slots of every member, and the owner of each claimed run is the member that has the slot. A claim
+// costs about as much as ten steps, however few runs it takes. In a group, many workers with few slots make as few claims as one
+// worker with many slots.
 //
 // Everything else remains the worker's own: its leases, its presence, its heartbeats, its queues and its runs.
 type workerClaimGroup struct {
 	hints           wakeup.Chan   // a run may be claimable
-	sharedHints     wakeup.Chan   // likewise; all workers were notified
+	sharedHints     wakeup.Chan   // a run may be claimable; all workers were notified
 	slotsFreed      wakeup.Chan   // slots of a member came free
 	hasAdmittedRuns atomic.Bool   // a member has admitted runs to a queue since the last claim began
 	leadership      chan struct{} // holds an element while no member leads
 
-	mu               sync.Mutex // held during a claim, so that a member that leaves has no claim in flight
-	members          []*worker  // those that take runs
+	mu               sync.Mutex // held during a claim, so that no claim is in flight for a member that leaves
+	members          []*worker  // the workers that take runs
 	pools            []*slots.Pool
 	capacity         int // slots of all members
 	firstMemberIndex int // which member is first at the next claim
@@ -44,7 +45,7 @@ func newWorkerClaimGroup() *workerClaimGroup {
 
 // workerClaimGroupKey identifies a group: what its members send with a claim, and how they pace their claims.
 type workerClaimGroupKey struct {
-	store                              store.Store // as New was given it
+	store                              store.Store // the store that was passed to New
 	workflows, queues, pinned, version string
 	lease, poll                        time.Duration
 	maxCrashes, claimLimit             int
@@ -99,8 +100,8 @@ func (g *workerClaimGroup) size() int {
 	return len(g.members)
 }
 
-// countFreeSlotsAndPrefetch returns how many slots of the members are free, whether the claim need not wait for more, because these are many or are for
-// runs that were just admitted, and how many runs to prefetch, at most limit.
+// countFreeSlotsAndPrefetch returns how many slots of the members are free, and how many runs to prefetch, at most limit. The result many says
+// that the claim need not wait for more free slots, because many are free, or because runs were admitted since the last claim.
 func (g *workerClaimGroup) countFreeSlotsAndPrefetch(limit int) (free int, many bool, prefetch int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -128,8 +129,8 @@ type claimShare struct {
 	reservedSlots slots.Reservation
 }
 
-// reserveSlotsForClaim reserves slots of all members for a claim of at most pace.limit runs. While the last claim was not full, and nothing is known to
-// be due, it leaves some to starts. For the rest of the limit it reserves up to prefetch places. g.mu is held.
+// reserveSlotsForClaim reserves slots of all members for a claim of at most pace.limit runs. If the last claim was not full, and no runs were
+// admitted since, it leaves some slots to starts. If the slots are fewer than the limit, it also reserves up to prefetch places. g.mu is held.
 func (g *workerClaimGroup) reserveSlotsForClaim(pace *claimPace, prefetch int) (shares []claimShare) {
 	g.firstMemberIndex++
 	admitted := g.hasAdmittedRuns.Swap(false)
@@ -148,10 +149,10 @@ func (g *workerClaimGroup) reserveSlotsForClaim(pace *claimPace, prefetch int) (
 			free = append(free, candidate{m, room, places})
 		}
 	}
-	slices.SortStableFunc(free, func(a, b candidate) int { return cmp.Compare(a.room, b.room) }) // what the small ones do not need is for the large ones
+	slices.SortStableFunc(free, func(a, b candidate) int { return cmp.Compare(a.room, b.room) }) // the members with most room come last, and get what the others do not need
 	left, n := pace.limit, len(free)
 	for i, c := range free {
-		part := (left + n - i - 1) / (n - i) // of what is left, an equal part
+		part := (left + n - i - 1) / (n - i) // an equal part of what is left
 		leave := 0
 		if !pace.isFull && !admitted {
 			leave = max(1, c.w.e.cfg.Concurrency/slotFractionForStarts)
@@ -167,8 +168,8 @@ func (g *workerClaimGroup) reserveSlotsForClaim(pace *claimPace, prefetch int) (
 	return shares
 }
 
-// claimForMembers claims once for the members with free slots. limit is for how many runs they had room. The leader claims for them,
-// unless an operator has made it quiet.
+// claimForMembers claims once for the members with free slots. The result limit is the number of runs for which they had room. The
+// leader makes the claim or, if an operator has made the leader quiet, another member.
 func (g *workerClaimGroup) claimForMembers(leader *worker, pace *claimPace, prefetch int) (limit int, got claimResult, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,7 +183,7 @@ func (g *workerClaimGroup) claimForMembers(leader *worker, pace *claimPace, pref
 	if leader.slots.IsQuiet() {
 		leader = shares[0].w
 	}
-	if leader.hasQueuesLimitedPerWorker(leader.ctx) { // each member leaves out other queues
+	if leader.hasQueuesLimitedPerWorker(leader.ctx) { // each member may leave out other queues
 		got, err = g.claimEachShare(shares)
 	} else {
 		got, err = leader.claimRuns(shares, g.maxClaimableSuspects())
@@ -201,8 +202,8 @@ func (g *workerClaimGroup) maxClaimableSuspects() int {
 	return 1
 }
 
-// claimRunsExpiredInQueue makes a member that takes runs claim runs whose time in line is over: the leader, unless an operator has made it quiet.
-// It returns after how long to look for more.
+// claimRunsExpiredInQueue makes the leader or, if an operator has made the leader quiet, another member claim runs that have expired in line.
+// It returns the time until the next such claim.
 func (g *workerClaimGroup) claimRunsExpiredInQueue(leader *worker) (wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -234,7 +235,8 @@ func (g *workerClaimGroup) claimEachShare(shares []claimShare) (got claimResult,
 	return got, nil
 }
 
-// roundRobinOwners returns the owners of the runs for which the shares have room, limit in sum, in turns.
+// roundRobinOwners returns limit owners: for each run for which a share has room, the worker of the share. The workers take turns in
+// the list.
 func roundRobinOwners(shares []claimShare, limit int) []uuid.UUID {
 	owners := make([]uuid.UUID, 0, limit)
 	for round := 0; len(owners) < limit; round++ {
@@ -247,7 +249,8 @@ func roundRobinOwners(shares []claimShare, limit int) []uuid.UUID {
 	return owners
 }
 
-// shareOfOwner returns the share of the owner of a claimed run, or the first if the run was paused and has none.
+// shareOfOwner returns the share of the owner of a claimed run, or the first share if the claim has paused the run, which then has no
+// owner.
 func shareOfOwner(shares []claimShare, owner uuid.UUID) *claimShare {
 	for i := range shares {
 		if shares[i].w.id == owner {

@@ -31,7 +31,7 @@ func IsHeldForDrift(r *store.Run) bool {
 	return r.Status == store.Paused && r.Control&store.HeldForDrift != 0 && r.Control&store.PausedMask == 0
 }
 
-// describeHowToContinue returns what lets a run continue that is paused or held, as the end of a sentence. It is empty for other runs.
+// describeHowToContinue returns, as the end of a sentence, how a run that is paused or held can continue. It is empty for other runs.
 func describeHowToContinue(r *store.Run) string {
 	switch {
 	case IsHeldForDrift(r):

@@ -22,20 +22,19 @@
 //
 // # Who owns what
 //
-//   - Engine owns the clock and the waiters for results, and shares the journal with the other
-//     engines of its store. It works as a
-//     client without any goroutine of its own.
+//   - Engine owns the clock and the waiters for results, and shares the journal with the other engines of its store. As a client, it
+//     needs no goroutine of its own.
 //   - worker exists from the beginning of Run to its end. It owns the loops (claim, renew, listen, takeover) and the goroutines of
 //     runs.
 //   - run owns its contexts, its history and its suspension.
 //
 // # Where things are
 //
-// The name of a file begins with its room.
+// The name of a file begins with the part of the engine to which the file belongs.
 //
 //   - engine: what a process does as a client: starts, signals, waits for results.
 //   - worker: the loops of a process that executes runs, its leases and notifications.
-//   - claim: which runs the workers take; one claims for those of its process that may execute the same runs.
+//   - claim: which runs the workers take. Workers of one process that may execute the same runs claim together.
 //   - run: the life of one run from its claim to its end: replay, compensations, end.
 //   - call: durable calls, one file for each kind, and the attempts of steps with their
 //     slots and permits.
@@ -44,10 +43,11 @@
 //   - start_with_start_key and start_keys_due: starts with the options Singleton, Debounce and Throttle.
 //   - test_hooks: what package durabletest observes and controls.
 //
-// Rooms of the worker with a narrow seam are packages of their own: permits exchanges the permits of steps, queues admits runs to queues
-// with settings, retention deletes what is no longer kept, and polling decides how often a worker polls.
+// Parts of the worker with a small interface are packages of their own: permits exchanges the permits of steps, queues admits runs to
+// queues with settings, retention deletes runs and events that are no longer kept, and polling decides how often a worker polls.
 //
-// What an operator changes (limits, queues, runs) is in files of engine, and what a worker does about it in files of worker.
+// The calls with which an operator changes limits, queues and runs are in files of engine. What a worker does about such a change is
+// in files of worker.
 package engine
 
 import (
@@ -85,7 +85,7 @@ type Config struct {
 	Grace              time.Duration // how long running steps may continue after the end of Run's context
 	ParkAfter          time.Duration // runs that wait longer than this are unloaded from memory
 	MaxCrashes         int           // crashes in a row without a checkpoint after which a run is paused
-	FailAtMaxCrashes   bool          // such a run fails instead
+	FailAtMaxCrashes   bool          // a run with MaxCrashes crashes fails and is not paused
 	ClaimLimit         int           // runs that one claim takes at most
 	StartedMarkerDelay time.Duration // an attempt that takes longer than this writes a started marker
 	Patience           time.Duration // how long a flush is retried while the database is unavailable
@@ -100,12 +100,13 @@ type Config struct {
 // WorkflowDefinition is a workflow whose inputs and outputs are bytes.
 type WorkflowDefinition struct {
 	Name string
-	// Pinned says that only workers of the version of a run execute the run, as long as such a worker lives, and for PinnedGrace after
-	// that. The version of a run is that of the worker that claimed it last, or else of the process that started it.
+	// Pinned says that only workers with the version of a run execute the run, as long as such a worker lives and for PinnedGrace
+	// after that. The version of a run is the version of the worker that claimed it last or, if no worker has claimed it, of the
+	// process that started it.
 	Pinned            bool
 	PinnedGrace       time.Duration
 	OnDrift           DriftPolicy
-	PreviousCallNames map[string]string // the calls that were renamed: their previous names by the present ones
+	PreviousCallNames map[string]string // for each call that was renamed, its previous name by its present name
 	// RunRetryDelay returns how long a run that has failed the given number of times in a row waits before its next generation, or false if
 	// the run ends. If RunRetryDelay is nil, the run ends at its first failure.
 	RunRetryDelay func(failures int32) (time.Duration, bool)
@@ -135,30 +136,30 @@ type Engine struct {
 	clock               clock.Clock
 	telemetry           *telemetry.Telemetry
 	workflows           map[string]*WorkflowDefinition
-	claimGroup          *workerClaimGroup  // of the workers
-	claimFilter         *store.ClaimFilter // the workflows of defs in the queues of cfg
+	claimGroup          *workerClaimGroup  // the group in which the workers of this engine claim
+	claimFilter         *store.ClaimFilter // selects the workflows of cfg.Definitions in cfg.Queues
 	resultWaiters       *results.Waiters
 	signalTimeGenerator increasingTimeGenerator
 	rootTimeGenerator   increasingTimeGenerator // used with the clock of a test
 	tokenKey            atomic.Pointer[[]byte]  // nil: not read yet
 	testHooks           TestHooks               // set by a test, else nil
 	rawStore            store.Store             // the store itself, without the wrappers of test hooks and a codec
-	codecStore          *coded.Store            // database with the codec; nil: there is none
-	awaitCallerCount    results.Count           // the number of callers of Await outside of runs that have no result yet; without test hooks also of those within runs
+	codecStore          *coded.Store            // rawStore with the codec; nil: there is no codec
+	awaitCallerCount    results.Count           // the number of callers of Await without a result; with test hooks, only callers outside of runs
 	awaitCallers        awaitCallers            // the callers of Await, for an engine with test hooks
 	counters            engineCounters
 	stepSlots           *slots.StepPool // nil: no limit
 	queueRows           *queues.RowCache
 	queueDepths         queues.DepthCache
-	pinnedWorkflows     store.PinnedWorkflows // the pinned workflows of defs
+	pinnedWorkflows     store.PinnedWorkflows // the pinned workflows of cfg.Definitions
 	startKeyLocks       startKeyLocks
 	startedMarkerPool   sync.Pool // of delayedStartedMarker, whose timers are stopped
 
-	noOlderWorkerAt atomic.Pointer[time.Time] // when no worker that ignores generations lived last; nil: not known; see holdIfOlderWorkersLive
+	noOlderWorkerAt atomic.Pointer[time.Time] // when the engine last found that no live worker ignores generations; nil: not known; see holdIfOlderWorkersLive
 
 	mu               sync.Mutex
 	lifetime         *workerLifetime // nil while there is no worker
-	engineRunError   error           // with which the worker of Run had to stop
+	engineRunError   error           // the error with which the worker of Run had to stop
 	engineRunStopped bool            // Run is stopping or has returned, and was not called again
 }
 

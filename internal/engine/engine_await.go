@@ -30,8 +30,8 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	return e.awaitRun(ctx, id, true, &e.awaitCallerCount)
 }
 
-// awaitRun is Await for callers outside of runs, and for runs that wait for their children. count, if it is not nil, is increased until the
-// result is there.
+// awaitRun does the work of Await. The argument outside says whether the caller is outside of runs, and not a run that waits for its child.
+// While awaitRun waits, it is counted in count, if count is not nil.
 func (e *Engine) awaitRun(ctx context.Context, id uuid.UUID, outside bool, count *results.Count) (*store.Run, error) {
 	run, err := e.resultWaiters.Await(ctx, id, outside, count)
 	if run == nil && err == nil {

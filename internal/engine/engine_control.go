@@ -64,8 +64,9 @@ func (e *Engine) Control(ctx context.Context, o *store.ControlRequest) error {
 	return e.controlRuns(ctx, userCaller, o)
 }
 
-// controlRuns does the same as Control for the given caller, but does not check that the call is made outside a transaction. It
-// retries for Config.Patience. A request of a run has a fence: if it sets o.Fenced, another execution may have the run.
+// controlRuns does the same as Control with the given options, but does not check that the call is made outside a transaction. It
+// retries for Config.Patience. A request that a run makes has a Fence. If o.Fenced is set afterwards, that execution no longer owns
+// its run.
 func (e *Engine) controlRuns(ctx context.Context, by writeOptions, o *store.ControlRequest) error {
 	o.Now = e.clock.Now()
 	switch {

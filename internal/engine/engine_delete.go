@@ -84,7 +84,8 @@ type treeDeleter struct {
 	isLastTry bool // there is no further try
 }
 
-// tryDelete deletes the trees of the results with the given positions, and returns the positions of those to be tried again.
+// tryDelete deletes the trees of the results with the given positions, and returns the positions of the trees that must be tried
+// again.
 func (d *treeDeleter) tryDelete(ctx context.Context, results []DeleteTreeResult, todo []int) (again []int, err error) {
 	now, err := d.e.NowBeforeWrite(ctx)
 	if err != nil {
@@ -140,7 +141,7 @@ func (d *treeDeleter) tryDelete(ctx context.Context, results []DeleteTreeResult,
 		switch t := &op.Trees[at]; {
 		case t.Outcome == store.Written:
 			results[i].DeletedRunCount = t.DeletedRunCount
-		case t.Outcome == store.AlreadyRecorded && op.ReplyLost: // very likely by the earlier try
+		case t.Outcome == store.AlreadyRecorded && op.ReplyLost: // very likely the earlier try has deleted the tree
 			results[i].DeletedRunCount = len(t.EndedBeforeCall)
 		default:
 			if d.recordRefusal(&results[i], t) {
@@ -156,7 +157,7 @@ func (d *treeDeleter) recordRefusal(r *DeleteTreeResult, t *store.DeleteTreeRequ
 	n := &t.Blocker
 	refused := &StateError{Ref: t.Name, Verb: deleteVerb, Status: n.Status}
 	switch {
-	case t.Outcome == store.AlreadyRecorded: // another call has deleted it
+	case t.Outcome == store.AlreadyRecorded: // another call has deleted the tree
 		r.Err = notFoundError(t.Name)
 		return false
 	case t.Outcome == store.Fenced && !n.Status.IsTerminal() && n.UUID != t.Root:
@@ -174,8 +175,8 @@ func (d *treeDeleter) recordRefusal(r *DeleteTreeResult, t *store.DeleteTreeRequ
 	return false
 }
 
-// SelectRoots returns those of the runs that are roots, or count as roots: detached children whose parent was deleted, or has moved them to
-// a superseded generation.
+// SelectRoots returns those of the runs that are roots, or count as roots: detached children whose parent was deleted, or which belong to a
+// superseded generation of their parent.
 func (e *Engine) SelectRoots(ctx context.Context, rows []*store.Run) (roots []*store.Run, err error) {
 	var parents []uuid.UUID
 	for _, row := range rows {
@@ -201,8 +202,8 @@ func (e *Engine) SelectRoots(ctx context.Context, rows []*store.Run) (roots []*s
 	return roots, nil
 }
 
-// checkParentGone returns a *StateError if the parent of the run exists: its history refers to the run. A detached child of a superseded
-// generation counts as a root.
+// checkParentGone returns a *StateError if the parent of the run exists, because the parent's history refers to the run. A detached
+// child of a superseded generation counts as a root.
 func (d *treeDeleter) checkParentGone(ctx context.Context, row *store.Run) error {
 	if !row.Parent.Valid {
 		return nil
@@ -236,7 +237,7 @@ func (e *Engine) describeSupersededParent(ctx context.Context, row *store.Run) (
 	}
 	parent, err := e.getRun(ctx, found[0].Run.String(), store.NoPayloads)
 	if errors.Is(err, ErrNotFound) {
-		return "", nil // it was deleted since, with its generations
+		return "", nil // the parent was deleted since, with its generations
 	}
 	if err != nil {
 		return "", err
@@ -244,8 +245,8 @@ func (e *Engine) describeSupersededParent(ctx context.Context, row *store.Run) (
 	return fmt.Sprintf("the superseded generation %d of run %q", found[0].Number, parent.NameOrUUID()), nil
 }
 
-// notFoundErrorIfDeleted returns an error of a call that had found the run ref, or ErrNotFound if the run was deleted since, so that
-// what the call read of it was incomplete.
+// notFoundErrorIfDeleted returns the error of a call that had found the run which ref names, or ErrNotFound if the run was deleted
+// during the call, because the call may then have failed only because rows were missing.
 func (e *Engine) notFoundErrorIfDeleted(ctx context.Context, ref string, err error) error {
 	if _, gone := e.getRun(ctx, ref, store.NoPayloads); errors.Is(gone, ErrNotFound) {
 		return gone

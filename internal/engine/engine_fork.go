@@ -22,8 +22,8 @@ func (q *RepairRequest) valuesByStoredName() map[string][]byte {
 	return values
 }
 
-// Fork starts a root run whose history begins with a copy of the history of the run ref. The run ref does not change, and may be
-// live. Fork copies only recorded outcomes, which never change, so the copy needs no lock.
+// Fork starts a root run whose history begins with a copy of the history of the run that ref names. The named run does not change,
+// and may be live. Fork copies only recorded outcomes, which never change, so the copy needs no lock.
 func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*PlannedRunRepair, error) {
 	if err := e.checkNoWorkersBelowSchema(ctx, featureRepairs, store.FirstSchemaWithRepairs); err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func (e *Engine) fork(ctx context.Context, row *store.Run, history []store.Step,
 	if q.DryRun {
 		return &PlannedRunRepair{Run: &store.Run{Name: q.ForkRunID}, NewGeneration: 1, Detail: detail}, nil
 	}
-	// The copy belongs to the version that executed the copied calls, and not to the version of this process. It is read after the history:
-	// another version may have taken over the run meanwhile.
+	// The copy belongs to the version that executed the copied calls, and not to the version of this process. The row is read again after
+	// the history, because another version may have claimed the run meanwhile.
 	source, err := e.getRun(ctx, row.UUID.String(), store.NoPayloads)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,8 @@ func (e *Engine) checkForkRunIDIsFree(ctx context.Context, id string) error {
 	return err
 }
 
-// checkForkPayloadsDecodable returns why a payload of the copy cannot be decoded, or nil. It would be encoded anew for the other run.
+// checkForkPayloadsDecodable returns why a payload of the copy cannot be decoded, or nil. The copy needs all payloads, because they
+// are encoded anew for the new run.
 func checkForkPayloadsDecodable(row *store.Run, steps []store.Step) error {
 	if err := payload.Problem(row.Input); err != nil {
 		return fmt.Errorf("the input: %w", err)

@@ -2,8 +2,8 @@ package engine
 
 import "github.com/seed8ec063be/durable/internal/store"
 
-// What is written in a transaction of the user does not pass through the engine's store. The methods of this file encode it, if the
-// engine has a codec.
+// Rows that are written in a transaction of the user do not pass through the engine's store. If the engine has a codec, the methods
+// of this file encode the payloads of such rows.
 
 // StartInTx calls the function insert with the rows of the new runs. The function insert writes the rows in the caller's
 // transaction, and sets the outcomes of the starts.
@@ -23,7 +23,7 @@ func (e *Engine) SignalInTx(signal *store.SignalWrite, insert func(*store.Signal
 	return e.codecStore.CommitSignalWith(signal, insert)
 }
 
-// startWithKeyInTx does the same for a start with a start key.
+// startWithKeyInTx does the same as StartInTx for a start with a start key.
 func (e *Engine) startWithKeyInTx(c *store.StartKeyChangeRequest, insert func(*store.StartKeyChangeRequest) error) error {
 	if e.codecStore == nil {
 		return insert(c)

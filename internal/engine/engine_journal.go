@@ -12,14 +12,14 @@ import (
 
 // sharedJournalKey identifies the journals that engines of one store may share.
 type sharedJournalKey struct {
-	store         store.Store // as New was given it, because a wrapper may commit in its own way
+	store         store.Store // the store that was passed to New, because a wrapper may commit in its own way
 	patience      time.Duration
-	meterProvider metric.MeterProvider // which count its flushes
+	meterProvider metric.MeterProvider // its meters count the flushes
 }
 
-// findOrCreateJournal returns the journal for the engine's store. Engines of this process that use the same store share one: a write costs
-// the less, the more writes share its transaction. Engines with a codec or test hooks have a journal of their own, because they commit
-// in ways of their own.
+// findOrCreateJournal returns the journal for the engine's store. Engines of this process that use the same store share a journal, because
+// a write costs less if more writes share its transaction. Engines with a codec or test hooks have a journal of their own, because they
+// commit in ways of their own.
 func (e *Engine) findOrCreateJournal() *journal.Journal {
 	create := func() any {
 		t := e.telemetry

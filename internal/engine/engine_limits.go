@@ -48,7 +48,7 @@ func (e *Engine) ResetLimit(ctx context.Context, c store.DeleteOrResetRequest) e
 	return err
 }
 
-// deleteOrResetLimit sets the time of the call, and makes a change that reports whether there is such a limit.
+// deleteOrResetLimit sets the time of the change, and calls change, which reports whether the limit exists.
 func (e *Engine) deleteOrResetLimit(ctx context.Context, c *store.DeleteOrResetRequest, verb store.OperatorVerb, change func() (bool, error)) error {
 	err := e.checkNoOlderWorkers(ctx, userCaller, "limits")
 	if err == nil {

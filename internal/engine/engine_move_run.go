@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// MoveRun gives the run with the given ID another queue or another priority, which the argument m contains. MoveRun returns a
-// *StateError for a run that has begun, has ended, is being cancelled, or whose deadline has passed.
+// MoveRun gives the run that ref names the queue or the priority in the argument m. MoveRun returns a *StateError for a run that has
+// begun, has ended, is being cancelled, or whose deadline has passed.
 func (e *Engine) MoveRun(ctx context.Context, verb, ref string, m *store.MoveRunRequest) error {
 	if err := e.CheckOutsideTx(ctx, "a change of a run's queue or priority"); err != nil {
 		return err

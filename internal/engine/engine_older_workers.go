@@ -13,7 +13,7 @@ import (
 // does not support limits, queues or schedules. OlderWorkerError unwraps to store.ErrSchema.
 type OlderWorkerError struct {
 	Worker         store.Worker
-	IgnoredFeature string // what that worker does not know: limits, queues, schedules or repairs
+	IgnoredFeature string // what the worker ignores: limits, queues, schedules or repairs
 }
 
 func (e *OlderWorkerError) Error() string {
@@ -24,9 +24,9 @@ func (e *OlderWorkerError) Error() string {
 // Unwrap returns store.ErrSchema.
 func (e *OlderWorkerError) Unwrap() error { return store.ErrSchema }
 
-// checkNoOlderWorkers returns an *OlderWorkerError while a worker lives that ignores limits, queues and schedules. A
-// worker that is stopped for longer than its lease counts as dead. If it continues, nothing can prevent that it
-// claims runs without regard to them.
+// checkNoOlderWorkers returns an *OlderWorkerError while a worker lives that ignores limits, queues and schedules. A worker whose
+// process is stopped for longer than its lease counts as dead. If the process continues, nothing prevents it from claiming runs
+// without regard to limits and queues.
 func (e *Engine) checkNoOlderWorkers(ctx context.Context, by writeOptions, ignored string) error {
 	if err := e.CheckOutsideTx(ctx, "a change of "+ignored); err != nil {
 		return err
@@ -34,7 +34,8 @@ func (e *Engine) checkNoOlderWorkers(ctx context.Context, by writeOptions, ignor
 	return e.checkForOlderWorker(ctx, by, ignored, store.FirstSchemaWithQueues)
 }
 
-// checkNoWorkersBelowSchema is checkNoOlderWorkers for what workers ignore whose code is from before the version of the schema.
+// checkNoWorkersBelowSchema does the same as checkNoOlderWorkers for a feature that workers ignore if their code was written for a
+// schema before the given version.
 func (e *Engine) checkNoWorkersBelowSchema(ctx context.Context, ignored string, version int16) error {
 	if err := e.CheckOutsideTx(ctx, "a change of "+ignored); err != nil {
 		return err
@@ -56,12 +57,13 @@ func (e *Engine) checkForOlderWorker(ctx context.Context, by writeOptions, ignor
 	return err
 }
 
-// olderWorkersPoll is how long an engine relies on it that no older worker lives before it looks again, for runs that begin their next
-// generations by themselves.
+// olderWorkersPoll is how long an engine assumes that no older worker lives before it checks again. The check is for runs that begin
+// their next generations by themselves.
 const olderWorkersPoll = time.Second
 
-// holdIfOlderWorkersLive holds the run, which is about to begin its next generation by itself, while a worker lives that ignores generations:
-// if that worker claimed the run, it would use idempotency keys of the generation before. It reports whether the run has left.
+// holdIfOlderWorkersLive holds the run, which is about to begin its next generation by itself, while a worker lives that ignores generations,
+// because such a worker would use the idempotency keys of the previous generation if it claimed the run. It reports whether the run was
+// suspended.
 func (r *run) holdIfOlderWorkersLive(what string) bool {
 	if at := r.e.noOlderWorkerAt.Load(); at != nil && time.Since(*at) < olderWorkersPoll {
 		return false
@@ -81,7 +83,7 @@ func (r *run) holdIfOlderWorkersLive(what string) bool {
 	return true
 }
 
-// liveWorkers returns the workers that have sent a heartbeat in time, also those that are draining.
+// liveWorkers returns the workers that have sent a heartbeat in time, including workers that are draining.
 func (e *Engine) liveWorkers(ctx context.Context) ([]store.Worker, error) {
 	workers, err := e.store.Workers(ctx)
 	if err != nil {

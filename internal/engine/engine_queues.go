@@ -37,7 +37,8 @@ func (e *Engine) SetQueue(ctx context.Context, c store.QueueChangeRequest) error
 	return nil
 }
 
-// logOperatorChange logs what an operator has done. key is the key of the changed thing, such as telemetry.KeyQueue.
+// logOperatorChange logs what an operator has done. The argument key is the log key for the name of what was changed, such as
+// telemetry.KeyQueue.
 func (e *Engine) logOperatorChange(key, name string, c store.OperatorChange) {
 	e.telemetry.Log.Info("an operator's call for a "+key+" took effect", key, name, telemetry.KeyVerb, c.Verb, telemetry.KeyActor, c.By, telemetry.KeyReason, c.Reason)
 }
@@ -63,7 +64,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, c store.DeleteOrResetRequest) 
 // ErrNotDeclared is returned by ResetQueue and ResetLimit if no code declares the queue or the limit.
 var ErrNotDeclared = errors.New("no code declares it")
 
-// ResetQueue removes the settings that an operator has given the queue, so that the settings that code declares apply again. ResetQueue
+// ResetQueue removes the settings that an operator has given the queue, so that the settings declared in code apply again. ResetQueue
 // returns ErrNotFound if the queue does not exist, and ErrNotDeclared if no code declares the queue.
 func (e *Engine) ResetQueue(ctx context.Context, c store.DeleteOrResetRequest) (err error) {
 	if err := e.checkNoOlderWorkers(ctx, userCaller, "queues"); err != nil {
@@ -114,9 +115,9 @@ func (e *Engine) Queues(ctx context.Context) ([]store.Queue, error) {
 	return all, nil
 }
 
-// declareQueuesWithRetry records what this process declares, before it claims runs. It retries until it succeeds or
-// ctx ends; then it returns an error. While a worker lives that ignores queues, later is true: the worker
-// claims runs, and declares when the other is gone.
+// declareQueuesWithRetry records what this process declares, before it claims runs. It retries until it succeeds, and returns an
+// error if ctx ends first. If a live worker ignores queues, declareQueuesWithRetry returns at once with later set: this worker then
+// claims runs, and declares its queues when the other worker is gone.
 func (w *worker) declareQueuesWithRetry(ctx context.Context) (later bool, err error) {
 	for wait := firstClaimRetryDelay; ; wait = min(2*wait, maxClaimRetryDelay) {
 		err := w.declareAllQueues(ctx)
@@ -176,7 +177,7 @@ func (w *worker) queueMetricsLoop(ctx context.Context) {
 		}
 		all, err := w.e.Queues(ctx)
 		if err != nil {
-			continue // the next measurement follows soon
+			continue // the next measurement tries again
 		}
 		now := w.e.clock.Now()
 		for i := range all {

@@ -63,9 +63,9 @@ func (e *Engine) ReadWithHistory(ctx context.Context, ref string, with store.Pay
 	return row, steps, nil
 }
 
-// ReadWithinGeneration calls read, which reads the run ref and then more of it, and returns its row. If the run was repaired or continued as
-// new meanwhile, what read has read can belong to two generations, so ReadWithinGeneration calls read again. A row of nil means that read has
-// read a superseded generation, which does not change.
+// ReadWithinGeneration calls read, which reads the run that ref names, then further rows of the run, and returns the run's row. If the run
+// was repaired or continued as new meanwhile, these rows can belong to two generations, so ReadWithinGeneration calls read again. If read
+// returns a nil row, it has read a superseded generation, which does not change.
 func (e *Engine) ReadWithinGeneration(ctx context.Context, ref string, read func() (*store.Run, error)) error {
 	for {
 		row, err := read()
@@ -86,8 +86,8 @@ func historyError(ref string, err error) error {
 	return fmt.Errorf("read the history of run %q: %w", ref, err)
 }
 
-// isSuperseded reports whether the row belongs to the newest of the superseded generations, or to an older one. Each generation begins with a
-// higher epoch.
+// isSuperseded reports whether the row belongs to one of the superseded generations, of which before has the newest. It compares epochs,
+// because each generation begins with a higher epoch.
 func isSuperseded(row *store.Run, before []store.SupersededGeneration) bool {
 	return len(before) > 0 && before[len(before)-1].Run.Epoch.Count >= row.Epoch.Count
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// readBeforeWrite calls read, which reads what a write needs to know, and retries it for Config.Patience, because for its caller the read
-// is a part of the write. Errors of the database become a *WriteError, which says that nothing was written; other errors of read, such as
+// readBeforeWrite calls read, which reads what a write needs, and retries it for Config.Patience, because the read is a part of the write
+// for its caller. Errors of the database become a *WriteError, which says that nothing was written; other errors of read, such as
 // ErrNotFound, are returned as they are.
 func (e *Engine) readBeforeWrite(ctx context.Context, by writeOptions, read func() error) error {
 	var other error
@@ -32,7 +32,7 @@ func isDatabaseError(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrRejected) || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrSchema)
 }
 
-// readClockBeforeWrite makes the database's time known, as readBeforeWrite does.
+// readClockBeforeWrite reads the database's clock if this engine has not read it yet, and retries the read as readBeforeWrite does.
 func (e *Engine) readClockBeforeWrite(ctx context.Context, by writeOptions) error {
 	return e.readBeforeWrite(ctx, by, func() error { return e.clock.EnsureReading(ctx, e.store) })
 }
@@ -45,8 +45,8 @@ func (e *Engine) NowBeforeWrite(ctx context.Context) (time.Time, error) {
 	return e.clock.Now(), nil
 }
 
-// ReadBeforeWrite calls read, which reads what a write of a user needs to know, and retries it for Config.Patience. ReadBeforeWrite returns
-// a *WriteError if the database is not available or rejects the query, and other errors of read as they are.
+// ReadBeforeWrite calls read, which reads what a write of a user needs, and retries it for Config.Patience. ReadBeforeWrite returns a
+// *WriteError if the database is not available or rejects the query, and other errors of read as they are.
 func (e *Engine) ReadBeforeWrite(ctx context.Context, read func() error) error {
 	return e.readBeforeWrite(ctx, userCaller, read)
 }

@@ -24,12 +24,12 @@ import (
 type RepairRequest struct {
 	Verb              string            // RetryVerb, OverrideVerb, SkipVerb, RerunVerb or ForkVerb
 	FromStep          string            // of a retry or fork, as users see it; empty: the step that the run's failure names
-	KeepAllOtherCalls bool              // all other calls are kept
+	KeepAllOtherCalls bool              // the retry keeps all other calls
 	Step              string            // of an override, skip or rerun, as users see it
 	StepValue         []byte            // of the step
 	ForkStepValues    map[string][]byte // of a fork, by names as users see them
-	ForkRunID         string            // of a fork: it is another run, with this ID
-	InterruptSteps    bool              // a live run is not paused before: it is taken away from its worker at once
+	ForkRunID         string            // the ID of the run that a fork starts
+	InterruptSteps    bool              // a live run is not paused first, but taken away from its worker at once
 	DryRun            bool              // nothing is changed
 	Actor             string
 	Reason            string
@@ -92,8 +92,8 @@ func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]Pla
 	}
 }
 
-// repairRetryDelay returns the pause after a try. It is random, so that of several repairs of one run one gets through, each of which
-// makes the others plan anew.
+// repairRetryDelay returns the pause after a try. It is random, because several repairs of one run make each other plan anew. With
+// random pauses, one of them completes.
 func repairRetryDelay(try int) time.Duration {
 	longest := firstWriteRetryDelay << min(try, maxRepairDelayDoublings)
 	return longest/4 + rand.N(longest)
@@ -105,9 +105,9 @@ type repairPlanner struct {
 	ref        string
 	request    RepairRequest
 	isByPolicy bool      // RetryRun retries the run; see run_retry.go
-	pausedRun  uuid.UUID // the live run, if the repair has perhaps paused it; see engine_repair_live.go
+	pausedRun  uuid.UUID // the live run, if the repair may have paused it; see engine_repair_live.go
 
-	// These are of one try.
+	// Each try sets the following fields anew.
 	storeRequest     store.RepairRequest
 	runs             []PlannedRunRepair
 	childrenToCancel []uuid.UUID
@@ -159,8 +159,9 @@ func (p *repairPlanner) tryRepair(ctx context.Context) (done bool, err error) {
 	return p.storeRequest.Outcome == store.Written, nil
 }
 
-// cancelSupersededChildrenAndResume cancels the children that belong to the superseded generations only, except for detached runs beneath
-// them, and resumes the given runs. The spared detached runs are resumed too: no resume of a run above would reach them any more.
+// cancelSupersededChildrenAndResume adds two requests to the repair: it cancels the children that belong to the superseded generations
+// only, except for detached descendants of these children, and it resumes the given runs. The detached descendants that are not cancelled
+// are resumed too, because no resume of a run above them would reach them any more.
 func (p *repairPlanner) cancelSupersededChildrenAndResume(runs []uuid.UUID) {
 	if len(p.childrenToCancel) > 0 {
 		p.storeRequest.CancelRequest = &store.ControlRequest{
@@ -182,13 +183,13 @@ func (p *repairPlanner) wrapError(row *store.Run, err error) error {
 	return fmt.Errorf("%s run %q: %w", p.request.Verb, row.NameOrUUID(), err)
 }
 
-// newStateError returns a *StateError with further words about the state.
+// newStateError returns a *StateError whose Detail has the run's status and the given detail.
 func (p *repairPlanner) newStateError(row *store.Run, detail string) error {
 	return &StateError{Ref: p.ref, Verb: p.request.Verb, Status: row.Status, Detail: row.Status.String() + ", and " + detail}
 }
 
-// checkStateAllowsRepair returns a *StateError if the status of the run does not allow the repair. Those who cancelled a run rely
-// on its end, so it does not continue.
+// checkStateAllowsRepair returns a *StateError if the status of the run does not allow the repair. A cancelled run must not continue,
+// because those who cancelled it rely on its end.
 func (p *repairPlanner) checkStateAllowsRepair(row *store.Run) error {
 	allowed := row.Status != store.Cancelled && row.Control&store.CancelRequested == 0
 	if p.request.Verb == RetryVerb {
@@ -209,9 +210,10 @@ func (p *repairPlanner) checkStateAllowsRepair(row *store.Run) error {
 	return &StateError{Ref: p.ref, Verb: p.request.Verb, Status: row.Status, Control: row.Control}
 }
 
-// requireAndGuardPausedParent returns a *StateError unless the parent of the run is paused and still waits for it. Any other parent has
-// recorded the end of its child, or may record it at any moment. It reports whether a pause of an ancestor applies to the run: not if the run
-// counts as a root, nor if the parent is only held for drift, because a hold pauses no descendants and its release resumes none.
+// requireAndGuardPausedParent returns a *StateError unless the parent of the run is paused and still waits for the run. Any other parent has
+// recorded the end of the run, or may record it at any moment. A run that counts as a root needs no parent. requireAndGuardPausedParent
+// reports whether a pause of an ancestor applies to the run. It reports false if the parent is only held for drift, because a hold pauses no
+// descendants and its release resumes none.
 func (p *repairPlanner) requireAndGuardPausedParent(ctx context.Context, row *store.Run) (hasPausedAncestor bool, err error) {
 	parent, err := p.e.getRun(ctx, row.Parent.UUID.String(), store.NoPayloads)
 	switch {
@@ -257,7 +259,7 @@ func runStateOf(row *store.Run) store.RunState {
 // since it was read.
 func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
 	q.Nonce = store.NewNonce()
-	if !p.request.DryRun { // after this, the history of the run stays as it is
+	if !p.request.DryRun { // the fence keeps the history of the run unchanged
 		if !row.Status.IsTerminal() {
 			if err := p.extendPause(ctx, row.UUID); err != nil {
 				return false, p.wrapError(row, err)
@@ -276,7 +278,7 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 	}
 	s, made, err := p.planGeneration(ctx, row, q)
 	if err != nil {
-		if p.hasRunChanged(ctx, row) { // perhaps only because another repair was first
+		if p.hasRunChanged(ctx, row) { // perhaps the error is only due to another repair that was faster
 			return false, nil
 		}
 		return false, err
@@ -291,7 +293,7 @@ func (p *repairPlanner) fenceAndAddRun(ctx context.Context, row *store.Run, q *r
 		if err != nil {
 			return false, p.wrapError(row, err)
 		}
-		if child.Status != store.Failed && child.Status != store.Expired { // another repair was first: the child belongs to its generation
+		if child.Status != store.Failed && child.Status != store.Expired { // another repair was faster: the child belongs to the generation that it has made
 			return false, nil
 		}
 		done, err := p.fenceAndAddRun(ctx, child, &repair.Request{Now: q.Now, Due: q.Due, HasPausedAncestor: q.HasPausedAncestor})

@@ -16,18 +16,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
-// A live run is paused for its repair, so that running steps are recorded before its history is read. It is resumed in
-// the transaction of the repair, or when the repair is given up. The pause is leased like a run: if the process dies in
+// A live run is paused for its repair, so that running steps are recorded before its history is read. The run is resumed in the
+// transaction of the repair, or when the repair fails. The pause has a lease, as the ownership of a run has: if the process dies in
 // between, a worker resumes the run when the lease ends; see worker_expired_repairs.go.
 
 const (
-	pausingRunPollInterval = 20 * time.Millisecond // how often a run is read that is being paused
-	repairUndoTimeout      = 10 * time.Second      // for the calls that follow a repair which is given up
+	pausingRunPollInterval = 20 * time.Millisecond // how often a repair reads the run that it has paused, until the run has stopped
+	repairUndoTimeout      = 10 * time.Second      // the timeout of the calls after a failed repair
 )
 
-// pauseAndAwaitStop pauses a live run, and waits until it stands still, unless the repair is to fence it at once. A run that waits for its
-// retry is paused also then, because its resume wakes the descendants that wait for the same retry. It sets *row to the run as it is then.
-// It reports false if the run has changed otherwise.
+// pauseAndAwaitStop pauses a live run, and waits until the run has stopped. If the repair interrupts steps, it does not pause the run,
+// except for a run that waits for its retry: the resume of such a run wakes the descendants that wait for the same retry. It sets *row to
+// the row of the stopped run. It reports false if the run has changed in another way.
 func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q *repair.Request) (done bool, err error) {
 	if p.request.DryRun {
 		return true, nil
@@ -35,7 +35,7 @@ func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q
 	// A repair that is refused neither pauses nor fences the run.
 	s, _, err := p.planGeneration(ctx, row, q)
 	switch {
-	case err != nil && row.Status == store.Paused && p.hasRunChanged(ctx, row): // perhaps only because another repair was first
+	case err != nil && row.Status == store.Paused && p.hasRunChanged(ctx, row): // perhaps the error is only due to another repair that was faster
 		return false, nil
 	case err != nil || row.Status == store.Paused || p.request.InterruptSteps && !waitsForRetry(s, q.Now):
 		return err == nil, err
@@ -64,11 +64,11 @@ func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q
 			*row = *now
 			return true, nil
 		case now.Status.IsTerminal():
-			p.resumePausedRun(ctx) // descendants that were paused with it
+			p.resumePausedRun(ctx) // resumes the descendants that were paused with the run
 			return false, nil
 		case now.Control&store.PausedItself == 0 || now.Control&store.CancelRequested != 0:
 			return false, nil
-		case p.request.InterruptSteps: // a worker has claimed it since
+		case p.request.InterruptSteps: // a worker has claimed the run since
 			*row = *now
 			return true, nil
 		}
@@ -78,8 +78,8 @@ func (p *repairPlanner) pauseAndAwaitStop(ctx context.Context, row *store.Run, q
 	}
 }
 
-// checkNotOwnRun returns a *StateError if a step repairs its own run. The repair would wait for the step, or interrupt it, and then the step would
-// repair the run once more.
+// checkNotOwnRun returns a *StateError if a step repairs its own run. The repair would wait for the step, or interrupt it so that the step
+// repairs the run once more.
 func (p *repairPlanner) checkNotOwnRun(ctx context.Context, row *store.Run) error {
 	t, isInStep := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !isInStep || t.r.row.UUID != row.UUID || p.request.DryRun {
@@ -88,13 +88,13 @@ func (p *repairPlanner) checkNotOwnRun(ctx context.Context, row *store.Run) erro
 	return p.newStateError(row, fmt.Sprintf("its own step %q makes the repair, which would wait for this step: repair the run from outside of it", naming.Display(t.name)))
 }
 
-// waitsForRetry reports whether RetryRun has planned the present generation of the run, and it is not due.
+// waitsForRetry reports whether the option RetryRun has made the present generation of the run, and that generation is not due yet.
 func waitsForRetry(s *repair.RunToRepair, now time.Time) bool {
 	return slices.ContainsFunc(s.History, func(row store.Step) bool { return row.Kind == store.KindKeyRenewal && row.NextAt.After(now) })
 }
 
-// extendPause records that the pause of the run for this repair lasts for another lease. From its first call on, the repair resumes the run
-// if it is given up.
+// extendPause records that the pause of the run for this repair lasts for another lease. After the first call of extendPause, the repair
+// resumes the run if it fails.
 func (p *repairPlanner) extendPause(ctx context.Context, run uuid.UUID) error {
 	p.pausedRun = run
 	return p.e.commitInSeparateTx(ctx, userCaller, func() error { return p.e.store.ExtendRepairPause(ctx, run, p.e.clock.Now().Add(p.e.cfg.Lease)) })
@@ -109,8 +109,8 @@ func (p *repairPlanner) pauseReason() string {
 	return record.StorableText(reason)
 }
 
-// stillRunningError returns the *StateError of a run that did not stop until the caller's context ended, or err if that has not
-// ended or the database is away.
+// stillRunningError returns a *StateError if the caller's context ended before the run stopped. It returns err if the context has not
+// ended, or if the history cannot be read.
 func (p *repairPlanner) stillRunningError(ctx context.Context, row *store.Run, err error) error {
 	if ctx.Err() == nil {
 		return p.wrapError(row, err)
@@ -130,8 +130,8 @@ func (p *repairPlanner) stillRunningError(ctx context.Context, row *store.Run, e
 	return p.newStateError(row, detail+": wait longer, or interrupt it by InterruptSteps")
 }
 
-// noteChildrenToResume notes the children that go on without the run. They were paused with it, and no resume of the run
-// would reach them.
+// noteChildrenToResume notes the detached children that were paused together with the run and continue without it, because no resume
+// of the run would reach them.
 func (p *repairPlanner) noteChildrenToResume(s *repair.RunToRepair, made *repair.Result) {
 	for _, c := range s.Children {
 		if !c.Status.IsTerminal() && c.Control&store.PausedMask == store.PausedByAncestor && slices.Contains(made.Repair.DetachedChildren, c.UUID) && !slices.Contains(made.ChildrenToCancel, c.UUID) {
@@ -140,8 +140,9 @@ func (p *repairPlanner) noteChildrenToResume(s *repair.RunToRepair, made *repair
 	}
 }
 
-// guardEndedChildren guards the ended children of a live run whose calls are dropped: somebody may retry such a child while the run is
-// paused, and then it has to be cancelled or resumed. A child that is live does not need that: the requests concern it as it is then.
+// guardEndedChildren adds guards for the ended children of a live run whose calls are dropped. Somebody may retry such a child while
+// the run is paused, and the child must then be cancelled or resumed, so the repair must be planned anew. A live child needs no guard,
+// because the cancel and resume requests of the repair apply to it in whatever state it is.
 func (p *repairPlanner) guardEndedChildren(s *repair.RunToRepair, made *repair.Result) {
 	for _, c := range s.Children {
 		if !s.Run.Status.IsTerminal() && c.Status.IsTerminal() && slices.Contains(made.Repair.DetachedChildren, c.UUID) {
@@ -150,7 +151,7 @@ func (p *repairPlanner) guardEndedChildren(s *repair.RunToRepair, made *repair.R
 	}
 }
 
-// resumePausedRun resumes the run after a repair that was given up, if it is paused for a repair.
+// resumePausedRun resumes the run after a failed repair, if the run is paused for a repair.
 func (p *repairPlanner) resumePausedRun(ctx context.Context) {
 	if p.pausedRun == uuid.Nil {
 		return

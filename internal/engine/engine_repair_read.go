@@ -14,7 +14,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// readRunToRepair reads all that the plan of a run's next generation needs.
+// readRunToRepair reads everything that is needed to plan a run's next generation.
 func (p *repairPlanner) readRunToRepair(ctx context.Context, row *store.Run) (s *repair.RunToRepair, err error) {
 	history, err := p.e.store.History(ctx, row.UUID)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *repairPlanner) readRunToRepair(ctx context.Context, row *store.Run) (s 
 	return s, nil
 }
 
-// newRunToRepair returns the run with its history, and with what the history holds for a repair.
+// newRunToRepair returns the run with its history, and with the values that a repair needs from the history and the divergences.
 func (e *Engine) newRunToRepair(ctx context.Context, row *store.Run, history []store.Step) (s *repair.RunToRepair, err error) {
 	s = &repair.RunToRepair{Run: row, History: history}
 	if s.DivergedCalls, err = e.divergedCalls(ctx, row); err != nil {
@@ -59,8 +59,8 @@ func (e *Engine) newRunToRepair(ctx context.Context, row *store.Run, history []s
 	return s, e.addCallsDroppedByRetry(ctx, s, &renewal)
 }
 
-// addCallsDroppedByRetry adds the calls that RetryRun has dropped to the history of a live run that has made no call since: an operator who repairs
-// the run while it waits knows these calls, and means them.
+// addCallsDroppedByRetry adds the calls that the option RetryRun has dropped to the history of a live run that has made no call since. An
+// operator who repairs the run while it waits for its retry sees these calls, and may name them.
 func (e *Engine) addCallsDroppedByRetry(ctx context.Context, s *repair.RunToRepair, renewal *record.Renewal) error {
 	if renewal.Failure == nil || s.Run.Status.IsTerminal() {
 		return nil
@@ -95,7 +95,8 @@ func (e *Engine) addCallsDroppedByRetry(ctx context.Context, s *repair.RunToRepa
 	return nil
 }
 
-// divergedCalls returns the calls for which the run is held for drift. It leaves out those with which another version has continued the run.
+// divergedCalls returns the calls for which the run is held for drift. It omits calls after whose divergence another version has continued
+// the run.
 func (e *Engine) divergedCalls(ctx context.Context, row *store.Run) (calls []string, err error) {
 	if row.Control&store.HeldForDrift == 0 {
 		return nil, nil

@@ -23,7 +23,7 @@ func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Setti
 	})
 }
 
-// newScheduleSettingsCheck returns newScheduleSettingsCheckFromCache for the rows of queues as they are now.
+// newScheduleSettingsCheck does the same as newScheduleSettingsCheckFromCache, but first reads the rows of the queues.
 func (e *Engine) newScheduleSettingsCheck(ctx context.Context) func(name string, s *schedule.Settings) error {
 	now := time.Now()
 	e.queueRows.RowsReadSince(ctx, now)

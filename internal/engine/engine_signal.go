@@ -26,8 +26,7 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.SignalWrite) e
 	return e.sendSignal(ctx, userCaller, ref, s, time.Time{})
 }
 
-// sendSignal does the same as Signal for the given caller. The time of the signal is later than the time
-// after.
+// sendSignal does the same as Signal, with the given options. The time of the signal is later than the argument after.
 func (e *Engine) sendSignal(ctx context.Context, by writeOptions, ref string, s *store.SignalWrite, after time.Time) error {
 	row, err := e.runToChange(ctx, by, ref)
 	if err != nil {
@@ -59,8 +58,8 @@ func (e *Engine) sendSignal(ctx context.Context, by writeOptions, ref string, s 
 // has corrected its estimate of the database's clock in between. Because of StampSignal, the signals of one sender keep their order.
 func (e *Engine) StampSignal(s *store.SignalWrite) { e.setSignalIDAndTimes(s, time.Time{}) }
 
-// setSignalIDAndTimes does the same as StampSignal, with a time that is also later than the time after. So the signals of a run keep
-// their order even when the run continues in another process, whose estimate of the database's clock is behind.
+// setSignalIDAndTimes does the same as StampSignal, with a time that is also later than the argument after. So the signals of a run
+// keep their order even when the run continues in another process, whose estimate of the database's clock is behind.
 func (e *Engine) setSignalIDAndTimes(s *store.SignalWrite, after time.Time) {
 	s.CreatedAt = e.signalTimeGenerator.nextTime(e.clock.Now(), after)
 	s.ArrivedAt = e.clock.RowTimeOverride()

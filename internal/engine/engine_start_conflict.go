@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// startConflictError returns nil if found is the same start as asked, made twice, and an ErrIDConflict if it is
+// startConflictError returns nil if the existing run found comes from the same start as asked, and an ErrIDConflict if it comes from
 // another start with the same name. A run that has continued as new is compared by the input with which it was started.
 func (e *Engine) startConflictError(ctx context.Context, asked, found *store.Run) error {
 	if err := payload.Problem(found.Input); err != nil && asked.Workflow == found.Workflow {

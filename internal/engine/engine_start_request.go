@@ -19,14 +19,14 @@ type StartRequest struct {
 	Detached bool          // the child continues when its parent ends
 	Tags     []store.Tag
 	StartKey *startkey.Spec // not nil: the start has a start key, see StartWithStartKey
-	GroupKey string         // needs a queue with a row; a child in its parent's queue inherits the parent's
+	GroupKey string         // needs a queue with settings; a child in its parent's queue inherits the parent's group key
 	Weight   int32          // of the group key; zero: 1
-	StartBy  time.Duration  // the run expires if it has not begun so long after it was due; zero: never
+	StartBy  time.Duration  // the run expires if it has not begun within StartBy after it was due; zero: never
 
 	isChild          bool  // it is not refused by a full or closed queue
 	inheritsGroupKey bool  // the group key is the parent's
 	hasQueueRow      bool  // the queue has a row; see Engine.MarkStartsNeedingQueuePlace
-	queueRefusal     error // why the queue takes no further run; only of a start with a start key
+	queueRefusal     error // why the queue accepts no further run; only for a start with a start key
 }
 
 // priority returns the priority of the run, unless it inherits one.

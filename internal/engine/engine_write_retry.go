@@ -13,11 +13,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Only a bad value fails a step. If the database rejects a write for another reason, or if another
-// transaction blocks it, the caller retries the write for Config.Patience. It retries in a transaction of
-// its own, so that no other write waits with it, while renewals keep the run's lease. After
-// Config.Patience the run is held: it leaves memory, its row has the reason, and a worker claims it again
-// later.
+// A step fails only because of a bad value. If the database rejects a write for another reason, or if another transaction blocks it,
+// the writer retries the write for Config.Patience. Each retry has a transaction of its own, so that no other write waits with it.
+// Meanwhile the worker renews the run's lease. After Config.Patience the run is held: it leaves memory, its row has the reason, and a
+// worker claims it again later.
 
 const (
 	firstWriteRetryDelay = 20 * time.Millisecond
@@ -45,22 +44,21 @@ func MaySucceedOnRetry(err error) bool {
 // writeFunc writes one item with the given writer.
 type writeFunc func(j journal.CommittingWriter) (*store.WriteOutcome, error)
 
-// writeOptions is the run, or the user of the engine, that needs a write.
+// writeOptions tells for whom a write is made, and how long it is retried.
 type writeOptions struct {
 	stopRetrying   <-chan struct{}           // when it is closed, the write is no longer retried; nil: never closed
 	wrapAttempt    func(writeFunc) writeFunc // wraps each attempt of the write; nil: no wrapper
-	isCalledByUser bool                      // a user of the engine, not a run: a missing privilege is returned at once
+	isCalledByUser bool                      // a user of the engine needs the write, not a run: a missing privilege is returned at once
 	awaitsDatabase bool                      // retry also while the database is not available, as the journal does
 }
 
-// userCaller is the caller for users of the engine.
+// userCaller has the options for writes of users of the engine.
 var userCaller = writeOptions{isCalledByUser: true, awaitsDatabase: true}
 
-// workerLoopCaller is the caller for a loop of a worker, which repeats the whole call while the database is not available.
+// workerLoopCaller has the options for a loop of a worker, which repeats its whole call while the database is not available.
 var workerLoopCaller = writeOptions{isCalledByUser: true}
 
-// newWriteOptions returns the caller for a run, or for a call in it, whose write is no longer needed when over is
-// closed.
+// newWriteOptions returns the options for a write of a run, or of a call in it. The write is no longer needed when over is closed.
 func newWriteOptions(over <-chan struct{}) writeOptions { return writeOptions{stopRetrying: over} }
 
 // wrapWrite returns the write, wrapped with wrapAttempt if there is such a function.
@@ -77,8 +75,8 @@ func (c writeOptions) attemptWrite(commit func() error) error {
 	return err
 }
 
-// shouldRetry reports whether the write is retried after err. A missing privilege makes a run wait, because
-// the privilege may be granted later, and the run loses nothing but time.
+// shouldRetry reports whether the write is retried after err. A write of a run is retried if a privilege is missing, because the
+// privilege may be granted later and the run loses only time.
 func (c writeOptions) shouldRetry(err error) bool {
 	if c.awaitsDatabase && errors.Is(err, store.ErrUnavailable) {
 		return true
@@ -86,12 +84,12 @@ func (c writeOptions) shouldRetry(err error) bool {
 	return MaySucceedOnRetry(err) && !(c.isCalledByUser && errors.Is(err, store.ErrPermission))
 }
 
-// writeWithRetry writes for one caller: first in a batch with other writes, then in a transaction of its own. If
-// it returns nil, the outcome is not Locked. It stops when ctx ends. Before the first write in a
-// transaction of its own, persist calls apart, if it is not nil, which can change the write. It does not
-// call apart if the write may have been committed.
+// writeWithRetry makes one write: first in a batch with other writes, then, if that fails, in transactions of its own. If it returns
+// nil, the outcome is not Locked. It stops when ctx ends. Before the first write in a transaction of its own, writeWithRetry calls
+// beforeAlone, which may change the write. It does not call beforeAlone if beforeAlone is nil, or if the write may have been
+// committed.
 func (e *Engine) writeWithRetry(ctx context.Context, by writeOptions, beforeAlone func(), write writeFunc) error {
-	write, by.awaitsDatabase = by.wrapWrite(write), false // the journal has done that
+	write, by.awaitsDatabase = by.wrapWrite(write), false // the journal has already waited for the database
 	outcome, err := write(e.journal)
 	if err == nil && *outcome == store.Locked {
 		err = errRowLocked
@@ -102,7 +100,7 @@ func (e *Engine) writeWithRetry(ctx context.Context, by writeOptions, beforeAlon
 	return e.retryWriteInSeparateTx(ctx, by, beforeAlone, write, err)
 }
 
-// retryWriteInSeparateTx continues persist after its first attempt, which failed with last.
+// retryWriteInSeparateTx continues writeWithRetry after the write in a batch has failed with the error last.
 func (e *Engine) retryWriteInSeparateTx(ctx context.Context, by writeOptions, beforeAlone func(), write writeFunc, last error) error {
 	by.awaitsDatabase = false
 	alone := e.journal.NewSeparateTxWriter()
@@ -198,7 +196,7 @@ func (e *Engine) retryUntilPatienceEnds(ctx context.Context, by writeOptions, tr
 		}
 		pause := wait/2 + rand.N(wait)
 		if errors.Is(err, store.ErrLocked) && wait == firstWriteRetryDelay {
-			pause = 0 // perhaps only another write of the batch was locked
+			pause = 0 // perhaps only the row of another write of the batch was locked
 		}
 		t := time.NewTimer(pause)
 		select {

@@ -7,21 +7,21 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A run leaves memory only after it has executed no durable call for concurrentRunIdleTime: between two durable calls, the workflow's own
-// code runs unseen by the engine. A run that never had two durable calls at the same time has one goroutine, as far as the engine knows,
-// and leaves memory after sequentialRunIdleTime.
+// A run leaves memory only after it has executed no durable call for concurrentRunIdleTime, because the engine does not see the
+// workflow's own code between two durable calls. A run that never had two durable calls at the same time has one goroutine, as far as the
+// engine knows, and leaves memory after sequentialRunIdleTime.
 const (
 	concurrentRunIdleTime = 100 * time.Millisecond
 	sequentialRunIdleTime = 5 * time.Millisecond
 )
 
-// idleTracker tracks whether a run does anything but wait. A run that executes no durable call and has no wait
-// that ends soon leaves memory, and its row says when to wake it.
+// idleTracker tracks whether a run does anything but wait. If the run executes no durable call, and none of its waits ends soon, it
+// leaves memory, and its row says when to wake it.
 type idleTracker struct {
 	r            *run
 	mu           sync.Mutex    // locked before run.mu
 	activeCalls  int           // durable calls that execute or write
-	minIdleTime  time.Duration // the least idle time of a run that was parked too early; zero: none
+	minIdleTime  time.Duration // the least idle time, if the run was parked too early before; zero: it was not
 	isConcurrent bool          // the run has had two durable calls at the same time, or goroutines of its own
 	waits        map[*waitingCall]struct{}
 	awaitsRuns   map[*stepTask]int // how many goroutines of a step, or of the function (nil), wait for results of runs; only with test hooks
@@ -34,11 +34,11 @@ type idleTracker struct {
 // waitingCall is one durable call that waits until due or, if due is zero, for an event such as a signal.
 type waitingCall struct {
 	due           time.Time
-	inMemoryUntil time.Time // until when the run stays in memory while half of the slots are free; zero: only as long as others do
+	inMemoryUntil time.Time // until when the run stays in memory while half of the slots are free; zero: the wait does not keep the run in memory
 }
 
-// beginBusy marks the beginning of a durable call that executes or writes. endBusy marks its end. If the run was parked since the call
-// was found to be allowed, the call will be refused, and the run was parked too early.
+// beginBusy marks the beginning of a durable call that executes or writes. endBusy marks its end. If the run was parked after the call
+// was found to be allowed, the call will be refused, and beginBusy notes that the run was parked too early.
 func (i *idleTracker) beginBusy() {
 	i.mu.Lock()
 	i.activeCalls++
@@ -82,8 +82,8 @@ func (i *idleTracker) startSuspendTimer() {
 }
 
 // suspendIfIdle suspends the run if it still does nothing but wait, and none of its waits ends within
-// Config.ParkAfter. It holds i.mu until the run is suspended, so a call that begins meanwhile is refused. Otherwise the run would
-// have to wait for the function of that call, and its other branches, which have been told to stop, would wait too.
+// Config.ParkAfter. It holds i.mu until the run is suspended, so a call that begins meanwhile is refused. Without the mutex, such a
+// call would be executed, and the suspended run would have to wait for its function.
 func (i *idleTracker) suspendIfIdle() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -102,7 +102,7 @@ func (i *idleTracker) suspendIfIdle() {
 		}
 	}
 	if i.r.isForcedToEnd() {
-		return // a compensation waits for its next attempt; if the run parked, it would be claimed again at once
+		return // a compensation waits for its next attempt: a run that must end would be claimed again at once if it parked
 	}
 	if first.IsZero() || i.r.e.clock.Until(first) > i.r.e.cfg.ParkAfter {
 		i.isParked = true
@@ -110,8 +110,8 @@ func (i *idleTracker) suspendIfIdle() {
 	}
 }
 
-// remainingTimeInMemory returns how long the run stays in memory although it may park: until its waits say, while the
-// runs in memory leave at least half of the worker's slots free. i.mu is held.
+// remainingTimeInMemory returns how long the run stays in memory although it may park. The run stays until the latest inMemoryUntil
+// of its waits, as long as at least half of the worker's slots are free. i.mu is held.
 func (i *idleTracker) remainingTimeInMemory() (left time.Duration) {
 	for w := range i.waits {
 		if !w.inMemoryUntil.IsZero() {
@@ -121,21 +121,21 @@ func (i *idleTracker) remainingTimeInMemory() (left time.Duration) {
 	if left <= 0 || i.r.e.clock.IsManual() {
 		return 0
 	}
-	// A claim in progress has reserved most of the free slots. They count as free, because it seldom finds runs for all of them: otherwise
-	// each claim would unload runs that another claim then has to load, and so on.
+	// Slots that a claim in progress has reserved count as free, because a claim seldom finds runs for all of them. Otherwise each claim
+	// would unload runs that the next claim has to load again.
 	if w := i.r.w; w.slots.IsQuiet() || 2*w.loadedRuns.count() > i.r.e.cfg.Concurrency {
 		return 0
 	}
 	return left
 }
 
-// beginWait registers a durable call that waits until due or, if due is zero, for an event. The caller does
-// not count as busy meanwhile. When the wait is over, the caller calls endWait.
+// beginWait registers a durable call that waits until due or, if due is zero, for an event. The caller does not count as busy during
+// the wait, and calls endWait when the wait is over.
 func (i *idleTracker) beginWait(due time.Time) *waitingCall {
 	return i.beginWaitInMemory(due, time.Time{})
 }
 
-// beginWaitInMemory is beginWait with waitingCall.inMemoryUntil.
+// beginWaitInMemory does the same as beginWait, and sets waitingCall.inMemoryUntil to stays.
 func (i *idleTracker) beginWaitInMemory(due, stays time.Time) *waitingCall {
 	w := &waitingCall{due: due, inMemoryUntil: stays}
 	i.mu.Lock()
@@ -157,8 +157,9 @@ func (i *idleTracker) endWait(w *waitingCall) {
 	i.mu.Unlock()
 }
 
-// waitUntilDueOrNotified waits for a time on the database's clock (zero: for no time) or for news. If the scope's context
-// ends first, waitUntilDueOrNotified returns the reason. The caller does not count as busy meanwhile.
+// waitUntilDueOrNotified waits until due, a time on the database's clock, or until news is received. If due is zero, it waits for
+// news only. If the scope's context ends first, waitUntilDueOrNotified returns the reason. The caller does not count as busy
+// meanwhile.
 func (i *idleTracker) waitUntilDueOrNotified(s *Scope, due time.Time, news <-chan struct{}) error {
 	return i.waitInMemoryUntil(s, due, time.Time{}, news)
 }
@@ -186,8 +187,8 @@ func (i *idleTracker) waitInMemoryUntil(s *Scope, due, stays time.Time, news <-c
 	}
 }
 
-// noteFunctionReturned records that the function has returned. The run no longer parks, because its result would be lost: a branch that nobody
-// waits for may still wait, perhaps for an event that never comes.
+// noteFunctionReturned records that the function has returned. From now on the run does not park, because its result would be lost. A branch
+// that nobody waits for may still be waiting, perhaps for an event that never comes.
 func (i *idleTracker) noteFunctionReturned() {
 	i.mu.Lock()
 	i.isReturned = true

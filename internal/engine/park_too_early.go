@@ -14,10 +14,10 @@ import (
 
 // A run parks when the engine sees no activity in it. The engine does not see the function's own code
 // between two durable calls, and cannot tell such code from a machine that has stopped. So the engine may
-// park a run too early. This shows when a goroutine that was not notified of the suspension makes its
-// next call, which is refused, or begins to wait, or when the function returns a result, which is lost, or does not return at all.
-// Nothing else would then wake the run before the event that its other goroutines wait for, which may never come. So the run is
-// woken again after a delay. Each time this happens, the run gets more time to settle.
+// park a run too early. The engine notices this in four cases: a goroutine that was not notified of the suspension makes its next
+// call, which is refused; such a goroutine begins to wait; the function returns a result, which is lost; or the function does not
+// return at all. The row of the run then only wakes it for the event that its other goroutines wait for, which may never come. So the
+// run is woken again after a delay. Each time this happens, the run gets a longer idle time before it parks.
 
 const (
 	maxRememberedEarlyParks = 10_000 // the maximum number of runs parked too early that a worker remembers
@@ -44,8 +44,9 @@ func (g *goroutineSet) addCaller(r *run) {
 
 func (g goroutineSet) hasCaller(r *run) bool { return len(g) > 0 && g[r.callerID()] }
 
-// callerID identifies the calling goroutine among those of the run. The runtime shows the number of a goroutine only with its whole stack,
-// which takes 30 microseconds. The goroutine of the workflow function is known by how it began, which takes one.
+// callerID identifies the calling goroutine among those of the run. To read the number of a goroutine takes 30 microseconds, because the
+// runtime shows it only together with the whole stack. The goroutine of the workflow function is recognized by the function with which it
+// began, which takes one microsecond.
 func (r *run) callerID() string {
 	if stack.BaseFunction() == r.functionStackBase {
 		return "workflow function"
@@ -102,7 +103,7 @@ func (s *Scope) NoteFunctionReturned(err error) {
 	}
 }
 
-// noteWait records that the calling goroutine begins to wait. If the run is suspended by then, the time when it is woken does not
+// noteWait records that the calling goroutine begins to wait. If the run is already suspended, the time at which it is woken does not
 // consider this wait.
 func (r *run) noteWait() {
 	r.mu.Lock()
@@ -112,9 +113,9 @@ func (r *run) noteWait() {
 	r.mu.Unlock()
 }
 
-// wakeDelayIfParkedEarly reports whether the run was parked too early, and returns after what delay it then wakes. A
-// function that continues after the notification, and calls from another goroutine, looks the same, so
-// the delay doubles each time.
+// wakeDelayIfParkedEarly reports whether the run was parked too early, and returns the delay after which such a run is woken. A
+// function that ignores the suspension and makes calls from another goroutine cannot be distinguished from a run that was parked too
+// early, so the delay doubles each time.
 func (r *run) wakeDelayIfParkedEarly(s *suspensionSpec) (away time.Duration, early bool) {
 	if s.cause != ErrParked || s.status != store.Waiting {
 		return 0, false

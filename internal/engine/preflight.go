@@ -21,8 +21,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// A preflight replays the history of a run against the code of this process, without a database: recorded calls return their
-// records, and any other call returns ErrSuspended instead of being made. So nothing is written, claimed or executed.
+// A preflight replays the history of a run against the code of this process, without a database: recorded calls return their records,
+// and any other call returns ErrSuspended and is not made. So nothing is written, claimed or executed.
 
 // A function that waits for something outside of durable calls does not return. maxPreflightTime bounds how long a function may take to replay its
 // history. If many runs have such functions, the replays would take hours: once they have taken maxBlockedTime together, a function that makes no
@@ -33,13 +33,14 @@ const (
 	blockedPause     = 100 * time.Millisecond
 )
 
-// maxPauseOfBranches bounds how long the replay of branches may make no call after the function has made a call that it would wait for.
+// maxPauseOfBranches is how long the replay waits for branches that make no call, after the function has come to a call for which it
+// would wait.
 const maxPauseOfBranches = time.Second
 
 // Preflight replays the histories of runs with the code of this process. Preflight is safe for concurrent use.
 type Preflight struct {
 	w       *worker
-	rules   *store.VersionClaimRules // those of a worker of this process; nil: it does not use the database, so PinnedTo must not be called
+	rules   *store.VersionClaimRules // the rules of a worker of this process; nil: the Preflight does not use the database, and PinnedTo must not be called
 	blocked atomic.Int64             // how long functions that did not return have taken together, in nanoseconds
 }
 
@@ -48,11 +49,11 @@ type PreflightResult struct {
 	Divergence       *store.Divergence // nil: the code fits
 	NextCalls        []NextCall        // the calls that the run would make next
 	NotCalled        []string          // the recorded calls with an outcome that the replay did not make, as users see them, in the order in which they began
-	NeededChanges    []NextCall        // of the changes that the code declares, those that the run needs: Kind is KindPatch, or that of the recorded call
+	NeededChanges    []NextCall        // those changes declared by the code that the run needs; Kind is KindPatch, or the kind of the recorded call
 	TimedOut         bool              // the function did not return in time, so nothing is known
 	Took             time.Duration     // if TimedOut, how long the function was given
 	FunctionReturned bool              // the function returned without a further call, with Output or Failure; in an ended run, branches that the function did not await may have made further calls
-	WouldFail        bool              // it returned Failure, and the run would fail: it need not end for another reason
+	WouldFail        bool              // the function returned Failure, and the run would fail, because it need not end for another reason
 	Output           []byte
 	Failure          *record.Failure
 }
@@ -102,7 +103,7 @@ func (e *Engine) newPreflightReplayer(c clock.Clock) (*Preflight, error) {
 	cfg.Telemetry, cfg.Patience = tel, time.Millisecond
 	own := New(refusingStore{}, cfg)
 	own.clock = c
-	own.tokenKey.Store(new([]byte)) // not the key of a database: nobody can complete a callback with a token of a replay
+	own.tokenKey.Store(new([]byte)) // not the key of a database, so nobody can complete a callback with a token of a replay
 	return &Preflight{w: newWorker(own)}, nil
 }
 
@@ -141,8 +142,9 @@ func (p *replayFindings) noteBranchAwaited() {
 	p.functionMadeNextCall = true
 }
 
-// functionNeedsNextCallLocked reports whether the function depends on a call that it would make next. When the function of a run returns,
-// its open branches make no more calls. So the calls that they would make next say nothing about a run that has ended. p.mu is held.
+// functionNeedsNextCallLocked reports whether the function depends on a call that the run would make next. In a run that has ended, next
+// calls of branches for which the function did not wait do not count, because open branches make no more calls once the function has
+// returned. p.mu is held.
 func (p *replayFindings) functionNeedsNextCallLocked() bool {
 	return len(p.result.NextCalls) > 0 && (!p.runHasEnded || p.functionMadeNextCall)
 }
@@ -178,7 +180,7 @@ func (s *Scope) refuseInPreflight(full string, kind store.StepKind) error {
 	s.r.mu.Lock()
 	if s.r.suspensionNotices.sawSuspendedBranch.hasCaller(s.r) {
 		s.r.mu.Unlock()
-		return ErrSuspended // code that handles ErrSuspended as another error makes this call, and a worker would not note it
+		return ErrSuspended // the code makes this call because it treats ErrSuspended like another error; a worker would not make it
 	}
 	err := s.checkMissingCallsAtOpenCallLocked(full, kind, s.r.history[full])
 	s.r.mu.Unlock()
@@ -293,12 +295,12 @@ func (r *run) endReplay(output []byte, failure *record.Failure) {
 	r.preflightFindings.noteEnd(output, failure)
 }
 
-// verbOfEndInPreflight returns what the run would do after its function has returned the failure, or nil. It returns an empty string if a worker
-// would not check whether recorded calls are missing: an end is recorded.
+// verbOfEndInPreflight returns the verb for how the run would end after its function has returned the failure, or nil. It returns an empty
+// string if the end of the run is recorded, because a worker then does not check whether recorded calls are missing.
 func (r *run) verbOfEndInPreflight(failure *record.Failure) string {
 	switch {
 	case r.isRepeatingBeforeEnd():
-		return verbsOfEnds[store.Cancelled] // the deadline of the run is not known to the replay
+		return verbsOfEnds[store.Cancelled] // the replay does not know the deadline of the run
 	case r.isForcedToEnd():
 		return ""
 	case failure != nil:
@@ -309,16 +311,16 @@ func (r *run) verbOfEndInPreflight(failure *record.Failure) string {
 	return verbsOfEnds[store.Completed]
 }
 
-// isFunctionWaiting reports whether the function would wait for a call that it would make next, if a worker executed the run.
+// isFunctionWaiting reports whether the function, if a worker executed the run, would now wait for a call that it would make next.
 func (p *replayFindings) isFunctionWaiting() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.result.Divergence == nil && p.functionMadeNextCall
 }
 
-// awaitReplayOfBranches waits until the branches have returned. In a worker, the function waits for its next call meanwhile, so the branches
-// repeat their recorded calls and are judged by them. A branch may also wait for something that the function does after that call, or for the
-// end of its context: awaitReplayOfBranches returns when no call was made for maxPauseOfBranches.
+// awaitReplayOfBranches waits until the branches have returned. In a worker, the function would wait for its next call meanwhile, so the
+// branches would repeat their recorded calls, and divergences in them would be found. A branch may wait for something that the function does
+// after its next call, or for the end of its context. So awaitReplayOfBranches also returns if no call was made for maxPauseOfBranches.
 func (r *run) awaitReplayOfBranches() {
 	made := -1
 	for {

@@ -30,7 +30,7 @@ type run struct {
 	e   *Engine
 	row store.Run // as claimed or created; never changed
 
-	bypassesQueue bool // it counts for no bound of its queue; see store.AdmissionBypassed. Never changed
+	bypassesQueue bool // it counts towards no bound of its queue; see store.AdmissionBypassed; never changed
 
 	runContexts
 
@@ -44,15 +44,14 @@ type run struct {
 
 	queuePlace atomic.Pointer[store.QueuedRun] // what readQueuePlace has read
 
-	wokenInMemory atomic.Bool // the run was woken here; its waits may not have checked the database since
+	wokenInMemory atomic.Bool // this process has woken the run, and its waits may not have checked the database since
 
 	deadline        runDeadline          // has a mutex of its own
 	idleTracker     idleTracker          // has a mutex of its own
 	waitingReceives waitingReceives      // has a mutex of its own
 	permitWaits     permits.WaitingSteps // has a mutex of its own
 
-	// mu guards all fields below, unless their types say otherwise. Whoever holds it may take the mutex of
-	// idle, but not the other way around.
+	// mu guards all fields below, unless their types say otherwise. Lock order: mu before the mutex of idleTracker.
 	mu sync.Mutex
 	replayState
 	goroutines         runGoroutines
@@ -110,7 +109,7 @@ func newRun(w *worker, c *store.ClaimedRun) *run {
 	return r
 }
 
-// execution returns this execution of the run, as a fence for writes.
+// execution returns the run's UUID and epoch, which fence the writes of this execution.
 func (r *run) execution() store.RunExecution {
 	return store.RunExecution{Run: r.row.UUID, Epoch: r.row.Epoch}
 }
@@ -190,7 +189,7 @@ func (r *run) writeResultOrSuspension(output []byte, failure *record.Failure) {
 	s := r.currentSuspension()
 	r.idleTracker.stop()
 	r.deadline.stop()
-	if s != nil && r.endWriteBegan.CompareAndSwap(false, true) { // otherwise the run was abandoned, or has ended
+	if s != nil && r.endWriteBegan.CompareAndSwap(false, true) { // otherwise another goroutine has written the end of the ownership
 		r.writeSuspension(r.writeCtx, s)
 	}
 }
@@ -316,7 +315,7 @@ func (r *run) writeSuspension(ctx context.Context, s *suspensionSpec) {
 		outcome = telemetry.OutcomeParked
 	}
 	var w *store.OwnershipEnd
-	away, early := r.wakeDelayIfParkedEarly(s) // called once, however often the write is retried
+	away, early := r.wakeDelayIfParkedEarly(s) // called only once, even if the write is retried
 	err := r.e.writeWithRetry(ctx, writeOptions{}, nil, func(j journal.CommittingWriter) (*store.WriteOutcome, error) {
 		r.w.ownedRunChangesMu.RLock()
 		defer r.w.ownedRunChangesMu.RUnlock()
@@ -332,7 +331,7 @@ func (r *run) writeSuspension(ctx context.Context, s *suspensionSpec) {
 	}
 	r.recordExecutionEnd(outcome, "", 0)
 	if s.status == store.Waiting {
-		r.w.wakeLoops() // the claim loop may be pausing until after this run's wake time
+		r.w.wakeLoops() // the claim loop may be sleeping until after this run's wake time
 	}
 }
 
@@ -362,8 +361,8 @@ func (r *run) recordExecutionEnd(outcome, errorType string, lifetime time.Durati
 	telemetry.EndSpan(r.span, outcome, errorType)
 }
 
-// suspend makes the run leave this process. Only the first suspension takes effect. If the run has been
-// lost since, the fence rejects its write.
+// suspend makes the run leave this process. Only the first suspension takes effect. If the process has lost the run since, the store
+// fences the write of the suspension.
 func (r *run) suspend(s suspensionSpec) {
 	r.mu.Lock()
 	first := r.suspension == nil
@@ -387,9 +386,8 @@ func (r *run) suspend(s suspensionSpec) {
 // isSuspended reports whether the run was suspended. Another process may then bring it to its end.
 func (r *run) isSuspended() bool { return r.currentSuspension() != nil }
 
-// loseOwnership suspends a run whose lease has ended. If no worker has claimed the run since, it is still
-// released, so that a lease which ended because the database was unavailable does not count as a crash.
-// Otherwise the fence rejects that write.
+// loseOwnership suspends a run whose lease has ended. If no worker has claimed the run since, the run is still released, so that a
+// lease which ended because the database was unavailable does not count as a crash. Otherwise the store fences the release.
 func (r *run) loseOwnership() {
 	r.suspend(suspensionSpec{cause: ErrLeaseLost, status: store.Pending})
 	r.endOwnedCtx(ErrLeaseLost)

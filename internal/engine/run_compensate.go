@@ -18,17 +18,17 @@ import (
 type compensation struct {
 	spec *CallSpec
 	name string // including the prefix of its scope
-	// compensatedSteps has the steps that it undoes, as users see them; nil means the code does not say it
+	// compensatedSteps has the names of the steps that the compensation undoes, as users see them; nil if the code does not name them
 	compensatedSteps []string
 }
 
-// compensations are the compensations of a run. run.mu guards registered and end. The other fields belong to
-// the goroutine that executes the run.
+// compensations are the compensations of a run. run.mu guards notExecuted and recordedEnd. Only the goroutine that executes the run
+// uses the other fields.
 type compensations struct {
 	notExecuted   []compensation          // those that are not executed yet, in the order of their registration
-	cancelContext context.CancelCauseFunc // ends the context of compensations, a child of run.hard; nil: none has begun
+	cancelContext context.CancelCauseFunc // ends the context of the compensations, whose parent is run.ownedCtx; nil: none has begun
 	failureTexts  []string                // what to add to the run's error about compensations that failed
-	recordedEnd   *record.Ending          // how the run ends, if an earlier execution recorded that; nil: it did not
+	recordedEnd   *record.Ending          // how the run ends, as an earlier execution recorded it; nil: none did
 }
 
 // nextToExecute returns the compensation to execute next, or false if there is none.
@@ -39,7 +39,7 @@ func (c *compensations) nextToExecute() (compensation, bool) {
 	return c.notExecuted[len(c.notExecuted)-1], true
 }
 
-// removeLast removes the compensation that next has returned.
+// removeLast removes the compensation that nextToExecute has returned.
 func (c *compensations) removeLast() { c.notExecuted = c.notExecuted[:len(c.notExecuted)-1] }
 
 // noteFailed notes a compensation that has finally failed.
@@ -89,7 +89,7 @@ func (s *Scope) RegisterCompensation(spec *CallSpec) error {
 }
 
 // executeCompensations executes the registered compensations. It reports false if the run was suspended meanwhile.
-// If a compensation fails finally, compensate notes that and executes the others all the same.
+// If a compensation fails finally, executeCompensations notes the failure and still executes the others.
 func (r *run) executeCompensations() bool {
 	ctx, end := context.WithCancelCause(r.ownedCtx)
 	defer end(errFunctionReturned)

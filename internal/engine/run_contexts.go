@@ -2,8 +2,8 @@ package engine
 
 import "context"
 
-// runContexts are the contexts of a run in memory. Each of hard, work and ctx is the parent of the next. The
-// fields are set once, so no mutex guards them.
+// runContexts are the contexts of a run in memory. ownedCtx is the parent of stepsCtx, which is the parent of ctx. The fields are set
+// once, so no mutex guards them.
 type runContexts struct {
 	// ownedCtx ends when this process loses the run, or when the grace period of the drain is over.
 	ownedCtx    context.Context
@@ -18,7 +18,7 @@ type runContexts struct {
 	writeCtx context.Context
 }
 
-// newRunContexts returns contexts that end with parent at the latest, except for durable.
+// newRunContexts returns contexts that end when parent ends, or earlier. Only writeCtx does not end with parent.
 func newRunContexts(parent context.Context) (c runContexts) {
 	c.ownedCtx, c.endOwnedCtx = context.WithCancelCause(parent)
 	c.stepsCtx, c.endStepsCtx = context.WithCancelCause(c.ownedCtx)

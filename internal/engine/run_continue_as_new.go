@@ -16,24 +16,25 @@ import (
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
-// A run continues as new when its function returns a new input in place of a result. One transaction moves what is over to
-// the superseded generation, and gives the run the input and an empty history. The run stays with its worker: the
-// transaction makes the worker the owner of the next epoch, as a start does. If the process dies after that, the lease ends and
-// another worker claims the next generation. A cancel or a pause that was committed before makes the transaction fail, because it
-// has changed the row; one that is committed later concerns the next generation.
+// A run continues as new when its function returns a new input in place of a result. One transaction moves the run's history to a
+// superseded generation, and gives the run the new input and an empty history. The run stays with its worker: the transaction makes
+// the worker the owner of the next epoch, as a start does. If the process dies after that, the lease ends and another worker claims
+// the next generation. If a cancel or a pause was committed before the transaction, the transaction fails, because the row has
+// changed. A cancel or a pause that is committed later concerns the next generation.
 
 const (
 	continueVerb = "continue"
-	// strayCallPoll is how often a run that continues looks whether the calls of its own goroutines have ended.
+	// strayCallPoll is how often a run that continues as new checks whether the calls of goroutines that its function has started
+	// have ended.
 	strayCallPoll = 5 * time.Millisecond
 )
 
 // continueAsNewRequest is what the function of a run returned to continue as new. run.mu guards it.
 type continueAsNewRequest struct {
-	input []byte // nil: it did not
+	input []byte // nil: the function did not return one
 	// detachedCalls has the calls whose children are detached: those that this execution has made, and those whose children may still run.
 	detachedCalls map[string]bool
-	// isRefused says that the run, which failed, cannot retry itself. Only the goroutine that ends the run uses it.
+	// isRefused says that the failed run cannot retry itself. Only the goroutine that ends the run uses it.
 	isRefused bool
 }
 
@@ -63,8 +64,8 @@ func (s *Scope) CheckContinueAsNew() error {
 	return s.r.checkContinueAsNew(false)
 }
 
-// checkContinueAsNew does what CheckContinueAsNew does at the end of the function, if over is true, and otherwise in the midst of
-// it. There, children count only if this execution has called them: in a replay, the history holds also those of later calls.
+// checkContinueAsNew does the work of CheckContinueAsNew. The argument over says that the function has returned. If it has not, only
+// those children count whose calls this execution has made, because in a replay the history also holds the children of later calls.
 func (r *run) checkContinueAsNew(over bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,8 +114,9 @@ func (r *run) continueAsNewInput() []byte {
 	return r.nextGeneration.input
 }
 
-// continueAsNew makes the next generation, and executes it. It reports whether this ownership has ended. Otherwise the end of the
-// run is decided anew: with the failure, if there is one, and in any case with what was requested of the run meanwhile.
+// continueAsNew makes the next generation, and executes it. It reports whether this ownership has ended. If it has not, the caller
+// decides the end of the run anew, with the returned failure, if there is one, and with the control requests that have arrived
+// meanwhile.
 func (r *run) continueAsNew(input []byte) (over bool, failure *record.Failure) {
 	if err := r.checkContinueAsNew(true); err != nil { // the function could start a child after its call
 		return false, &record.Failure{Message: err.Error()}
@@ -150,8 +152,8 @@ func (r *run) continueAsNew(input []byte) (over bool, failure *record.Failure) {
 	return true, nil
 }
 
-// awaitStrayCalls waits for durable calls that goroutines of the function's own still make, because what they record belongs to
-// the generation that ends. It reports false if the run was suspended.
+// awaitStrayCalls waits until the durable calls of goroutines that the function has started itself have ended, because their records
+// belong to the present generation. It reports false if the run was suspended.
 func (r *run) awaitStrayCalls() bool {
 	for !r.isSuspended() && r.idleTracker.hasExecutingCall() {
 		r.endStepsCtx(errFunctionReturned)
@@ -160,7 +162,7 @@ func (r *run) awaitStrayCalls() bool {
 	return !r.isSuspended()
 }
 
-// planNextGeneration returns the transaction that makes the next generation, and the run as it will be.
+// planNextGeneration returns the request that makes the next generation, and the row of the run in that generation.
 func (r *run) planNextGeneration(input []byte) (*store.RepairRequest, store.Run) {
 	now := r.e.clock.Now()
 	row := r.row
@@ -186,8 +188,8 @@ func (r *run) planNextGeneration(input []byte) (*store.RepairRequest, store.Run)
 	}, row
 }
 
-// rereadAndApplyChanges is called if the run was not as it was when its function returned, so that it could not
-// continue. It reports whether this ownership is over.
+// rereadAndApplyChanges is called when the next generation was not made because the run's row had changed. It reads the row, and
+// applies the control requests in it. It reports whether this ownership has ended.
 func (r *run) rereadAndApplyChanges() (over bool) {
 	var rows []*store.Run
 	err := r.e.retryUntilPatienceEnds(r.writeCtx, newWriteOptions(r.ownedCtx.Done()), func() (err error) {
@@ -200,7 +202,7 @@ func (r *run) rereadAndApplyChanges() (over bool) {
 	case rows[0] == nil:
 		r.loseOwnership()
 	case rows[0].Status == store.Running && rows[0].Epoch == r.row.Epoch:
-		r.applyControl(rows[0].Control) // without bits, the run was paused and resumed meanwhile: it can continue
+		r.applyControl(rows[0].Control) // without control bits, the run was paused and resumed meanwhile, so it can continue as new
 		return r.isSuspended()
 	default:
 		r.suspendAfterFencedWrite(store.RunState{Found: true, Status: rows[0].Status, Epoch: rows[0].Epoch, Control: rows[0].Control})
@@ -217,6 +219,6 @@ func (w *worker) executeNextGeneration(r *run, c *store.ClaimedRun) {
 	if w.slots.IsClosed() { // see startExecution
 		next.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
 	}
-	w.ownedRunChangesPending.Notify() // a cancel may have come since, which named a run that was not in memory
+	w.ownedRunChangesPending.Notify() // a cancel may have arrived while no epoch of the run was in memory
 	go next.execute(0)
 }

@@ -7,11 +7,11 @@ import (
 )
 
 // A run may crash Config.MaxCrashes times in a row without a new checkpoint: its process dies, or the run
-// is held. The store then pauses the run. With Config.FailAtMaxCrashes the run is instead claimed like any
-// other and fails here. That is an end like others: the run's children are cancelled, its parent is woken,
-// and a cancel has precedence. If the process dies before the end is written, the next claim repeats this.
-// The workflow function is not called, since it may be what kills the process. So no compensations are
-// registered, and none are executed.
+// is held. The store then pauses the run. With Config.FailAtMaxCrashes, the store does not pause the run: a worker claims it like any
+// other run, and the run fails here. As at any failure, the run's children are cancelled and its parent is woken, and a requested
+// cancel has precedence over the failure. If the process dies before the end is written, the worker that claims the run next writes
+// it. The workflow function is not called, because it may be what kills the process. So no compensations are registered, and none are
+// executed.
 
 // crashesBeforePause returns after how many crashes in a row the store pauses a run. Zero means never.
 func (c *Config) crashesBeforePause() int {

@@ -13,12 +13,12 @@ import (
 )
 
 // runDeadline is when a run in memory expires, and the timer for that. Any process can change it while the run
-// is executed. So the run expires only after a read of the changes of owned runs that follows the deadline:
-// by then this process has seen every change that was acknowledged in time.
+// is executed. So the run expires only when this process has read Store.OwnedRunChanges after the deadline: it has then seen every
+// change of the deadline that was acknowledged in time.
 type runDeadline struct {
 	r       *run
 	current atomic.Pointer[twoClockTime] // nil: the run does not expire
-	hasCome atomic.Bool                  // the deadline has come; the next read of the changes of owned runs confirms or changes it
+	hasCome atomic.Bool                  // the deadline has come; the next call of Store.OwnedRunChanges confirms or changes it
 
 	mu    sync.Mutex
 	timer clock.Timer // calls onDue; guarded by mu
@@ -84,8 +84,8 @@ func (d *runDeadline) expiryTime() time.Time {
 	return time.Time{}
 }
 
-// earlierDeadline returns the earlier of the run's deadline and the deadline other, on this process's clock. ok says
-// whether there is another deadline.
+// earlierDeadline returns the earlier of the run's deadline and the deadline other, on this process's clock. The argument ok says
+// whether other is a deadline.
 func (d *runDeadline) earlierDeadline(other time.Time, ok bool) (time.Time, bool) {
 	if at := d.current.Load(); at != nil && (!ok || at.local.Before(other)) {
 		return at.local, true
@@ -93,8 +93,8 @@ func (d *runDeadline) earlierDeadline(other time.Time, ok bool) (time.Time, bool
 	return other, ok
 }
 
-// onDue is called when the deadline has come. With a manual clock the run expires at once: this clock does
-// not advance meanwhile, and there is no other process that could have changed the deadline.
+// onDue is called when the deadline has come. With a manual clock the run expires at once, because no other process can have changed
+// the deadline, and the clock does not advance while the worker reads.
 func (d *runDeadline) onDue() {
 	if d.r.e.clock.IsManual() {
 		d.expireIfDue()
@@ -171,7 +171,7 @@ func (e *Engine) SetRunTimeout(ctx context.Context, ref string, d time.Duration,
 	}
 	if w := e.worker(); w != nil {
 		if r := w.loadedRuns.get(row.UUID); r != nil {
-			r.deadline.update(change.NewDeadline) // other processes read it from the database
+			r.deadline.update(change.NewDeadline) // other processes read the new deadline from the database
 		}
 		w.ownedRunChangesPending.Notify()
 		w.wakeLoops()

@@ -13,10 +13,9 @@ import (
 )
 
 // Drift means that the code of a workflow does not fit the history of a run: a call diverges from its record, or the code
-// does not make recorded calls (run_drift_missing_calls.go). The run is
-// then held, unless its workflow has another policy: it is suspended, so that nothing more is executed or compensated,
-// and paused with the reason. An operator resumes it, or a worker of a version that has not diverged on it claims
-// it; see worker_retry_diverged_runs.go.
+// does not make recorded calls (run_drift_missing_calls.go). Unless its workflow has another DriftPolicy, the run is then held: it is
+// suspended, so that nothing more is executed or compensated, and it is paused with the reason. It continues when an operator resumes
+// it, or when a worker of a version that has not diverged on it claims it; see worker_retry_diverged_runs.go.
 
 // DriftPolicy says what a worker does with a run whose recorded history does not match the code.
 type DriftPolicy int8
@@ -29,7 +28,7 @@ const (
 )
 
 // ReportDivergence reports a call that does not match its record. The argument err wraps ErrDiverged. ReportDivergence holds the run if the
-// engine's DriftPolicy says so, and returns the error. An empty name of a call stands for the input of the run.
+// DriftPolicy of the workflow is DriftHolds, and returns the error. An empty name of a call stands for the input of the run.
 func (s *Scope) ReportDivergence(name string, err error) error {
 	if name != "" {
 		name = s.fullName(name)
@@ -37,7 +36,7 @@ func (s *Scope) ReportDivergence(name string, err error) error {
 	return s.reportDivergence(name, err)
 }
 
-// reportDivergence does the same as ReportDivergence, for a name with its scope.
+// reportDivergence does the work of ReportDivergence for a name with its scope.
 func (s *Scope) reportDivergence(full string, err error) error {
 	s.r.suspendForDrift(full, err)
 	return err
@@ -61,8 +60,8 @@ func (r *run) suspendForDrift(full string, err error) bool {
 	return true
 }
 
-// holdUnlessGraphOrFunction holds the run if its history was recorded by a graph and the code is a function, or the other way around: each would
-// execute again what the other has executed. It returns a failure if the DriftPolicy of the workflow is DriftFails.
+// holdUnlessGraphOrFunction holds the run if its history was recorded by a graph and the code is a function, or the other way around: the code
+// would execute again what the history holds, under other names. It returns a failure if the DriftPolicy of the workflow is DriftFails.
 func (r *run) holdUnlessGraphOrFunction() *record.Failure {
 	def := r.workflowDefinition()
 	if len(r.history) == 0 || def.OnDrift == DriftContinues {
@@ -92,7 +91,8 @@ func shortenReason(text string) string {
 }
 
 // explainOldNameUsedAgain returns the error for a name that is used twice as a divergence, if the record of that
-// name belongs to a call or a branch that was renamed. The code is then perhaps right for new runs, in which another call has the old name. r.mu is held.
+// name belongs to a call or a branch that was renamed. Such code may be right for new runs, in which another call has the old name. r.mu is
+// held.
 func (s *Scope) explainOldNameUsedAgain(full string, err error) error {
 	def := s.r.workflowDefinition()
 	if def == nil || len(def.PreviousCallNames) == 0 || !errors.Is(err, ErrDuplicateStep) || s.r.history[full] == nil && !s.r.hasRecordedBranchLocked(full) {
@@ -108,8 +108,9 @@ func (s *Scope) explainOldNameUsedAgain(full string, err error) error {
 	return err
 }
 
-// fullName returns the name of a call with its scope. For a call that was renamed, that is the name in the history, or in the idempotency
-// key of a call that a repair has dropped, unless there the new name is.
+// fullName returns the name of a call with its scope. For a call that was renamed, fullName returns the latest of its names for which
+// the history has a record, or for which a repair has dropped a call that keeps its idempotency key. If there is no such name, fullName
+// returns the present name.
 func (s *Scope) fullName(name string) string {
 	full := s.namePrefix + name
 	def := s.r.workflowDefinition()
@@ -163,7 +164,7 @@ func (r *run) hasRecordedBranchLocked(full string) bool {
 // callNames returns the name of a call and, if it was renamed, its previous names, the latest first.
 func (d *WorkflowDefinition) callNames(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for range len(d.PreviousCallNames) + 1 { // not more, if the names should form a circle
+		for range len(d.PreviousCallNames) + 1 { // the loop is bounded, because the names may form a circle
 			if !yield(name) {
 				return
 			}

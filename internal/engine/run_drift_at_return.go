@@ -9,15 +9,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/record"
 )
 
-// A function that returns, fails or panics before it has made the recorded calls of its own goroutine does not fit the history
-// either: nothing that it would call would show it. If it fails, its compensations would undo too little. So this is judged before the
-// end has any consequence, and for a branch before anything depends on what it returned.
+// A function that returns, fails or panics before it has made the recorded calls of its own goroutine does not fit the history either.
+// No later call can show this, and if the function fails, its compensations would undo too little. So recorded calls that are missing
+// are checked before the end of the run has any consequence, and in a branch before its result is used.
 //
-// What must end may return early because its contexts have ended: a run that must end and has repeated its recorded calls, a branch that a choice has ended, and a branch
-// that still executes when the function has returned.
+// Nothing is checked in these cases, in which the function or the branch may return early because its contexts have ended: in a run that must
+// end and has repeated its recorded calls, in a branch that a choice has ended, and in a branch that still executes when the function has
+// returned.
 
-// missingCallsErrorLocked returns ErrDiverged if the goroutine of the scope with the prefix has recorded calls that it has not
-// made, and is over. r.mu is held.
+// missingCallsErrorLocked returns ErrDiverged if the goroutine of the scope with the prefix, which has returned, has not made all its
+// recorded calls. r.mu is held.
 func (r *run) missingCallsErrorLocked(prefix, what string) (names []string, err error) {
 	def := r.workflowDefinition()
 	if !r.checksMissingCalls || r.missingCallCounts[prefix] <= 0 || def == nil || def.OnDrift == DriftContinues {
@@ -30,10 +31,11 @@ func (r *run) missingCallsErrorLocked(prefix, what string) (names []string, err 
 		"and one that was removed with Retired", ErrDiverged, what, names)
 }
 
-// checkMissingCallsAtEnd is called when the function of the run has returned the failure, or nil. It returns a failure, or suspends
-// the run, if the code did not make recorded calls. verb is what the run would do.
+// checkMissingCallsAtEnd is called when the function of the run has returned the failure, or nil. If the code did not make all
+// recorded calls, it suspends the run or, if the DriftPolicy of the workflow does not hold the run, returns a failure. The argument
+// verb says how the run would end.
 func (r *run) checkMissingCallsAtEnd(verb string, failure *record.Failure) *record.Failure {
-	if failure != nil && slices.Contains(failure.Codes, record.CodeDiverged) || r.functionStackBase == 0 { // it was not called
+	if failure != nil && slices.Contains(failure.Codes, record.CodeDiverged) || r.functionStackBase == 0 { // the function was not called
 		return nil
 	}
 	what := fmt.Sprintf("run %q of workflow %q would %s", r.row.NameOrUUID(), r.row.Workflow, verb)
@@ -50,8 +52,8 @@ func (r *run) checkMissingCallsAtEnd(verb string, failure *record.Failure) *reco
 }
 
 // CheckMissingCallsAtReturn returns ErrDiverged if the code of the branch did not make all recorded calls of the branch.
-// CheckMissingCallsAtReturn then also holds the run if the engine's DriftPolicy says so. Call CheckMissingCallsAtReturn when the function
-// of the branch has returned.
+// CheckMissingCallsAtReturn then also holds the run if the DriftPolicy of the workflow is DriftHolds. Call CheckMissingCallsAtReturn when
+// the function of the branch has returned.
 func (b *Branch) CheckMissingCallsAtReturn() error {
 	s := &b.scope
 	r := s.r

@@ -11,16 +11,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A call that is not recorded is executed. If the code was changed, this may be wrong: the call may be a recorded one that
-// was renamed. The sign of it is that the history holds calls of the same scope that the code has not made yet.
+// A call that is not recorded is executed. If the code was changed, this may be wrong, because the call may be a recorded call under
+// a new name. In that case the history holds calls of the same scope that the code has not made yet.
 //
-// Programs that did not change must never be held for this, whatever order their goroutines are scheduled in. So each call
-// records whether it was made by the goroutine of its scope: the one that executes the workflow function, or the
-// branch of Ctx.Go. The calls of this goroutine follow one another, and each waits until it is recorded. So when it makes
-// a call that is not recorded, it has made all calls that it has recorded before, unless the code was changed. Calls of other
-// goroutines prove nothing, apart from the items of a Map, whose names are all known before the first item is executed. The goroutine that
-// makes a Map waits for its items, so the first item of a Map that is not recorded is judged like a step of the scope around the Map. A call that returns
-// an error without a record, because it is not valid, proves nothing either, so calls are judged after they are checked.
+// Runs of unchanged code must never be held for this reason, in whatever order their goroutines are scheduled. So each call records whether it
+// was made by the goroutine of its scope: the one that executes the workflow function, or the branch of Ctx.Go. The calls of this goroutine
+// follow one another, and each waits until it is recorded. So when it makes a call that is not recorded, it has made all calls that it has
+// recorded before, unless the code was changed. Calls of other goroutines prove nothing, except for the items of a Map, whose names are all
+// known before the first item is executed. The goroutine that makes a Map waits for its items, so if the Map is not recorded, its first item
+// is checked like a step of the scope around the Map. A call with invalid arguments returns an error without a record, and proves nothing
+// either, so the arguments of a call are checked first.
 //
 // A repair drops calls in the middle of a history, or changes their values. The code may then continue differently, so the recorded
 // calls that follow the first such call, in whatever scope, lose their marks (store.RunRepair.FirstChangedSeq).
@@ -31,13 +31,15 @@ type missingCallCounts map[string]int
 // scopePrefix returns the prefix of the scope of a call.
 func scopePrefix(full string) string { return full[:strings.LastIndex(full, naming.Separator)+1] }
 
-// mustBeCalledInReplay reports whether a replay has to make a recorded call: it is a call of the user, and not declared as retired.
+// mustBeCalledInReplay reports whether a replay has to make a recorded call. It need not make a call that was not made by the code of
+// the user, or that the code declares as retired.
 func (r *run) mustBeCalledInReplay(row *store.Step) bool {
 	def := r.workflowDefinition()
 	return isCallOfUser(row.Kind) && (def == nil || !def.RetiredCalls[row.Name[len(scopePrefix(row.Name)):]])
 }
 
-// isCallOfUser reports whether a row of the kind records a call that a replay may be asked to repeat.
+// isCallOfUser reports whether a row of the kind records a call that the code of the user has made, so that a replay may have to
+// repeat it.
 func isCallOfUser(kind store.StepKind) bool {
 	switch kind {
 	case store.KindCompensation, store.KindRunEnd, store.KindKeyRenewal, store.KindPatch, store.KindGraph:
@@ -72,11 +74,12 @@ func (r *run) noteCallMade(full string) {
 	}
 }
 
-// isOnOwnGoroutine reports whether the calling goroutine is the one of the scope. The scope of a Map has none. Neither has a
-// branch in which other branches were started, because their goroutines cannot be told from its own.
+// isOnOwnGoroutine reports whether the calling goroutine is the one of the scope. It reports false for the scope of a Map, which has
+// no goroutine of its own. It also reports false for a branch that has started other branches, because their goroutines cannot be
+// distinguished from its own.
 //
-// Most calls are made by the code of the workflow function itself, which only the run's own goroutine executes. Their call site says
-// so, and the stack need not be walked for them, which would be a fifth of the time that the engine takes for a step.
+// Most calls are made by the code of the workflow function itself, which only the run's own goroutine executes. For these calls, the
+// call site is enough. Walking the stack for them would take a fifth of the time that the engine takes for a step.
 func (s *Scope) isOnOwnGoroutine(callSite uintptr) bool {
 	switch {
 	case s.compensating:
@@ -99,8 +102,9 @@ func (s *Scope) nextSeq(callSite uintptr) int32 {
 }
 
 // CheckMapItems returns ErrDiverged if an item with one of the names would be executed although the scope, which is that of a Map, has
-// recorded items that have none of the names. Newer code then gives the items other names, and would execute all of them again.
-// CheckMapItems then also holds the run if the engine's DriftPolicy says so. Call CheckMapItems before the first item.
+// recorded items that have none of the names. In this case, newer code gives the items other names, and would execute all of them
+// again. CheckMapItems then also holds the run if the DriftPolicy of the workflow is DriftHolds. Call CheckMapItems before the first
+// item.
 func (s *Scope) CheckMapItems(names []string) error {
 	r := s.r
 	if !r.checksMissingCalls {
@@ -130,10 +134,11 @@ func (s *Scope) firstOpenItemLocked(names []string) string {
 	return ""
 }
 
-// checkMapItemsLocked does the same without holding the run. The item open would be executed. r.mu is held.
+// checkMapItemsLocked does the same as CheckMapItems, but does not hold the run. The argument open is the name of the item that would
+// be executed. r.mu is held.
 func (s *Scope) checkMapItemsLocked(names []string, open string) error {
 	r := s.r
-	recorded := r.missingCallCounts[s.namePrefix] // of the items, of which none has been made
+	recorded := r.missingCallCounts[s.namePrefix] // how many items are recorded: this execution has called none of them yet
 	if def := r.workflowDefinition(); recorded == 0 || def == nil || def.OnDrift == DriftContinues || s.endReasonLocked() != nil {
 		return nil
 	}
@@ -160,8 +165,8 @@ func (s *Scope) checkMapItemsLocked(names []string, open string) error {
 		ErrDiverged, naming.Display(open), r.row.NameOrUUID(), r.row.Workflow, unnamed)
 }
 
-// provesCodeChange reports whether a call of the kind proves that the code was changed, if it is executed while recorded calls are
-// missing. A Map and a choice do not: they may have been made before without a record.
+// provesCodeChange reports whether a call of the kind, if it is executed while recorded calls are missing, proves that the code was
+// changed. A Map or a choice proves nothing, because earlier code may have made it without a record.
 func provesCodeChange(kind store.StepKind, recorded *store.Step) bool {
 	switch kind {
 	case store.KindStep, store.KindTx:
@@ -187,9 +192,9 @@ func (s *Scope) checkMissingCallsLocked(full string, kind store.StepKind, record
 	return s.missingCallsBeforeErrorLocked(full, math.MaxInt32)
 }
 
-// checkMissingCallsAtOpenCallLocked does the same for a call that is about to end the replay without being executed: in a run that must
-// end, or in a preflight, or to execute or wait. It may be recorded and have no outcome, as a Receive that waits. Then the calls that were recorded before it
-// must have been made. r.mu is held.
+// checkMissingCallsAtOpenCallLocked does the same as checkMissingCallsLocked for a call without a recorded outcome, with which the replay ends:
+// the call is about to be executed or to wait, or it is about to be refused because the run must end or because this is a preflight. If the
+// call itself is recorded, such as a Receive that waits, only the calls that were recorded before it must have been made. r.mu is held.
 func (s *Scope) checkMissingCallsAtOpenCallLocked(full string, kind store.StepKind, recorded *store.Step) error {
 	if recorded == nil || !recorded.WasMadeByScopeGoroutine() || provesCodeChange(kind, recorded) {
 		return s.checkMissingCallsLocked(full, kind, recorded)
@@ -200,7 +205,7 @@ func (s *Scope) checkMissingCallsAtOpenCallLocked(full string, kind store.StepKi
 	return s.missingCallsBeforeErrorLocked(full, recorded.Position())
 }
 
-// mayMissCallsLocked reports whether the calling goroutine is that of the scope, and calls of it that are recorded may be missing. r.mu is
+// mayMissCallsLocked reports whether the calling goroutine is the one of the scope, and may not have made all its recorded calls. r.mu is
 // held.
 func (s *Scope) mayMissCallsLocked() bool {
 	return s.mayMissCallsBeforeOwnCallLocked() && s.isOnOwnGoroutine(0)
@@ -213,9 +218,9 @@ func (s *Scope) mayMissCallsBeforeOwnCallLocked() bool {
 	return r.missingCallCounts[s.namePrefix] > 0 && r.workflowDefinition().OnDrift != DriftContinues && !r.goroutines.functionReturned
 }
 
-// noteNewMap is called for the scope of a Map when the goroutine that makes the Map is still the calling one. If the goroutine is that of the
-// scope around the Map, and neither the Map nor an item of it is recorded, the first item that is executed is judged like a step of the scope
-// around the Map: an earlier execution has not begun an item, so it has not come to a later call either. r.mu is held.
+// noteNewMap is called for the scope of a Map, on the goroutine that makes the Map. If this is the goroutine of the scope around the Map, and
+// neither the Map nor one of its items is recorded, the first item that is executed is checked like a step of the scope around the Map:
+// earlier executions of unchanged code have not begun an item, so they have not made a later call either. r.mu is held.
 func (s *Scope) noteNewMap(around *Scope, recorded *store.Step, callSite uintptr) {
 	if recorded != nil || !around.mayMissCallsBeforeOwnCallLocked() || !around.isOnOwnGoroutine(callSite) {
 		return
@@ -264,7 +269,7 @@ func (r *run) uncalledRowsLocked() (uncalled []*store.Step) {
 	return uncalled
 }
 
-// displayFirst returns the names of the calls that began first, as people see them, at most as many as fit into a text.
+// displayFirst returns the names, as people see them, of the maxLoggedUncalled calls that began first.
 func displayFirst(rows []*store.Step) (names []string) {
 	slices.SortFunc(rows, func(a, b *store.Step) int { return int(a.Position() - b.Position()) })
 	for _, row := range rows[:min(len(rows), maxLoggedUncalled)] {

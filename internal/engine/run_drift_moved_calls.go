@@ -11,13 +11,13 @@ import (
 )
 
 // If newer code moves calls of the function into a branch, no record is missing in the scope of the branch, and the branch would execute the
-// calls a second time. The sign of it is in the function: it waits for the branch although the history holds calls that the function has
-// not made. Unchanged code has made them: the function made the recorded calls that follow its wait for the branch only after the branch had
-// returned, and then all calls of the branch had outcomes.
+// calls a second time. The function shows it: it waits for the branch although the history holds calls that the function has not made. In
+// unchanged code, a branch with a call without an outcome has not returned, so the recorded calls of the function all come before its wait
+// for the branch.
 //
-// So an open call in a branch that the function started is not executed before the function has made its recorded calls, or waits for the
-// branch. The function of an unchanged program comes to one of the two without the branch. If the function waits in a way that durable does not
-// see, such as for a plain channel, the call is executed after maxWaitForFunction.
+// So an open call in a branch that the function started waits until the function has made its recorded calls, or waits for the branch. In
+// unchanged code, the function gets this far without the branch. If the function waits in a way that durable does not see, such as for a plain
+// channel, the call is executed after maxWaitForFunction.
 
 // maxWaitForFunction bounds how long an open call of a branch waits for the replay of the function.
 const maxWaitForFunction = 5 * time.Second
@@ -36,7 +36,8 @@ func (f *functionReplay) noteChange() {
 }
 
 // NoteFunctionAwaits notes that the calling goroutine begins to wait until one of the branches, or all of them, have returned. The caller
-// calls the returned function when the wait is over. NoteFunctionAwaits has no effect if the goroutine is not the one of the workflow function.
+// calls the returned function when the wait is over. NoteFunctionAwaits has no effect if the calling goroutine is not the one of the workflow
+// function.
 func NoteFunctionAwaits(branches []*Branch) (over func()) {
 	if len(branches) == 0 || !branches[0].scope.r.checksMissingCalls {
 		return func() {}
@@ -84,7 +85,8 @@ func (s *Scope) awaitFunctionReplay(full string) error {
 	return err
 }
 
-// checkMovedCall returns a channel that is closed when the replay of the function has progressed, if the call has to wait for that.
+// If the call has to wait for the replay of the function, checkMovedCall returns a channel that is closed when that replay has
+// progressed; otherwise it returns nil.
 func (s *Scope) checkMovedCall(full string) (changed <-chan struct{}, err error) {
 	r := s.r
 	r.mu.Lock()
@@ -101,8 +103,8 @@ func (s *Scope) checkMovedCall(full string) (changed <-chan struct{}, err error)
 	return r.functionReplay.changed, nil
 }
 
-// mayBeMovedCallLocked reports whether a call that the calling goroutine makes in the scope is one of a branch that the function started, and
-// calls of the function that are recorded may be missing. r.mu is held.
+// mayBeMovedCallLocked reports whether the calling goroutine is in a branch that the function started, while the function may not have made
+// all its recorded calls. r.mu is held.
 func (s *Scope) mayBeMovedCallLocked() bool {
 	r := s.r
 	return s.branch != nil && s.branch.parent == nil && !s.branch.isGraphNode && r.missingCallCounts[""] > 0 && r.workflowDefinition().OnDrift != DriftContinues &&
@@ -138,7 +140,8 @@ func (s *Scope) noteSuspendedBranchInPreflight() {
 	}
 }
 
-// checkOpenSleep returns ErrDiverged if calls are missing before a recorded sleep at which the run was when it was last executed.
+// checkOpenSleep returns ErrDiverged if recorded calls are missing before a recorded sleep in which the run was when it was last
+// executed.
 func (s *Scope) checkOpenSleep(full string, recorded *store.Step) error {
 	r := s.r
 	if !r.checksMissingCalls {

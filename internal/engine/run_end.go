@@ -13,8 +13,8 @@ import (
 // deadline has passed. Its contexts end, and calls that are not in history return the cause. When the
 // function has returned, with any result, the compensations are executed and the run ends with the status.
 // If a run that must end is claimed, it first repeats its recorded calls, so that it registers its compensations again. Its contexts
-// end after them: code that looks at its context would otherwise stop before it has registered all. If the code does not make the
-// recorded calls, its compensations would undo too little, and the run is held.
+// end only after these calls, because code that checks its context would otherwise return before it has registered all compensations.
+// If the code does not make the recorded calls, its compensations would undo too little, so the run is held.
 type forcedEnd struct {
 	cause   error
 	status  store.Status
@@ -26,8 +26,8 @@ type forcedEnd struct {
 
 func newCancelledEnd() forcedEnd { return forcedEnd{cause: ErrCancelled, status: store.Cancelled} }
 
-// forceEnd marks the run as one that must end and ends its contexts, unless the run still repeats its recorded calls. A cancel replaces a
-// timeout.
+// forceEnd marks the run as one that must end, and ends its contexts unless the run still repeats its recorded calls. If the run already
+// must end because of a timeout, a cancel replaces the timeout.
 func (r *run) forceEnd(d forcedEnd) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +38,8 @@ func (r *run) forceEnd(d forcedEnd) {
 	}
 }
 
-// isRepeatingBeforeEndLocked reports whether the run had to end, without a recorded end, before it had repeated its recorded calls. r.mu is held.
+// isRepeatingBeforeEndLocked reports whether the run has no recorded end and was marked as one that must end before it had repeated its
+// recorded calls. r.mu is held.
 func (r *run) isRepeatingBeforeEndLocked() bool {
 	return r.forcedEnd != nil && !r.forcedEnd.recorded && r.forcedEnd.inReplay
 }
@@ -86,12 +87,13 @@ func (r *run) applyControl(bits store.ControlBits) {
 	}
 }
 
-// verbsOfEnds has what a run does when it ends, for texts.
+// verbsOfEnds has the verb for each final status, for errors.
 var verbsOfEnds = map[store.Status]string{store.Completed: "complete", store.Failed: "fail", store.Cancelled: "be cancelled", store.Expired: "expire"}
 
 // endAfterReturn ends the run after its function has returned. If the run did not complete, endAfterReturn executes the
 // compensations. It then cancels the children and writes the result. It returns early if the run is suspended. If the function
-// returned the input of a next generation, and the run need not end, it makes that generation instead.
+// returned the input of a next generation, and the run is not forced to end, endAfterReturn makes that generation and does not end
+// the run.
 func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 	for {
 		if next := r.continueAsNewInput(); next != nil && failure == nil && !r.isForcedToEnd() {

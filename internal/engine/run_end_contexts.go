@@ -6,10 +6,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/record"
 )
 
-// If a run that must end is claimed, its contexts end only after it has repeated its recorded calls: code that looks at its context would
-// otherwise stop before it has registered all compensations. One goroutine of the run cannot tell whether the others have repeated theirs.
-// So the contexts end when no goroutine has repeated a recorded call for concurrentRunIdleTime, the time after which a run that only waits leaves
-// memory. Calls without an outcome are refused meanwhile, so only code that waits for its context waits for as long.
+// If a run that must end is claimed, its contexts end only after it has repeated its recorded calls, because code that checks its context would
+// otherwise return before it has registered all compensations. No goroutine of the run knows whether the others have repeated their calls. So
+// the contexts end when no goroutine has repeated a recorded call for concurrentRunIdleTime, the time after which a run that only waits leaves
+// memory. Calls without an outcome are refused meanwhile, so only code that waits for the end of its context waits that long.
 
 // noteReplayBegins is called before the function is called, when the history is complete. r.mu is not held.
 func (r *run) noteReplayBegins() {
@@ -27,7 +27,7 @@ func (r *run) noteReplayedCallLocked() {
 	r.lastReplayedAt = time.Now()
 }
 
-// notePastReplay notes that the run has come to a call that it waits for. If the run must end, its contexts end. r.mu is not held.
+// notePastReplay notes that the run waits in a call that has no outcome yet. If the run must end, its contexts end. r.mu is not held.
 func (r *run) notePastReplay() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,8 @@ func (r *run) notePastReplay() {
 	r.endContextsUnlessRepeatingLocked()
 }
 
-// replayQuietTimeLeftLocked returns for how long no call must be repeated until the run counts as one that repeats none. r.mu is held.
+// replayQuietTimeLeftLocked returns after how long without a repeated call the run counts as one that has repeated its recorded calls.
+// r.mu is held.
 func (r *run) replayQuietTimeLeftLocked() time.Duration {
 	if r.lastReplayedAt.IsZero() {
 		return 0
@@ -43,7 +44,8 @@ func (r *run) replayQuietTimeLeftLocked() time.Duration {
 	return concurrentRunIdleTime - time.Since(r.lastReplayedAt)
 }
 
-// endContextsUnlessRepeatingLocked ends the contexts of a run that must end, now or when it has repeated its recorded calls. r.mu is held.
+// endContextsUnlessRepeatingLocked ends the contexts of a run that must end: now, or, if the run still repeats its recorded calls, when it
+// has repeated them. r.mu is held.
 func (r *run) endContextsUnlessRepeatingLocked() {
 	if r.forcedEnd == nil || r.contextEndTimer != nil {
 		return

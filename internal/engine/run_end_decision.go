@@ -9,14 +9,13 @@ import (
 )
 
 // A run that fails decides once how it ends. Before it calls its first compensation, it records the
-// failure and the registered compensations. Every later execution comes to this end, even with other code:
-// calls that are not in history return an error, the execution executes the recorded compensations, and
-// the run ends with the recorded failure. Otherwise a run could be compensated in part and then continue,
-// if corrected code is deployed meanwhile.
+// failure and the registered compensations. Every later execution comes to this end, even with other code: calls that are not in
+// history return an error, the recorded compensations are executed, and the run ends with the recorded failure. Without this record,
+// a run could be compensated in part and then continue, if corrected code is deployed meanwhile.
 //
-// A cancelled run records its compensations too: the run's row holds the cancel, which is never revoked, but not what is to be undone. A run
-// without compensations needs a record only if it has not been cancelled and cancels its children: after a crash, a branch could see that a child
-// is cancelled before the function comes to its end again, and go on.
+// A cancelled run records its compensations too, because the run's row holds the cancel, which is never revoked, but not the compensations. A
+// run without compensations needs a record only if it was not cancelled itself and cancels its children at its end. Without the record, the
+// next execution after a crash could continue differently: a branch could see the cancelled child before the function fails again.
 
 // recordEndDecision records how the run ends. It does nothing if that is recorded already, or if no record is needed.
 // It reports false if the run was suspended meanwhile.
@@ -46,7 +45,7 @@ func (r *run) recordEndDecision(status store.Status, failure *record.Failure) bo
 	if _, _, err := t.commitRow(w); err != nil {
 		return false
 	}
-	if w.Outcome == store.AlreadyRecorded { // another execution wrote the record and got further: the next execution replays it
+	if w.Outcome == store.AlreadyRecorded { // another execution has written the record: the next execution replays it
 		r.loseOwnership()
 		return false
 	}

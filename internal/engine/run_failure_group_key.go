@@ -8,11 +8,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/record"
 )
 
-// maxFailureTypeBytes bounds the type of a failure in the key of its group, in bytes: types with type parameters are long.
+// maxFailureTypeBytes bounds the type of a failure in the key of its group, in bytes, because the names of types with type parameters can be long.
 const maxFailureTypeBytes = 256
 
-// failureGroupKey returns the step and the type under which the failure of the run is found. The keys of the items of
-// Maps are replaced by a star, so that the failures of all items are one group.
+// failureGroupKey returns the step and the type in the FailureKey of the run. The keys of the items of Maps are replaced by a star,
+// so that the failures of all items are one group.
 func (r *run) failureGroupKey(f *record.Failure) (step, errorType string) {
 	errorType = cmp.Or(f.CauseType, f.Type)
 	if errorType == "" && len(f.Codes) > 0 {

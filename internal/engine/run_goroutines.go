@@ -7,7 +7,7 @@ type runGoroutines struct {
 	allReturned      bool          // the function and its branches have returned; no more branches begin
 	loggedLateCall   bool          // a call after the return was logged
 	running          int           // branches and starts of children that have not returned
-	lastReturned     chan struct{} // closed when the last of them returns; nil: nobody waits for that
+	lastReturned     chan struct{} // closed when running becomes zero; nil: nobody waits for that
 }
 
 // begin counts one more goroutine. It reports false if the run no longer waits for its goroutines.
@@ -19,7 +19,7 @@ func (g *runGoroutines) begin() bool {
 	return true
 }
 
-// end is called when a goroutine returns for which begin has reported true.
+// end is called when a goroutine returns that was counted by begin.
 func (g *runGoroutines) end() {
 	if g.running--; g.running == 0 && g.lastReturned != nil {
 		close(g.lastReturned)

@@ -31,7 +31,7 @@ func (r *run) isFirstExecution() bool {
 	return r.row.Epoch.Count == 1 && !r.hasRecordedCalls()
 }
 
-// hasRecordedCalls reports whether the history holds a record that is not made with the start of the run.
+// hasRecordedCalls reports whether the history holds a record other than those that were written with the start of the run.
 func (r *run) hasRecordedCalls() bool {
 	calls := len(r.history)
 	if first := r.e.workflows[r.row.Workflow].FirstCheckpoint; first != nil && r.history[first.Name] != nil {

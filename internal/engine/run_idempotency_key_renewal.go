@@ -17,10 +17,10 @@ type idempotencyKeyRenewals struct {
 	rerunItems     map[string]bool // the stored names of Renewal.RerunItems
 	beganAt        time.Time       // when this generation was planned
 	retryDueAt     time.Time       // when a run that retries itself continues; zero: at once
-	decodeError    error           // the record does not decode, so the run must not be executed
+	decodeError    error           // why the record cannot be decoded; the run must then not be executed
 }
 
-// decodeRenewalRecord reads the record.
+// decodeRenewalRecord decodes the checkpoint of kind KindKeyRenewal.
 func (n *idempotencyKeyRenewals) decodeRenewalRecord(row *store.Step) {
 	r, err := record.DecodeRenewal(row.Output)
 	if err != nil {
@@ -30,7 +30,7 @@ func (n *idempotencyKeyRenewals) decodeRenewalRecord(row *store.Step) {
 	n.keyNames, n.rerunItems = storedNames(r.SameKey), storedNames(r.RerunItems)
 }
 
-// storedNames returns the set of the stored names for names as people see them.
+// storedNames returns the set of the stored names of calls whose names are given as people see them.
 func storedNames(names []string) map[string]bool {
 	stored := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -43,9 +43,9 @@ func undecodableKeyRenewalError(row *store.Step, err error) error {
 	return fmt.Errorf("%w: the record of renewed idempotency keys (%d bytes) does not decode: %w", store.ErrRejected, len(row.Output), err)
 }
 
-// runInKeyOf returns the run with which the keys of a call begin: the UUID of the run and, if the call has keys of its own in a later
-// generation, "#" and the number of that generation. The number must not follow the name of the call: the first generation may have a
-// call whose name ends in the same way.
+// runInKeyOf returns the part of a call's idempotency key that names the run: the UUID of the run and, if the call has a new key
+// since a later generation, "#" and the number of that generation. The number does not stand behind the name of the call, because the
+// first generation may have a call whose name ends in the same way.
 func (r *run) runInKeyOf(name string) string {
 	run := r.row.UUID.String()
 	if r.keyRenewals.Generation == 0 {
@@ -57,7 +57,8 @@ func (r *run) runInKeyOf(name string) string {
 // runGeneration returns the number of the run's generation.
 func (n *idempotencyKeyRenewals) runGeneration() int32 { return max(n.Generation, 1) }
 
-// holdUnlessKeyRenewalsDecoded reports whether the renewed steps are known. Otherwise it holds the run.
+// holdUnlessKeyRenewalsDecoded holds the run if the renewal record could not be decoded, so that it is not known which steps have new
+// idempotency keys. It reports whether the run may be executed.
 func (r *run) holdUnlessKeyRenewalsDecoded() bool {
 	if r.keyRenewals.decodeError == nil {
 		return true

@@ -14,7 +14,7 @@ import (
 // call also matches ErrSuspended.
 var ErrReturned = errors.New("durable: the workflow function has returned")
 
-// lateCallError names the call that began or ended after the workflow function had returned.
+// lateCallError is the error of a call that began or ended after the workflow function had returned.
 type lateCallError struct{ text string }
 
 // Error returns the text, which says what happened and names the fix.
@@ -65,7 +65,7 @@ func (t *stepTask) handleFencedStep(state store.RunState) error {
 
 // warnLateStep logs a warning for a step that ended too late, once per run. The caller holds r.mu.
 func (t *stepTask) warnLateStep() {
-	if t.r.goroutines.loggedLateCall || t.scope.branch != nil { // a branch that a choice did not wait for may still be running
+	if t.r.goroutines.loggedLateCall || t.scope.branch != nil { // a branch may still be running because a choice did not wait for it
 		return
 	}
 	t.r.goroutines.loggedLateCall = true

@@ -45,15 +45,14 @@ func (t *stepTask) attemptAttrs() []any {
 	return attrs
 }
 
-// timeoutFollowUps maps each Timeout to the telemetry value for what follows.
+// timeoutFollowUps maps each TimeoutAction to the telemetry value for what follows the timeout.
 var timeoutFollowUps = [...]string{
 	TimeoutFails: telemetry.FollowedByError, TimeoutReturnsValue: telemetry.FollowedByValue, TimeoutCancels: telemetry.FollowedByCancel,
 	TimeoutExpires: telemetry.FollowedByExpiry, TimeoutEscalates: telemetry.FollowedByEscalation,
 }
 
-// countAndLogTimeout counts a receive that timed out, and logs it if it failed. It does nothing if another
-// execution wrote the row first, which the outcome shows, or if a signal ended the wait, which the row
-// shows.
+// countAndLogTimeout counts a receive that timed out, and logs it if it failed. It does nothing if the outcome shows that another
+// execution wrote the row first, or if the row shows that a signal ended the wait.
 func (w *receiveCall) countAndLogTimeout(rec *store.ReceiveWrite, late bool) {
 	got, want := rec.RecordedStep, &rec.Step
 	asWanted := got.Status == want.Status && bytes.Equal(got.Output, want.Output) && bytes.Equal(got.Error, want.Error)
@@ -71,9 +70,8 @@ func (w *receiveCall) countAndLogTimeout(rec *store.ReceiveWrite, late bool) {
 // maxLoggedUncalled bounds the step names in one log line.
 const maxLoggedUncalled = 10
 
-// warnUncalledSteps logs a run that completed although its code did not call everything in its history: a
-// step that was renamed has run twice. Compensations, and calls in branches that a choice has ended, need
-// not be called.
+// warnUncalledSteps logs a run that completed although its code did not make all calls in its history. A step that was renamed, for
+// example, has been executed twice. Compensations, and calls in branches that a choice has ended, need not be called.
 func (r *run) warnUncalledSteps() {
 	r.mu.Lock()
 	var names []string
@@ -106,9 +104,8 @@ func (r *run) logRunEnd(status store.Status, f *record.Failure) {
 	}
 }
 
-// logPausedByClaim logs a run that a claim has paused instead of giving it to the worker. Either the run
-// crashes repeatedly, or a pause was requested before its owner died. In the second case the pause is
-// older than the claim.
+// logPausedByClaim logs a run that a claim has paused instead of giving it to the worker. Either the run crashes repeatedly, or a
+// pause was requested before its owner died; the pause is then older than the claim.
 func (w *worker) logPausedByClaim(r *store.Run, claimed time.Time) {
 	if r.PausedAt.Before(claimed.Truncate(time.Microsecond)) {
 		w.log.Info("a run that lost its worker was paused, as requested before", telemetry.KeyRun, r.UUID, telemetry.KeyName, naming.DisplayRun(r),

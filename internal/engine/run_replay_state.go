@@ -17,9 +17,9 @@ type replayState struct {
 	hasGraphRecords         bool                   // a graph has made the history
 	unreadHistory           store.UnreadHistory    // the part of the history that is not read yet
 	terminalCheckpointCount int                    // terminal checkpoints of the run
-	repairRecordCount       int                    // of them, those that are records of a repair and not calls
+	repairRecordCount       int                    // the terminal checkpoints that are records of a repair and not calls
 	keyRenewals             idempotencyKeyRenewals
-	unreadablePayload       error // why a payload of the history cannot be decoded; nil: all can
+	unreadablePayload       error // why a payload of the history cannot be decoded; nil: all payloads can be decoded
 	checkpointsAtCrash      int   // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
 
 	recordedCalls           []recordedCall      // the calls in the history, by their sequence numbers; nil: see hasCallBegunSince
@@ -29,10 +29,10 @@ type replayState struct {
 	lastReplayedAt          time.Time           // when a call last returned its recorded outcome, or the replay began; zero: no call has an outcome, or the function is not called yet
 
 	missingCallCounts  missingCallCounts         // see run_drift_missing_calls.go; run.mu guards it
-	checksMissingCalls bool                      // missingCallCounts counts some; set before the function is called
+	checksMissingCalls bool                      // missingCallCounts is not empty; set before the function is called
 	functionReplay     functionReplay            // see run_drift_moved_calls.go
 	patches            map[string]*patchDecision // by their names
-	replayedLines      *replayedLines            // nil: the function has not logged, or nothing was recorded before
+	replayedLines      *replayedLines            // nil: the function has not logged anything yet, or earlier executions recorded nothing
 
 	lastPosition atomic.Int32 // the highest store.Step.Position of a call of the run
 	pastReplay   atomic.Bool  // the run has executed something new: it is no longer replaying

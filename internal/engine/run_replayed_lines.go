@@ -4,11 +4,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// replayedLines tells which log lines of the workflow function an earlier execution has written: those that a recorded call of the same
-// scope follows. A line behind the last recorded call of its scope may be new, whatever other branches have recorded.
+// replayedLines tells which log lines of the workflow function an earlier execution has written: the lines before a recorded call of
+// the same scope. A line after the last recorded call of its scope may be new, even if other branches have recorded later calls.
 type replayedLines struct {
 	uncalled map[string]struct{} // the recorded calls that this execution has not made, and the prefixes of scopes in which it has made none
-	counts   map[string]int      // the number of uncalled by the prefix of the scope that makes them
+	counts   map[string]int      // the number of entries in uncalled, by the prefix of the scope that makes them
 }
 
 // parentScopePrefix returns the prefix of the scope that makes a call, or that opens the scope with a prefix.

@@ -15,14 +15,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// A run whose workflow has a policy for it begins its next generation by itself when it fails, before any compensation. It is what
-// Engine.Retry does with a run that has failed, but the run never ends in between: one transaction moves the failed generation
-// away, and lets the run wait until the next one is due. So no process has to remember it, and a parent that waits for the run sees
-// only the last end. The run has no owner meanwhile, and its worker fences nothing, because the worker itself makes the
-// transaction, after all its calls have ended.
+// If a workflow has the option RetryRun, a run that fails begins its next generation by itself, before any compensation is executed.
+// The effect is that of Engine.Retry, but the run never ends in between: one transaction moves the failed generation to a superseded
+// generation, and lets the run wait until the next generation is due. So no process has to keep the wait in memory, and a parent that
+// waits for the run sees only the last end. The run has no owner while it waits. It need not be fenced, because its own worker makes
+// the transaction after all calls of the run have ended.
 
 // notRetried are the codes of failures after which a run does not retry itself: the effect of an at-most-once step may have taken place,
-// and a run whose process dies again and again would go on to kill processes.
+// a run whose process dies again and again would kill further processes, and code that does not fit the history would diverge again.
 var notRetried = []string{record.CodeOutcomeUnknown, record.CodeCrashLoop, record.CodeDiverged}
 
 // shouldRetryRun reports whether the run begins its next generation after this failure.
@@ -34,7 +34,7 @@ func (r *run) shouldRetryRun(failure *record.Failure) bool {
 }
 
 // suspendIfRetryNotDue reports whether a run that retries itself was claimed before its retry is due: a signal arrived, a child ended, or the run
-// was resumed. It lets the run wait on. A run that must end does not wait.
+// was resumed. Such a run is suspended, so that it continues to wait. A run that must end does not wait.
 func (r *run) suspendIfRetryNotDue() bool {
 	due := r.keyRenewals.retryDueAt
 	if due.IsZero() || r.isForcedToEnd() || !r.e.clock.Now().Before(due) {
@@ -56,14 +56,14 @@ func (r *run) suspendIfRetryNotDue() bool {
 	return true
 }
 
-// wasAncestorRepairedSinceRetry reports whether the run is a child that is retried with an ancestor, and a repair has made an ancestor
-// begin another generation since. The ancestor does not wait any more, so neither does the run. All runs of one retry have renewal records
-// of the same time, and only that of the run with the policy counts retries.
+// wasAncestorRepairedSinceRetry reports whether the run is a child that is retried with an ancestor, and a repair has made that ancestor
+// begin another generation since. The ancestor then does not wait any more, so the run does not wait either. All runs of one retry have
+// renewal records with the same time, and only the record of the run with the policy counts retries.
 func (r *run) wasAncestorRepairedSinceRetry(ctx context.Context) (bool, error) {
 	retries, parent := r.keyRenewals.Retries, r.row.Parent
 	for retries == 0 && parent.Valid {
 		row, err := r.e.getRun(ctx, parent.UUID.String(), store.NoPayloads)
-		if errors.Is(err, ErrNotFound) { // a superseded generation: the run is cancelled, or goes on alone
+		if errors.Is(err, ErrNotFound) { // the parent is a superseded generation: the run is cancelled, or continues alone
 			return false, nil
 		}
 		if err != nil {
@@ -85,8 +85,8 @@ func (r *run) wasAncestorRepairedSinceRetry(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// setNewGenerationDue sets the time before which the new generation is not executed. It is a column of the renewal record, so a resume that freezes
-// timers moves it.
+// setNewGenerationDue sets the time before which the new generation is not executed. The time is in the column NextAt of the renewal record, so
+// a resume with ShiftTimers also moves it.
 func setNewGenerationDue(made *store.RunRepair, due time.Time) {
 	for i := range made.NewSteps {
 		if made.NewSteps[i].Kind == store.KindKeyRenewal {
@@ -95,7 +95,7 @@ func setNewGenerationDue(made *store.RunRepair, due time.Time) {
 	}
 }
 
-// delayBeforeRetry returns the wait before the next generation, or false if there is none.
+// delayBeforeRetry returns how long the run waits before its next generation, or false if there is no further generation.
 func (r *run) delayBeforeRetry() (time.Duration, bool) {
 	def := r.workflowDefinition()
 	if def == nil || def.RunRetryDelay == nil {
@@ -104,8 +104,8 @@ func (r *run) delayBeforeRetry() (time.Duration, bool) {
 	return def.RunRetryDelay(r.keyRenewals.Retries + 1)
 }
 
-// retryAsNextGeneration makes the next generation. It reports whether this ownership has ended. Otherwise the end of the run is decided anew, with
-// what was requested of the run meanwhile.
+// retryAsNextGeneration makes the next generation. It reports whether this ownership has ended. If it has not, the caller decides the end of
+// the run anew, with the control requests that have arrived meanwhile.
 func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
 	if r.holdIfOlderWorkersLive("retry the run") || !r.awaitStrayCalls() || !r.endWriteBegan.CompareAndSwap(false, true) {
 		return true
@@ -140,7 +140,7 @@ func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
 	r.logger().Warn("a run failed, and is retried", telemetry.KeyError, failure.Message, telemetry.KeyErrorType, failure.ErrorType(),
 		telemetry.KeyGeneration, p.runs[0].NewGeneration, telemetry.KeyNextAt, p.storeRequest.Runs[0].WakeAt)
 	r.w.wakeLoops()
-	r.w.ownedRunChangesPending.Notify() // of children that are cancelled
+	r.w.ownedRunChangesPending.Notify() // the worker may execute children that were cancelled
 	return true
 }
 
@@ -164,7 +164,7 @@ func (r *run) planRunRetry(ctx context.Context, failure *record.Failure) (*repai
 	}
 	wake := due
 	if end := r.deadline.expiryTime(); !end.IsZero() && end.Before(wake) {
-		wake = end // the run expires then
+		wake = end // the run expires before the retry is due
 	}
 	own := &made.Repair
 	own.StateBefore = store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}
@@ -195,15 +195,15 @@ func (r *run) addFailedChildToRetry(ctx context.Context, p *repairPlanner, id uu
 		return err
 	}
 	done, err := p.fenceAndAddRun(ctx, child, &repair.Request{Now: now, Due: due})
-	if err == nil && !done { // the child was repaired by somebody else meanwhile
+	if err == nil && !done { // another repair has changed the child meanwhile
 		err = fmt.Errorf("%w: the child %s changed", store.ErrLocked, id)
 	}
 	return err
 }
 
 // planRetryByPolicy plans the next generation of a run that RetryRun retries: the run of the policy, or a descendant whose failure made it fail.
-// Nobody can say From. So a run whose function failed by itself continues after its last recorded call, unless it has executed
-// compensations: what they have undone is not known then.
+// A policy cannot name a step to continue from, as From does. So a run whose function failed by itself continues after its last recorded call,
+// unless it has executed compensations, because it is not known which calls they have undone.
 func planRetryByPolicy(s *repair.RunToRepair, q *repair.Request) (*repair.Result, error) {
 	made, err := repair.PlanRetry(s, q)
 	compensated := slices.ContainsFunc(s.History, func(row store.Step) bool { return row.Kind == store.KindCompensation })

@@ -7,9 +7,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/stack"
 )
 
-// goroutineStackOf returns the stack of the goroutine that executes the run's function, which it finds by the
-// run's address in the frame of run.callWorkflow. If there is none, goroutineStackOf returns the stacks of all goroutines
-// that execute a workflow function or a step.
+// goroutineStackOf returns the stack of the goroutine that executes the run's function. It finds the goroutine by the run's address
+// in the frame of run.callWorkflow. If there is no such goroutine, goroutineStackOf returns the stacks of all goroutines that execute
+// a workflow function or a step.
 func goroutineStackOf(r *run) string {
 	workflow, step := stack.FunctionName((*run).callWorkflow), stack.FunctionName((*stepTask).callFunction)
 	own := fmt.Sprintf("%s(%p", workflow, r)

@@ -9,10 +9,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
-// checkStartBy returns false if the run must not be executed: it has not begun by the time that its start has set, its queue has
-// let it through without a place so that it expires, or this process is shutting down. The first execution removes the mark of that
-// time before anything else is recorded, so that later ones do not look again. As long as the mark is there, the run has not begun:
-// a run that is late or suspended keeps it, so that it also expires if this process ends before it has written that.
+// checkStartBy returns false if the run's function must not be called: the run has not begun by its StartBy, its queue has let it
+// through without a place so that it expires, or this process is shutting down. The first execution removes the control bit
+// HasStartBy before anything else is recorded, so that later executions need not read StartBy again. As long as the run has the bit,
+// it has not begun. A run that is late or suspended keeps the bit, so that it also expires if this process ends before it has written
+// the run's end.
 func (r *run) checkStartBy() bool {
 	noted := r.row.Control&store.HasStartBy != 0
 	if !noted && !r.mayHaveBypassedQueue() {
@@ -47,7 +48,7 @@ func (r *run) checkStartBy() bool {
 	return kept
 }
 
-// mayHaveBypassedQueue reports whether the queue may have let the run through without a place because its deadline is over.
+// mayHaveBypassedQueue reports whether the queue may have let the run through without a place because the run's deadline has passed.
 func (r *run) mayHaveBypassedQueue() bool {
 	if r.deadline.expiryTime().IsZero() {
 		return false
@@ -57,12 +58,13 @@ func (r *run) mayHaveBypassedQueue() bool {
 	return found || rows == nil
 }
 
-// expiringRunPoll is how often a run that is to expire is looked at.
+// expiringRunPoll is how often awaitExpiryAfterBypassedQueue checks whether the run has expired.
 const expiringRunPoll = 5 * time.Millisecond
 
-// awaitExpiryAfterBypassedQueue handles a run that its queue has let through without a place, because its time is over by the queue's clock. That clock may
-// be ahead of this process's, so the run waits until it expires here, too. It reports whether the run's function is called, which
-// registers the compensations again. If the deadline was moved meanwhile, the run goes back to its queue.
+// awaitExpiryAfterBypassedQueue handles a run that its queue has let through without a place, because its StartBy or its deadline has passed by
+// the queue's clock. That clock may be ahead of this process's clock, so the run waits until the time has passed here, too. It reports whether
+// the run's function must be called, so that it registers its compensations again. If the deadline is changed meanwhile, the run goes back to
+// its queue.
 func (r *run) awaitExpiryAfterBypassedQueue(own *store.QueuedRun) bool {
 	mayCompensate := own.HasBegun || r.isRepairedOrHasCalls()
 	at := r.deadline.expiryTime()
@@ -82,11 +84,11 @@ func (r *run) awaitExpiryAfterBypassedQueue(own *store.QueuedRun) bool {
 	return mayCompensate && !r.isSuspended()
 }
 
-// isRepairedOrHasCalls reports whether the run may have effects although its place in the queue has not begun: the place of a repaired run and of a
-// copy is a new one.
+// isRepairedOrHasCalls reports whether the run may have had effects although its place in the queue has not begun: a repaired run, and a fork
+// of a run, gets a new place.
 func (r *run) isRepairedOrHasCalls() bool { return r.repairRecordCount > 0 || r.hasRecordedCalls() }
 
-// expireUnbegun ends the run, which has not begun by the given time.
+// expireUnbegun makes the run expire, because it has not begun by the given time.
 func (r *run) expireUnbegun(at time.Time) {
 	r.forceEnd(forcedEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
 		Message: fmt.Sprintf("the run had not begun by %s (StartBy)", at.Format(time.RFC3339Nano)), Type: "timeout", Codes: []string{record.CodeTimeout},

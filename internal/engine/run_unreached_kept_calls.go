@@ -9,10 +9,11 @@ import (
 )
 
 // A repair can keep calls that follow a call that it repeats. If the run then ends at the repeated call, its function does not come to the
-// kept calls, and does not register the compensations that follow them. Their effects remain, so the run's error has to say so.
+// kept calls, and does not register the compensations that follow them. The effects of the kept calls remain, and the run's error has to
+// say so.
 
-// addUnreachedKeptCallsTo returns the run's failure with the calls added that a repair has kept and that the function did not reach. The
-// compensations of the run have been executed.
+// addUnreachedKeptCallsTo returns the run's failure, with the names of the calls that a repair has kept and that the function did not
+// reach. It is called after the run's compensations have been executed.
 func (r *run) addUnreachedKeptCallsTo(failure *record.Failure) *record.Failure {
 	if failure == nil || r.keyRenewals.runGeneration() == 1 {
 		return failure

@@ -9,9 +9,9 @@ import (
 )
 
 // A run needs its input and all its records. If this process cannot decode one of them, for example because its codec lacks a key,
-// the run is held before its function is called: nothing is executed and nothing is compensated. That is no crash and not the fault
-// of the code, so the run is claimed again after store.UncountedHoldDelay, as long as it takes: a process that has the key continues
-// it.
+// the run is held before its function is called: nothing is executed and nothing is compensated. This is no crash and not the fault
+// of the code, so a worker claims the run again after each store.UncountedHoldDelay, without a limit, until a process that has the
+// key continues it.
 
 // noteUnreadablePayload records the first payload of the rows that cannot be decoded.
 func (r *run) noteUnreadablePayload(rows []store.Step) {

@@ -9,7 +9,7 @@ import (
 
 // FirstCheckpoint is a checkpoint that each run of a workflow writes before all others, and whose output depends only on the definition of
 // the workflow. If this process executes a new run at once, the transaction that starts the run also writes the FirstCheckpoint, which
-// saves a commit. In every other run, the first execution writes the FirstCheckpoint like that of any other call.
+// saves a commit. In every other run, the first execution writes the FirstCheckpoint like the checkpoint of any other call.
 type FirstCheckpoint struct {
 	Name   string // its full name
 	Kind   store.StepKind
@@ -20,10 +20,10 @@ type FirstCheckpoint struct {
 type startsOfOneCall struct {
 	starts          []*store.StartWrite
 	localStarts     []*store.StartWrite // those whose runs this process executes at once
-	firstCheckpoint *store.StepWrite    // the first record of the only start; nil: there is none
+	firstCheckpoint *store.StepWrite    // the FirstCheckpoint of the only start; nil: there is none
 }
 
-// addFirstCheckpoint adds the first record of the run, if the call starts no other run and this process executes it at once.
+// addFirstCheckpoint adds the FirstCheckpoint of the run, if the call starts no other run and this process executes the run at once.
 func (s *startsOfOneCall) addFirstCheckpoint(e *Engine) {
 	if len(s.starts) != 1 || len(s.localStarts) != 1 {
 		return
@@ -55,7 +55,7 @@ func (s *startsOfOneCall) write(ctx context.Context, j journal.CommittingWriter)
 	return j.WriteStarts(ctx, s.starts)
 }
 
-// history returns what the run of a start has recorded.
+// history returns the checkpoints that were written with the start.
 func (s *startsOfOneCall) history() []store.Step {
 	if s.firstCheckpoint == nil || s.firstCheckpoint.Outcome != store.Written {
 		return nil

@@ -47,7 +47,7 @@ func (e *Engine) MarkStartsNeedingQueuePlace(ctx context.Context, requests []Sta
 	}
 	for name, n := range counts {
 		if refusal := e.checkQueueAcceptsStarts(ctx, rows[name], n); refusal != nil {
-			if requests[0].StartKey != nil { // the only request: package startkey finds out whether it creates a run
+			if requests[0].StartKey != nil { // a request with a start key is the only one; package startkey finds out whether it creates a run
 				requests[0].queueRefusal = refusal
 				return nil
 			}
@@ -83,8 +83,8 @@ func (e *Engine) queueWithoutRowError(q *StartRequest, unread bool) error {
 		ErrInvalidConfig, q.Workflow, q.GroupKey, q.Queue)
 }
 
-// checkQueueAcceptsStarts returns why the queue takes no n further starts, or nil. If the depth cannot be read, the start
-// goes on, and fails by itself if the database is away.
+// checkQueueAcceptsStarts returns why the queue does not accept n further starts, or nil. If the depth cannot be read, it returns
+// nil: the write of the start then fails if the database is unavailable.
 func (e *Engine) checkQueueAcceptsStarts(ctx context.Context, row store.QueueRow, n int) error {
 	if row.Settings.Closed {
 		return fmt.Errorf("%w: queue %q is closed: use another queue, or open this one with SetQueue", ErrQueueClosed, row.Name)
@@ -165,14 +165,15 @@ func (r *run) resolveChildQueue(q *StartRequest) error {
 	return err
 }
 
-// holdForMissingQueue holds the run because the child that it starts has a group key and the queue has no settings. They may be created at any
-// time, and the run is not at fault, so the hold counts as no crash: the run is claimed again after store.UncountedHoldDelay, as long
-// as it takes.
+// holdForMissingQueue holds the run because the child that it starts has a group key and the queue has no settings. The queue may get settings
+// at any time, and the run is not at fault, so the hold does not count as a crash: the run is claimed again after each
+// store.UncountedHoldDelay, without a limit.
 func (r *run) holdForMissingQueue(child string, err error) {
 	r.suspend(suspensionSpec{cause: ErrHeld, status: store.Pending, heldReason: holdReason("start child", child, err), queueMissing: true})
 }
 
-// readQueuePlace returns the place of this run, or nil. The key in it does not change.
+// readQueuePlace returns the place of this run in its queue, or nil. It reads the place only once, because its group key does not
+// change.
 func (r *run) readQueuePlace() (*store.QueuedRun, error) {
 	if p := r.queuePlace.Load(); p != nil {
 		return p, nil

@@ -20,8 +20,8 @@ const startKeysPerQuery = 100
 // startKeyActor is the actor of the cancels that starts cause.
 const startKeyActor = "durable"
 
-// dueStartKeysLoop releases the runs of starts that wait, in this process or in whichever is first. It makes one
-// query a poll while there is nothing to do.
+// dueStartKeysLoop releases the runs of debounced and throttled starts when they are due. Every worker does this, and the first one
+// releases the run. While nothing is due, the loop makes one query for each poll.
 func (w *worker) dueStartKeysLoop(ctx context.Context) {
 	failed := firstClaimRetryDelay
 	for ctx.Err() == nil {
@@ -37,7 +37,7 @@ func (w *worker) dueStartKeysLoop(ctx context.Context) {
 			w.stopIfFatal(err)
 			w.log.Warn("could not look at the starts that wait; trying again", telemetry.KeyError, err)
 		}
-		if done < len(due) { // others are at work, or the database does not take it
+		if done < len(due) { // other workers check these keys, or the database rejects the writes
 			if !wakeup.SleepCtx(ctx, failed/2+rand.N(failed)) {
 				return
 			}
@@ -52,8 +52,8 @@ func (w *worker) dueStartKeysLoop(ctx context.Context) {
 	}
 }
 
-// releaseDueStarts looks at each key, in random order, so that several workers seldom meet. It returns at how many
-// it has looked.
+// releaseDueStarts processes each due key. The order is random, so that several workers seldom process the same key at the same time.
+// It returns how many keys it has processed.
 func (w *worker) releaseDueStarts(ctx context.Context, due []store.StartKey) (done int, err error) {
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	for _, key := range due {
@@ -70,11 +70,12 @@ func (w *worker) releaseDueStarts(ctx context.Context, due []store.StartKey) (do
 	return done, err
 }
 
-// maxConsecutiveStartKeyChecks bounds how often one key is looked at in a row: to cancel, and then to release.
+// maxConsecutiveStartKeyChecks bounds how often one key is processed in a row: a first time to cancel the replaced run, for example,
+// and then to release the waiting run.
 const maxConsecutiveStartKeyChecks = 4
 
 // processDueStartKey does what is due for one key: it cancels runs that were replaced, and releases the run that
-// waits. It reports whether it saw the row; if not, another process has locked or deleted it.
+// waits. It reports whether it has read the row. If it has not, another process has locked or deleted the row.
 func (e *Engine) processDueStartKey(ctx context.Context, key store.StartKey) (looked bool, err error) {
 	rows, _ := e.queueRows.ReadRowsIfStale(ctx)
 	gated := func(queue string) bool {
@@ -111,8 +112,8 @@ func (e *Engine) processDueStartKey(ctx context.Context, key store.StartKey) (lo
 	return looked, nil
 }
 
-// cancelReplacedRuns cancels runs that a start with the same key has replaced. If the process dies before, the
-// row of the key stays due.
+// cancelReplacedRuns cancels runs that a start with the same key has replaced. If the process dies before that, the row of the key
+// stays due.
 func (e *Engine) cancelReplacedRuns(ctx context.Context, key store.StartKey, runs []uuid.UUID) error {
 	o := &store.ControlRequest{
 		Verb: store.VerbCancel, Scope: store.CancelWholeTree, Runs: runs, Actor: startKeyActor,

@@ -17,8 +17,8 @@ import (
 // A start with a start key has a transaction of its own, which locks the row of its key. It does not use the
 // journal, so a start that waits for the row delays no other write. Package startkey decides what the start does.
 
-// prepareStartWithStartKey returns the decision of a start with a start key, before it is planned, and the start's span. Without a decision the start
-// has the result refused or the error.
+// prepareStartWithStartKey prepares a start with a start key, and returns the startkey.Start that plans it and the start's span. If p is nil,
+// the start is not made, and its result is refused or the error.
 func (e *Engine) prepareStartWithStartKey(ctx context.Context, q *StartRequest) (p *startkey.Start, spans StartSpans, refused StartResult, err error) {
 	requests := []StartRequest{*q}
 	wrong, err := e.CheckNamesAgainstUUIDs(ctx, requests)
@@ -35,7 +35,7 @@ func (e *Engine) prepareStartWithStartKey(ctx context.Context, q *StartRequest) 
 	return &startkey.Start{Spec: *q.StartKey, Run: *starts[0], Now: e.clock.Now, RefusalError: requests[0].queueRefusal}, spans, StartResult{}, nil
 }
 
-// setStartCallID gives a start that a step makes the identity of its call, so that a repetition leads to the same run.
+// setStartCallID gives a start that a step makes the identity of the step's call, so that a repeated start leads to the same run.
 func (e *Engine) setStartCallID(ctx context.Context, q *StartRequest, p *startkey.Start) {
 	t, ok := ctx.Value(attemptContextKey{}).(*stepTask)
 	if !ok {
@@ -85,7 +85,8 @@ func (e *Engine) checkNameAndStartWithStartKey(ctx context.Context, by writeOpti
 	return started, nil
 }
 
-// StartWithStartKeyInTx starts one run with a start key in the caller's transaction, in which the function insert writes.
+// StartWithStartKeyInTx starts one run with a start key in the caller's transaction. The function insert writes the change in this
+// transaction.
 func (e *Engine) StartWithStartKeyInTx(ctx context.Context, q *StartRequest, insert func(*store.StartKeyChangeRequest) error) (StartResult, error) {
 	if err := e.clock.EnsureReading(ctx, e.store); err != nil {
 		return StartResult{}, err
@@ -127,8 +128,8 @@ func (e *Engine) finishStartWithStartKey(ctx context.Context, q *StartRequest, p
 	return StartResult{Run: found}
 }
 
-// startKeyConflictError does what startConflictError does, for a start with a start key. The input of a debounced run changes,
-// so it is not compared.
+// startKeyConflictError does the same as startConflictError for a start with a start key. It does not compare the input of a
+// debounced run, because later starts change that input.
 func (e *Engine) startKeyConflictError(ctx context.Context, asked, found *store.Run, q *StartRequest) error {
 	if q.StartKey.Kind != store.StartKeyDebounce || asked.Workflow != found.Workflow {
 		return e.startConflictError(ctx, asked, found)
@@ -136,8 +137,9 @@ func (e *Engine) startKeyConflictError(ctx context.Context, asked, found *store.
 	return nil
 }
 
-// wakeWorkerForStartKey lets a worker act on a committed start: claim its run, or cancel the run that it replaces. A
-// process without a worker does the latter itself. If that fails, a worker does it at its next poll.
+// wakeWorkerForStartKey wakes this process's worker after a committed start, so that it claims the run or cancels the replaced run. A
+// process without a worker cancels the replaced run itself; if the cancel fails, a worker of another process cancels the run at its
+// next poll.
 func (e *Engine) wakeWorkerForStartKey(ctx context.Context, key store.StartKey, p *startkey.Start) {
 	w := e.worker()
 	if p.Created != nil && !p.Created.Run.Unreleased {
@@ -162,7 +164,7 @@ type startKeyLocks struct {
 }
 
 type startKeyLock struct {
-	token chan struct{} // holds an element while somebody has the turn
+	token chan struct{} // holds an element while a start has the turn
 	users int
 }
 
@@ -198,7 +200,8 @@ func (l *startKeyLocks) lockStartKey(ctx context.Context, key store.StartKey) (u
 	}
 }
 
-// executeStartWithStartKey executes a start with a start key and that a call of a workflow makes. own tells that the call has named the run.
+// executeStartWithStartKey executes a start with a start key that a call of a workflow makes. The argument own says that the name of the run
+// is derived from the call, and does not come from the user.
 func (t *stepTask) executeStartWithStartKey(ctx context.Context, q *StartRequest, own bool) (StartResult, error) {
 	writes, by := t.effectWriteContext(ctx)
 	started, err := t.r.e.checkNameAndStartWithStartKey(writes, by, q)

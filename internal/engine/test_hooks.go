@@ -22,7 +22,7 @@ type TestHooks interface {
 	// OnCall is called for every durable call of an execution, including calls whose result is in history. OnCall must not block or call
 	// the engine.
 	OnCall(c HookedCall)
-	// ExecuteAttempt executes one attempt of a step by calling the function next, or returns another result without calling it.
+	// ExecuteAttempt executes one attempt of a step by calling next, or returns another result without calling next.
 	ExecuteAttempt(ctx context.Context, c HookedCall, next func() (AttemptOutput, *record.Failure)) (AttemptOutput, *record.Failure)
 	// OutputToCommit returns the output that an attempt which commits its own checkpoint records. The argument output is what the attempt's
 	// function returned.
@@ -79,14 +79,15 @@ func (e *Engine) attachTestHooks(s store.Store) {
 	e.testHooks.AttachEngine(e)
 }
 
-// notifyTestHooks notifies the test hooks of a call in the scope. recorded is the call's row in history, or nil. r.mu is held.
+// notifyTestHooks notifies the test hooks of a call in the scope. The argument recorded is the call's row in history, or nil. r.mu is
+// held.
 func (s *Scope) notifyTestHooks(name string, kind store.StepKind, recorded *store.Step) {
 	if p := s.r.e.testHooks; p != nil {
 		p.OnCall(s.r.newHookedCall(name, kind, recorded != nil && recorded.Status.IsTerminal()))
 	}
 }
 
-// newHookedCall describes a call of the run for the test hooks. recorded tells that history holds the result of the call.
+// newHookedCall describes a call of the run for the test hooks. The argument recorded says that history holds the result of the call.
 func (r *run) newHookedCall(name string, kind store.StepKind, recorded bool) HookedCall {
 	return HookedCall{
 		Run: r.row.UUID, Parent: r.row.Parent, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
@@ -94,7 +95,7 @@ func (r *run) newHookedCall(name string, kind store.StepKind, recorded bool) Hoo
 	}
 }
 
-// executeThroughTestHooksIfSet executes the attempt, through the test hooks if there is one.
+// executeThroughTestHooksIfSet executes the attempt, through the test hooks if the engine has them.
 func (t *stepTask) executeThroughTestHooksIfSet(ctx *attemptContext) (got attemptResult) {
 	if t.r.e.testHooks == nil {
 		return t.callAttemptFunction(ctx)
@@ -102,8 +103,8 @@ func (t *stepTask) executeThroughTestHooksIfSet(ctx *attemptContext) (got attemp
 	return t.executeThroughTestHooks(ctx)
 }
 
-// outputToRecord returns the output to record, through the test hooks if there is one. own reports whether this is
-// the function's own output.
+// outputToRecord returns the output to record, which the test hooks, if the engine has them, may replace. The result own reports
+// whether it is the function's own output.
 func (t *stepTask) outputToRecord(output []byte) (record []byte, own bool) {
 	if t.r.e.testHooks == nil {
 		return output, true
@@ -112,8 +113,7 @@ func (t *stepTask) outputToRecord(output []byte) (record []byte, own bool) {
 	return record, bytes.Equal(record, output)
 }
 
-// chooseWinners returns the indexes of the branches that decide a choice, through the test hooks if there is
-// one.
+// chooseWinners returns the indexes of the branches that decide a choice, which the test hooks, if the engine has them, may choose.
 func (t *stepTask) chooseWinners(spec *ChoiceSpec) ([]int, error) {
 	if t.r.e.testHooks == nil {
 		return spec.DecidingBranches, nil

@@ -27,15 +27,16 @@ type awaitCallers struct {
 	all map[*AwaitCaller]struct{}
 }
 
-// awaitWithinRun is Await for a step of the run r, or for its workflow function, if the step is nil, on an engine with test hooks. The run
-// counts as waiting meanwhile, so that the clock of the test moves on to the end of the awaited run.
+// awaitWithinRun does the work of Await on an engine with test hooks for a caller within the run r: for the step or, if the step is nil,
+// for the workflow function. The run counts as waiting meanwhile, so that the clock of the test advances until the awaited run ends.
 func (e *Engine) awaitWithinRun(ctx context.Context, id uuid.UUID, r *run, step *stepTask) (*store.Run, error) {
 	r.idleTracker.addAwaitOfRun(step, 1)
 	defer r.idleTracker.addAwaitOfRun(step, -1)
 	return e.awaitRun(ctx, id, true, nil)
 }
 
-// awaitAsListedCaller is Await for other callers on an engine with test hooks: it lists the caller in ListAwaitCallers.
+// awaitAsListedCaller does the work of Await on an engine with test hooks for other callers, which ListAwaitCallers returns while
+// they wait.
 func (e *Engine) awaitAsListedCaller(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

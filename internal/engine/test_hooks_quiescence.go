@@ -39,7 +39,7 @@ func (e *Engine) LoadedRunsActivity() LoadedRunsActivity {
 
 func (r *run) isOnlyWaiting() bool {
 	r.mu.Lock()
-	compensates := r.compensations.cancelContext != nil // also a compensation waits for its next attempt
+	compensates := r.compensations.cancelContext != nil // then the run waits for the next attempt of a compensation
 	going := r.suspension != nil || r.goroutines.functionReturned && !compensates || r.contextEndTimer != nil
 	r.mu.Unlock()
 	if going {
@@ -51,7 +51,7 @@ func (r *run) isOnlyWaiting() bool {
 	defer i.mu.Unlock()
 	for w := range i.waits {
 		if !w.due.IsZero() && !w.due.After(now) {
-			return false // this wait ends now
+			return false // this wait has just ended
 		}
 	}
 	stepsAwaitingRuns := len(i.awaitsRuns)
@@ -102,8 +102,8 @@ func (e *Engine) IsFiringSchedules() bool {
 	return w != nil && w.slots.IsOpen() && len(w.workflows) > 0
 }
 
-// CountAdmissionPasses returns two numbers: that of the latest check of all queues that this worker has begun, and that of the latest
-// check that has ended.
+// CountAdmissionPasses returns how many checks of all queues this worker has begun, and the number of the latest of these checks that
+// has ended.
 func (e *Engine) CountAdmissionPasses() (begun, ended uint64) {
 	w := e.worker()
 	if w == nil {
@@ -119,6 +119,6 @@ func (e *Engine) CountResultChecks() (looks uint64, waiting bool) {
 }
 
 // CountAwaitCallers returns how many callers wait for results of runs that have not ended. CountAwaitCallers does not count runs that wait
-// for other runs, nor their steps. A caller whose result is there is not counted, also if its goroutine has not continued yet, so that the
-// clock of a test stands still until it does. The number changes counts how often a caller began to wait or got its result.
+// for other runs, nor their steps. A caller whose result has arrived is not counted, even if its goroutine has not continued yet, so that
+// the clock of a test stands still until it continues. The result changes counts how often a caller began to wait or got its result.
 func (e *Engine) CountAwaitCallers() (waiting int, changes uint64) { return e.awaitCallerCount.Read() }

@@ -28,9 +28,8 @@ import (
 // It then abandons the remaining runs, and their later writes are fenced.
 const drainExtraWait = time.Second
 
-// worker executes runs during one workerLifetime. Each part of its state has a type with a mutex of its own. These
-// mutexes are the last in any order of locks: no other lock is taken while one of them is held. hearing is
-// taken before them.
+// worker executes runs during one workerLifetime. Each part of its state has a type with a mutex of its own. Lock order:
+// ownedRunChangesMu comes before these mutexes, and no other lock is taken while one of them is held.
 type worker struct {
 	e       *Engine
 	id      uuid.UUID
@@ -59,7 +58,7 @@ type worker struct {
 	firstClaimHint         wakeup.Chan // a run may be claimable, or other workers see this worker
 	ownedRunChangesPending wakeup.Chan // a run in memory may have a control request, or may have been woken
 	scheduleHints          wakeup.Chan // a schedule was changed
-	startKeyHints          wakeup.Chan // a start may have to be released, or a run to be cancelled for it
+	startKeyHints          wakeup.Chan // a run that waits for its start key may have to be released, or a run that a start has replaced may have to be cancelled
 	permits                *permits.Batcher
 	queueAdmitter          *queues.Admitter
 	lastClaimRules         lastClaimQueueRules // owned by claimLoop
@@ -99,7 +98,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 		return nil
 	}
 	if w.e.cfg.Version == "" {
-		buildversion.NameWithHash() // from now on the version is known
+		buildversion.NameWithHash() // computes the version, which KnownName returns from now on
 	}
 	if err := w.register(ctx); err != nil {
 		if ctx.Err() == nil {
@@ -183,9 +182,9 @@ func (w *worker) stopIfFatal(err error) {
 // maxClockCorrection is how far a correction of the estimate of the database's clock may go back before the clock counts as set back.
 const maxClockCorrection = time.Second
 
-// comparableStartTime returns when the worker started, to be compared with the starts of other workers. If the start is later than now, the
-// database's clock was set back since. Then the worker counts as started before all others, so what it declares does not replace what
-// workers declare that have started since.
+// comparableStartTime returns when the worker started, for comparisons with the start times of other workers. If the start is later than
+// now, the database's clock was set back since. The worker then counts as started before all others, so that its declarations do not
+// replace those of workers that have started since.
 func (w *worker) comparableStartTime(now time.Time) time.Time {
 	if w.started.Sub(now) > maxClockCorrection {
 		return time.Unix(0, 0)
@@ -212,7 +211,8 @@ func (w *worker) register(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		// Workers that start at once lock the row of their version, for long if the commit waits for a standby.
+		// Workers that start at the same time lock the same row of their version. The lock can last long if the commit waits for a
+		// standby.
 		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, store.ErrLocked) {
 			return err
 		}
@@ -232,8 +232,7 @@ func (w *worker) wakeLoops() {
 	}
 }
 
-// setOwner makes this worker the owner of a run that is about to be started. nonce is generated for that start
-// alone.
+// setOwner makes this worker the owner of a run that is about to be started. The argument nonce was generated for that start only.
 func (w *worker) setOwner(r *store.Run, now time.Time, nonce uint32) {
 	r.Status, r.Epoch = store.Running, store.Epoch{}.Next(nonce)
 	r.Owner = uuid.NullUUID{UUID: w.id, Valid: true}
@@ -257,7 +256,7 @@ func (w *worker) startExecution(c *store.ClaimedRun, late time.Duration, from *s
 	if before := w.loadedRuns.add(r); before != nil {
 		before.loseOwnership() // nothing else would stop the earlier execution
 	}
-	if w.slots.IsClosed() { // the drain may have read which runs are in memory before this run was
+	if w.slots.IsClosed() { // the drain may have read the runs in memory before this run was added
 		r.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
 	}
 	go r.execute(late)
@@ -279,7 +278,7 @@ func (w *worker) isExecuting(id uuid.UUID) bool {
 }
 
 // suspendRunsAndAwaitReturn suspends every run, lets running steps finish for the grace period, and then ends their contexts.
-// If a function has not returned within lastCallTime after that, drain logs and abandons its run.
+// If a function has not returned within drainExtraWait after that, suspendRunsAndAwaitReturn logs and abandons its run.
 func (w *worker) suspendRunsAndAwaitReturn() {
 	for _, r := range w.loadedRuns.all() {
 		r.suspend(suspensionSpec{cause: ErrShutdown, status: store.Pending})
@@ -340,7 +339,7 @@ func (w *worker) deregister() error {
 	return nil
 }
 
-// newClaimQuery returns a claim query with the worker, what it serves and the times, but with a limit of zero.
+// newClaimQuery returns a claim query with the worker, its filter and the times, and with a limit of zero.
 func (w *worker) newClaimQuery() store.ClaimQuery {
 	now := w.e.clock.Now()
 	q := store.ClaimQuery{
@@ -375,8 +374,8 @@ func (w *worker) presenceLoop(ctx context.Context) {
 	}
 }
 
-// awaitNotificationOrDue waits until n is notified, for at most the duration wait, and not past the time next of the database. A zero next
-// means that nothing is due. It also returns when ctx ends.
+// awaitNotificationOrDue waits until n is notified, but at most for the duration wait, and not past next, a time on the database's clock.
+// If next is zero, nothing is due. It also returns when ctx ends.
 func (w *worker) awaitNotificationOrDue(ctx context.Context, n wakeup.Chan, wait time.Duration, next time.Time) {
 	if !next.IsZero() {
 		wait = min(wait, w.e.clock.Until(next))

@@ -13,13 +13,13 @@ import (
 
 const expiredRepairPausesPerSearch = 100 // how many runs one search resumes
 
-// resumeAfterExpiredRepairsLoop resumes runs whose repairs have not ended from time to time.
+// resumeAfterExpiredRepairsLoop calls resumeAfterExpiredRepairs from time to time.
 func (w *worker) resumeAfterExpiredRepairsLoop(ctx context.Context) {
 	w.callSearchPeriodically(ctx, w.resumeAfterExpiredRepairs, "could not resume all runs whose repairs have not ended")
 }
 
-// resumeAfterExpiredRepairs resumes live runs that were paused for repairs which did not end within their leases. The processes that made them
-// have probably died. If one has not, it finds that its run has changed, and plans its repair anew.
+// resumeAfterExpiredRepairs resumes live runs that were paused for repairs which did not end within their leases. The processes that made
+// these repairs have probably died. A process that has not died finds that its run has changed, and plans its repair anew.
 func (w *worker) resumeAfterExpiredRepairs(ctx context.Context) error {
 	now := w.e.clock.Now()
 	runs, err := w.e.store.ExpiredRepairPauses(ctx, now, expiredRepairPausesPerSearch)
@@ -28,7 +28,7 @@ func (w *worker) resumeAfterExpiredRepairs(ctx context.Context) error {
 	}
 	var errs []error
 	for _, id := range runs {
-		errs = append(errs, w.resumeAfterExpiredRepair(ctx, id, now)) // one run that is locked keeps no others paused
+		errs = append(errs, w.resumeAfterExpiredRepair(ctx, id, now)) // after an error, the other runs are still resumed
 	}
 	return errors.Join(errs...)
 }

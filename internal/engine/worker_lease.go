@@ -15,22 +15,21 @@ import (
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
-// deadWorkerQueryInterval is the shortest time between two queries for dead workers, and the time after which a query is repeated that has
-// found one. A worker counts as dead only if two queries in a
-// row report it, because its connection may just be reopening.
+// deadWorkerQueryInterval is the shortest time between two queries for dead workers, and the time after which a query that has found a
+// dead worker is repeated. A worker counts as dead only if two queries in a row report it, because its connection may just be reopening.
 const deadWorkerQueryInterval = 120 * time.Millisecond
 
 // deadWorkerReExpireDelay is how long takeoverLoop waits before it expires the runs of a dead worker once more, if the
-// worker is still in the registry. Its heartbeat is then old enough for the worker to be removed.
+// worker is still in the registry. The heartbeat of the dead worker is then so old that the worker is removed from the registry.
 const deadWorkerReExpireDelay = 2 * time.Minute
 
 // maxLeaseEndedByTakeover limits which leases a takeover ends. A dead worker's lease that lasts longer than this, and
 // longer than the leases of this worker, expires by itself.
 const maxLeaseEndedByTakeover = time.Minute
 
-// renewLeasesLoop renews the leases of the runs in memory, three times per lease duration. If a lease cannot be
-// renewed, renewLeasesLoop suspends the run when the lease ends by this process's own clock, whatever the
-// database says later. The worker owns its goroutine.
+// renewLeasesLoop renews the leases of the runs in memory, three times per lease duration. If a lease cannot be renewed,
+// renewLeasesLoop suspends the run when the lease ends by this process's own clock, even if the database is available again later.
+// The worker owns its goroutine.
 func (w *worker) renewLeasesLoop(ctx context.Context) {
 	every := w.e.cfg.Lease / 3
 	wait := every
@@ -55,7 +54,8 @@ func (w *worker) renewLeasesLoop(ctx context.Context) {
 }
 
 // timeUntilNextHeartbeat returns how long to wait for the next heartbeat: about the given time, and not past the end of a lease. If the store
-// sends heartbeats together, a worker without runs waits for the next multiple of that time, as the others of its process do.
+// sends the heartbeats of several workers together, a worker without runs waits for the next multiple of that time, as the other workers of
+// its process do.
 func (w *worker) timeUntilNextHeartbeat(every time.Duration, held []*run) time.Duration {
 	if s, together := w.e.rawStore.(store.HeartbeatSharer); together && len(held) == 0 {
 		left := every - (time.Duration(time.Now().UnixNano())+s.HeartbeatPhase())%every
@@ -67,7 +67,7 @@ func (w *worker) timeUntilNextHeartbeat(every time.Duration, held []*run) time.D
 	return min(every-every/8+rand.N(every/4), w.timeUntilLeaseEnds(held))
 }
 
-// timeUntilLeaseEnds returns how long the first of the leases lasts that have not ended.
+// timeUntilLeaseEnds returns the time until the first of the leases that have not ended yet ends.
 func (w *worker) timeUntilLeaseEnds(held []*run) time.Duration {
 	first, now := w.e.cfg.Lease, w.e.clock.Now()
 	for _, r := range held {
@@ -96,7 +96,7 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 	// The heartbeat is not cancelled with ctx: if it were cut off in flight, it could arrive after the
 	// worker's deregistration.
 	//
-	// It ends with the first lease that it could not renew in time, because the run of that lease must end then.
+	// Its timeout is the end of the first lease: if it has not renewed that lease by then, the run of the lease must be suspended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(cfg.Lease/3, w.timeUntilLeaseEnds(held)))
 	defer cancel()
 	now := w.e.clock.Now()
@@ -142,7 +142,7 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 			lost = append(lost, r)
 		case !slices.Contains(pulse.LockedRuns, id):
 			r.extendLease(until)
-		case r.leaseEndTime().Before(soon): // nobody can claim the run as long as its row is locked
+		case r.leaseEndTime().Before(soon): // no worker can claim the run as long as its row is locked
 			r.extendLease(soon)
 		}
 	}
@@ -150,7 +150,7 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 	return len(pulse.LockedRuns) > 0, nil
 }
 
-// maxLoggedLostRuns is the maximum number of runs that rewound logs by name.
+// maxLoggedLostRuns is the maximum number of runs that logDatabaseRewind logs by name.
 const maxLoggedLostRuns = 100
 
 // logDatabaseRewind logs that the database continues from another point of its history, and which acknowledged
@@ -197,7 +197,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 			if time.Since(expired[id]) <= deadWorkerReExpireDelay {
 				continue
 			}
-			wait = deadWorkerQueryInterval // to be sure, or to find others behind this one
+			wait = deadWorkerQueryInterval // a second query confirms the dead worker, and may find further ones
 			if suspects[id] {
 				sure = append(sure, id)
 			}

@@ -3,8 +3,8 @@ package engine
 import "context"
 
 // workerLifetime is the life of one worker. It begins when the first user needs a worker. It ends, drained, when
-// the context of Run ends, or when the last user leaves. Run is a user, and so is each caller that wants
-// a run executed in this process, so both can come and go in any order.
+// the context of Run ends, or when the last user leaves. The users are Run and each caller of KeepWorkerActive. They can come and go
+// in any order.
 type workerLifetime struct {
 	worker          *worker
 	cancel          context.CancelFunc
@@ -34,8 +34,8 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // KeepWorkerActive keeps a worker active until detach is called. If Run was stopped, the result executed is false, and this process
-// executes no runs until Run is called again. The last caller of the function detach waits until the worker has drained. The channel failed
-// is closed if the worker could not begin, or had to stop; the function detach then returns the reason.
+// executes no runs until Run is called again. If no other user of the worker is left, detach waits until the worker has drained. The
+// channel failed is closed if the worker could not begin, or had to stop; detach then returns the reason.
 //
 // If ctx is the context of a step that this engine executes, KeepWorkerActive does nothing: the worker already stays active until the
 // step ends.

@@ -12,8 +12,8 @@ type loadedRuns struct {
 	byID map[uuid.UUID]*run
 }
 
-// add adds the run. It returns the run with the same UUID that it replaces, or nil. There is such a run if
-// this process has lost a run and claimed it again.
+// add adds the run. It returns the run with the same UUID that it replaces, or nil. It replaces a run if this process has lost a run
+// and has claimed it again.
 func (l *loadedRuns) add(r *run) (before *run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

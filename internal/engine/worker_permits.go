@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// newPermitBatcher returns what exchanges the permits of this worker's steps. serve executes its loop.
+// newPermitBatcher returns the Batcher that requests and returns the permits of this worker's steps. serve executes its loop.
 func (w *worker) newPermitBatcher() *permits.Batcher {
 	return permits.NewBatcher(permits.Config{
 		Store: w.e.store, Clock: w.e.clock, Log: w.log, Lease: w.e.cfg.Lease, PollInterval: w.otherWorkers.PollInterval,
@@ -16,8 +16,8 @@ func (w *worker) newPermitBatcher() *permits.Batcher {
 	})
 }
 
-// warnOfOlderWorkers logs if a worker lives that knows no limits. The steps of this worker get their permits
-// nevertheless: the calls of the older worker are not bounded either way.
+// warnOfOlderWorkers logs a warning while a worker lives that ignores limits. The steps of this worker still get permits, because
+// waiting would not bound the calls of the older worker.
 func (w *worker) warnOfOlderWorkers(ctx context.Context) {
 	if older, is := errors.AsType[*OlderWorkerError](w.e.checkNoOlderWorkers(ctx, workerLoopCaller, "limits")); is {
 		w.log.Warn("limits do not bound the steps of a worker with an older version of durable", telemetry.KeyError, older)

@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// quietState is whether an operator has made the worker quiet, as its last heartbeat read it. It is sent with the next
-// heartbeat, so that it survives that others remove the worker from the registry because they take it for dead.
+// quietState tells whether an operator has made the worker quiet, as the worker's last heartbeat has read it. The next heartbeat
+// sends it too, so that the worker stays quiet even if other workers take it for dead and remove it from the registry.
 type quietState struct {
 	mu         sync.Mutex
 	quiet      bool
@@ -23,7 +23,7 @@ func (q *quietState) get() (quiet bool, lastChange *store.OperatorChange) {
 	return q.quiet, q.lastChange
 }
 
-// set returns whether the worker was quiet before.
+// set sets the state, and returns whether the worker was quiet before.
 func (q *quietState) set(quiet bool, lastChange *store.OperatorChange) (before bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -31,8 +31,8 @@ func (q *quietState) set(quiet bool, lastChange *store.OperatorChange) (before b
 	return before
 }
 
-// setQuiet makes the worker quiet, or resumes it, as a heartbeat has read it. A quiet worker reserves no slots: it claims
-// nothing, and starts of its process are left to others.
+// setQuiet makes the worker quiet or resumes it, as the result of its heartbeat says. A quiet worker reserves no slots: it claims no
+// runs, and other workers claim the runs that its process starts.
 func (w *worker) setQuiet(r *store.RenewResult) {
 	if before := w.quiet.set(r.Quiet, r.LastChange); before == r.Quiet {
 		return

@@ -8,8 +8,8 @@ import (
 )
 
 // renewalOutage records when this worker could not renew its leases. If leases of other workers ended in that
-// time, this does not show that their processes died, so a claim does not count it as a crash. A death
-// that takeoverLoop detects counts as a crash all the same.
+// time, this does not show that their processes died, so a claim does not count it as a crash. A death that takeoverLoop detects
+// still counts as a crash.
 type renewalOutage struct {
 	mu                      sync.Mutex
 	lastSuccessSent         time.Time // when the last successful heartbeat was sent, on the database's clock
@@ -18,8 +18,8 @@ type renewalOutage struct {
 	outageFrom, outageUntil time.Time // the bounds of the last outage that has ended, on the database's clock
 }
 
-// noteHeartbeat records that a heartbeat has succeeded. sent and now, on the database's clock, are when it was
-// sent and when its response arrived.
+// noteHeartbeat records that a heartbeat has succeeded. The arguments sent and now are the times, on the database's clock, at which
+// it was sent and its response arrived.
 func (o *renewalOutage) noteHeartbeat(sent, now time.Time, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -27,7 +27,7 @@ func (o *renewalOutage) noteHeartbeat(sent, now time.Time, lease time.Duration) 
 		if o.lastSuccessSent.After(o.outageUntil) { // otherwise this outage continues the previous outage
 			o.outageFrom = o.lastSuccessSent
 		}
-		// Other workers may recover later: a renewal of theirs that hangs ends after a third of a lease.
+		// Other workers may recover later than this one: if one of their renewals hangs, it ends only after a third of a lease.
 		o.outageUntil = now.Add(lease / 2)
 	}
 	o.lastSuccessSent, o.lastReplyAt, o.isFailing = sent, time.Now(), false
@@ -45,8 +45,8 @@ func (o *renewalOutage) isInOutage(lease time.Duration) bool {
 	return !o.lastSuccessSent.IsZero() && (o.isFailing || time.Since(o.lastReplyAt) > lease/2)
 }
 
-// copyOutageToClaimQuery sets the bounds of the current outage in the claim query, or those of the last outage if there
-// is none now.
+// copyOutageToClaimQuery sets the bounds of the current outage in the claim query or, if there is none, the bounds of the last
+// outage.
 func (o *renewalOutage) copyOutageToClaimQuery(q *store.ClaimQuery, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// newRetentionSweeper returns what deletes the rows that Config.Retention no longer keeps. serve executes its loop.
+// newRetentionSweeper returns the Sweeper that deletes the rows that Config.Retention no longer keeps. serve executes its loop.
 func (w *worker) newRetentionSweeper() *retention.Sweeper {
 	_, serial := w.e.rawStore.(store.SerialCommitter)
 	return retention.NewSweeper(retention.Config{

@@ -14,13 +14,14 @@ import (
 
 // A run that is held because the code did not fit its history is tried again by a version that has not diverged on
 // it, such as the fixed one, or the old one after a rollback. So each worker that has a version tries held runs
-// from time to time, one at a time, beside its claims. Versions that have diverged on a run do not try it by themselves. They
-// are part of the run's lane from then on, so their claims do not take it when it has waited; see store.DivergedVersions.
+// from time to time, one at a time, beside its claims. A version that has diverged on a run does not try it again by itself. When
+// another version has continued the run, the run's lane names the diverged versions, so that the claims of their workers do not take
+// the run later; see store.DivergedVersions.
 
 const (
 	maxHeldRunsInterval   = 10 * time.Second       // the time between two searches, unless leases are shorter
-	maxHeldRunTryDuration = 5 * time.Second        // the next run is tried after this time, even if the previous one still replays
-	maxHeldRunPoll        = 100 * time.Millisecond // the longest time between two looks at the run that is tried
+	maxHeldRunTryDuration = 5 * time.Second        // after this time the next run is tried, even if the previous one still replays
+	maxHeldRunPoll        = 100 * time.Millisecond // the longest time between two checks of the run that is tried
 )
 
 // retryHeldRunsLoop tries held runs from time to time.
@@ -79,8 +80,8 @@ func (w *worker) retryHeldRun(ctx context.Context, id uuid.UUID) error {
 		return err
 	}
 	if _, pinned := w.e.pinnedWorkflows[held[0].Workflow]; pinned && !q.Versions.AllowsClaim(held[0].Queue, held[0].Workflow, held[0].Version, "") {
-		// Its own version lives, and nobody else executes it. But a run of which nothing is recorded belongs to no version yet: its own version
-		// was the first to claim it, and did not know its input.
+		// The workflow is pinned and a worker of the run's version lives, so no other version executes the run. But a run without a recorded
+		// call belongs to no version yet: its present version was only the first to claim it, and did not fit its input.
 		if steps, err := w.e.store.HistoryOutline(claiming, id); err != nil || len(steps) > 0 {
 			return err
 		}
@@ -115,7 +116,7 @@ func (w *worker) retryHeldRun(ctx context.Context, id uuid.UUID) error {
 	return nil
 }
 
-// awaitSlotForHeldRun reserves a slot. It waits until one is free, and returns none if ctx ends.
+// awaitSlotForHeldRun waits until a slot is free, and reserves it. If ctx ends first, it returns a Reservation without a slot.
 func (w *worker) awaitSlotForHeldRun(ctx context.Context) slots.Reservation {
 	for wait := time.Millisecond; ; wait = min(2*wait, maxHeldRunPoll) {
 		if free := w.slots.Reserve(1, 0, 0); free.Capacity() > 0 || !wakeup.SleepCtx(ctx, wait) {

@@ -11,10 +11,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
-// A run whose workflow no worker executes waits forever without an error. So each worker records what it
-// executes, and checks from time to time whether runs are due that no live worker executes. It logs each
-// such workflow and queue once, until a worker executes it. Engine.Get reports the same for one run at
-// once.
+// A run whose workflow no worker executes waits forever without an error. So each worker records its workflows and queues, and checks
+// from time to time whether runs are due that no live worker executes. It logs each such workflow and queue once, until a worker
+// executes it. Engine.Get reports the same for one run at once.
 
 const (
 	maxNamesRecordedPerWorker         = 500              // workflows or queues that a worker lists; if it has more, it counts as serving any
@@ -56,7 +55,7 @@ func (w *worker) findDueRunsWithoutWorker(ctx context.Context) ([]store.OverdueL
 	now := w.e.clock.Now()
 	after := store.FirstLane
 	var others []store.OverdueLane
-	index := make(map[store.QueueWorkflow]int) // of a pair in others: it has a lane for each priority
+	index := make(map[store.QueueWorkflow]int) // the index of a pair in others, because a pair has a lane for each priority
 	for range maxOverdueLanePages {
 		page, err := w.e.store.OverdueClaimLanes(ctx, now, after, overdueLanePageSize)
 		if err != nil {

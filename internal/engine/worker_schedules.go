@@ -34,14 +34,15 @@ const schedulesPerQuery = 100
 // the waits for the disk.
 const maxConcurrentFires = 3
 
-// redeclareInterval is the time between two checks of the declarations: the one that applies may be of a version that is gone.
+// redeclareInterval is the time between two checks of the declarations, because the declaration that applies may come from a version
+// without live workers.
 const redeclareInterval = 30 * time.Second
 
 // scheduleActor is the actor of the cancels that schedules request.
 const scheduleActor = "durable"
 
-// scheduleLoop fires the schedules that are due, in this process or in whichever is first. It makes one query a poll while there is
-// nothing to do.
+// scheduleLoop fires the schedules that are due. Every worker does this, and the first one fires the schedule. While nothing is due,
+// the loop makes one query for each poll.
 func (w *worker) scheduleLoop(ctx context.Context) {
 	declare := time.Now() // when to check the declarations
 	failed, logged := firstClaimRetryDelay, false
@@ -84,11 +85,12 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 }
 
 // fireSchedules fires the schedules, each in a transaction of its own, maxConcurrentFires of them at the same time, and reports whether
-// anything changed. It returns when all of them have been decided. Their order is random, so that several workers seldom meet.
+// anything changed. It returns when all of them are done. Their order is random, so that several workers seldom fire the same schedule
+// at the same time.
 func (w *worker) fireSchedules(ctx context.Context, due []string, faulty failedSchedules) (changed bool) {
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	var (
-		mu     sync.Mutex // of changed and faulty
+		mu     sync.Mutex // guards changed and faulty
 		next   atomic.Int64
 		firing sync.WaitGroup
 	)
@@ -169,7 +171,8 @@ func (w *worker) fireScheduleOnce(ctx context.Context, name string, began time.T
 	return changed, nil
 }
 
-// cancelPreviousScheduledRun cancels the run of the previous time. If the process dies before, DueSchedules returns the schedule again.
+// cancelPreviousScheduledRun cancels the run of the previous scheduled time. If the process dies before that, DueSchedules returns the
+// schedule again.
 func (e *Engine) cancelPreviousScheduledRun(ctx context.Context, name string, run uuid.UUID) error {
 	o := &store.ControlRequest{
 		Verb: store.VerbCancel, Scope: store.CancelWholeTree, Runs: uuidList(run), Actor: scheduleActor,
@@ -184,8 +187,8 @@ func (e *Engine) cancelPreviousScheduledRun(ctx context.Context, name string, ru
 	return nil
 }
 
-// newScheduleStart returns the start of the run of a scheduled time. The run is claimable at once, by any
-// worker, or when an admission of its queue has let it through. No queue refuses it.
+// newScheduleStart returns the start of the run of a scheduled time. Any worker can claim the run at once or, in a queue with
+// settings, when an admission has admitted it. No queue refuses the run.
 func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Time) *store.StartWrite {
 	now := e.clock.Now()
 	id := schedule.RunID(name, at)
@@ -206,9 +209,8 @@ func (e *Engine) newScheduleStart(name string, s *schedule.Settings, at time.Tim
 	return start
 }
 
-// newScheduleSettingsCheckFromCache returns a function that returns ErrInvalidConfig if the settings name a group key, and their queue has no row.
-// The function uses the cached rows. If it finds no row, and the cache was read before the given time, it returns
-// schedule.ErrUnchecked.
+// newScheduleSettingsCheckFromCache returns a function that returns ErrInvalidConfig if the settings have a group key and their queue has no
+// row. The function uses the cached rows. If it finds no row, and the cache was read before the given time, it returns schedule.ErrUnchecked.
 func (e *Engine) newScheduleSettingsCheckFromCache(since time.Time) func(name string, s *schedule.Settings) error {
 	return func(name string, s *schedule.Settings) error {
 		encoded := s.UnreadableInput
@@ -266,7 +268,7 @@ func (e *Engine) reportScheduleFires(ctx context.Context, w *store.ScheduleWrite
 	}
 }
 
-// declareSchedules records what this process declares, where it applies.
+// declareSchedules records the schedules that this process declares, unless other declarations take precedence.
 func (w *worker) declareSchedules(ctx context.Context) error {
 	var live map[string]bool
 	var errs []error

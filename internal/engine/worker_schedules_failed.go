@@ -8,8 +8,8 @@ import (
 // maxFireRetryDelay is the longest wait before a schedule that could not be fired is tried again.
 const maxFireRetryDelay = 30 * time.Second
 
-// failedSchedules are the due schedules that this worker could not fire. They wait longer after each failure, so that any number of
-// them holds up no others. The times are those of this process's clock.
+// failedSchedules are the due schedules that this worker could not fire. Each of them waits longer after each failure, so that
+// failing schedules, however many, do not delay the others. The times are on this process's clock.
 type failedSchedules map[string]failedSchedule
 
 type failedSchedule struct {
@@ -17,7 +17,7 @@ type failedSchedule struct {
 	retryAt    time.Time
 }
 
-// filterReadyToFire returns those of the due schedules that are to be fired now, and forgets those that are no longer due.
+// filterReadyToFire returns the due schedules that must be fired now, and removes the schedules that are no longer due.
 func (f failedSchedules) filterReadyToFire(due []string, now time.Time) []string {
 	if len(f) == 0 {
 		return due

@@ -52,9 +52,9 @@ func (w *worker) signalCountLoop(ctx context.Context) {
 	}
 }
 
-// countSignals reads the counts for the runs once, and delivers them to the inboxes. While the database is
-// unavailable it retries, since nothing can be received then. After any other error it calls all receives:
-// each of them queries for itself, and meets that error.
+// countSignals reads the counts for the runs once, and delivers them to the waitingReceives of the runs. While the database is
+// unavailable it retries, because no signal can be received then. After any other error it calls all receives, so that each of them
+// queries for itself and gets the error.
 func (w *worker) countSignals(ctx context.Context, runs []*run) {
 	ids := make([]uuid.UUID, len(runs))
 	for i, r := range runs {

@@ -13,9 +13,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
-// A signal that a run accepted and never received is kept with the run, and Get counts it. The worker
-// that has ended the run logs it. The worker searches for such signals after the end, for many runs
-// together, so that no run's end waits for the search.
+// A signal that was sent to a run and that the run never received is kept with the run, and Get counts it. The worker that has ended
+// the run logs it. The worker searches for such signals after the end, for many runs together, so that no run's end waits for the
+// search.
 
 const (
 	maxEndedRunsToCheckSignals     = 1 << 16 // runs that wait for the search; further runs are not logged
@@ -95,7 +95,7 @@ func (w *worker) logUnreceivedSignals(ctx context.Context) {
 	}
 }
 
-// logUnreceivedSignalsAtStop is logUnreceivedSignals for a worker that stops. It takes at most unreceivedSignalsAtStopTimeout.
+// logUnreceivedSignalsAtStop calls logUnreceivedSignals for a worker that stops. It takes at most unreceivedSignalsAtStopTimeout.
 func (w *worker) logUnreceivedSignalsAtStop() {
 	ctx, cancel := context.WithTimeout(context.Background(), unreceivedSignalsAtStopTimeout)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 const (
 	// unusedLimitKeyAge is how long a limit key must have been unused before it is deleted.
 	unusedLimitKeyAge = 24 * time.Hour
-	// unusedLimitKeysInterval is the mean time between two deletions by a worker. The first one follows sooner, so that a process which
-	// lives for an hour deletes too.
+	// unusedLimitKeysInterval is the mean time between two deletions by a worker. The first deletion comes sooner, so that a process
+	// that lives only for an hour also deletes.
 	unusedLimitKeysInterval   = time.Hour
 	firstUnusedLimitKeysDelay = 10 * time.Minute
 	unusedLimitKeysPerCall    = 500

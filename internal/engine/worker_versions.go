@@ -13,17 +13,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
-// A run does not go backwards: what a version of the code has started or executed is not claimed by a version that was first seen
-// earlier, while a worker of its own or of a later version lives, and for a minute after. Each worker records its version in the
-// database when it begins, before it starts or claims a run, and then from time to time. It keeps what it knows of the others as
-// store.VersionClaimRules, which go with each claim. Before a claim takes runs of another version, it looks in the same statement
-// whether a version has arrived that the rules do not know, so a new version has its runs from the first one on.
+// A run does not go back to an earlier version of the code. If a version has started or executed a run, workers of a version that was
+// first seen earlier do not claim it while a worker of the run's version or of a later one lives, and for store.VersionTakeoverDelay
+// after that. Each worker records its version in the database when it begins, before it starts or claims a run, and then from time to
+// time. It keeps the known versions of other workers as store.VersionClaimRules, and sends these rules with each claim. Before a
+// claim takes runs of another version, the same statement checks whether a version has arrived that the rules do not contain. So a
+// new version keeps its runs from its first run on.
 
 // maxVersionRereadsPerClaim is how often in a row a claim reads the versions again because one has arrived.
 const maxVersionRereadsPerClaim = 3
 
-// maxVersionReportGap is the longest time between two reports of a worker after which it trusts the times of the others. After a longer
-// one, perhaps nobody could report.
+// maxVersionReportGap is the longest time between two reports of a worker for which the worker still trusts the report times of others.
+// After a longer gap, it assumes that other workers could not report either.
 const maxVersionReportGap = 4 * store.VersionReportInterval
 
 // knownVersions is what a worker knows of the versions of its workflows.
@@ -35,12 +36,12 @@ type knownVersions struct {
 	firstSeen          map[string]time.Time
 	reportedAt         time.Time
 	rulesComputedAt    time.Time          // the time for which the rules tell which versions live
-	reportsTrustedFrom time.Time          // until then, computedAt does not advance: perhaps nobody could report
+	reportsTrustedFrom time.Time          // until this time, rulesComputedAt does not advance, because perhaps no worker could report
 	loggedTakeovers    map[[2]string]bool // the workflows and versions whose takeover was logged
 }
 
-// programVersion returns the version of the program: Config.Version, or the name of the build. The name is empty if it is a hash and no
-// worker has begun yet.
+// programVersion returns the version of the program: Config.Version, or the name of the build. If the name of the build contains a hash
+// and no worker has begun yet, programVersion returns an empty text.
 func (e *Engine) programVersion() string {
 	if e.cfg.Version != "" {
 		return e.cfg.Version
@@ -58,7 +59,7 @@ func versionIfOrdered(version string) string {
 	return ""
 }
 
-// reportVersionLoop reports the version from time to time, so that other workers see that it lives.
+// reportVersionLoop reports the version from time to time, so that other workers know that it has a live worker.
 func (w *worker) reportVersionLoop(ctx context.Context) {
 	for wakeup.SleepCtx(ctx, min(w.e.cfg.Lease, store.VersionReportInterval)) {
 		if err := w.reportAndReadVersions(ctx); err != nil {
@@ -67,8 +68,8 @@ func (w *worker) reportVersionLoop(ctx context.Context) {
 	}
 }
 
-// reportAndReadVersions records that the worker's version lives, and reads the versions of its workflows. A quiet worker only reads: it
-// claims nothing, so it must not keep the runs of its version from others.
+// reportAndReadVersions records that a worker of this version lives, and reads the versions of its workflows. A quiet worker only
+// reads: it claims no runs, so the runs of its version must not be reserved for it.
 func (w *worker) reportAndReadVersions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.e.cfg.Lease/2)
 	defer cancel()
@@ -97,7 +98,7 @@ func (w *worker) reportAndReadVersions(ctx context.Context) error {
 		}
 	}
 	if !v.reportedAt.IsZero() && now.Sub(v.reportedAt) > maxVersionReportGap {
-		v.reportsTrustedFrom = now.Add(2 * store.VersionReportInterval) // the others report first
+		v.reportsTrustedFrom = now.Add(2 * store.VersionReportInterval) // the other workers can report before this time
 	}
 	if v.reportedAt = now; !now.Before(v.reportsTrustedFrom) {
 		v.rulesComputedAt = now
@@ -113,7 +114,7 @@ func (w *worker) reportAndReadVersions(ctx context.Context) error {
 	return nil
 }
 
-// logVersionTakeovers logs once for each workflow and version that this worker executes its runs from now on.
+// logVersionTakeovers logs, once for each workflow and version, that this worker executes runs of that version from now on.
 func (w *worker) logVersionTakeovers(released []store.VersionSighting) {
 	for _, s := range released {
 		key := [2]string{s.Workflow, s.Version}
@@ -129,8 +130,8 @@ func (w *worker) logVersionTakeovers(released []store.VersionSighting) {
 	}
 }
 
-// versionClaimRules returns the rules for a claim at the time now. If runs of other versions may be free by then, or the worker was quiet
-// and claims again, it reports its version and reads the others first.
+// versionClaimRules returns the rules for a claim at the time now. If runs of other versions may no longer be reserved, or if the worker
+// was quiet and claims again, it first reports its version and reads the versions of others.
 func (w *worker) versionClaimRules(ctx context.Context, now time.Time) (*store.VersionClaimRules, error) {
 	rules := w.knownVersions.rules.Load()
 	if rules != nil && !w.knownVersions.skippedReportWhileQuiet.Load() && (rules.ChangesAt.IsZero() || now.Before(rules.ChangesAt)) {

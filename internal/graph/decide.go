@@ -14,7 +14,7 @@ const (
 	Completed State = "completed" // it has a value
 	Failed    State = "failed"    // it has an error
 	Skipped   State = "skipped"   // a need was not met, or its condition was not
-	Cancelled State = "cancelled" // a choice has ended it, or the run has ended before it did
+	Cancelled State = "cancelled" // a choice has ended it, or the run ended before the node
 )
 
 // IsFinal reports whether the state does not change any more.
@@ -25,18 +25,18 @@ type Verdict int
 
 // The verdicts.
 const (
-	VerdictWait    Verdict = iota // for a node that is not over, or for a choice
-	VerdictBegin                  // now
-	VerdictSkip                   // it never begins
+	VerdictWait    Verdict = iota // the node waits for the end of another node, or for the record of a choice
+	VerdictBegin                  // the node begins now
+	VerdictSkip                   // the node never begins
 	VerdictFailRun                // the run fails, because a need was not met
 	VerdictChoose                 // one of its choices can be recorded; then decide again
 )
 
-// NextVerdict returns what happens to a node that has not begun. state returns the states of the nodes. chosen reports whether the choice
-// with the index is recorded. For VerdictChoose, choice is the index of the choice.
+// NextVerdict returns what happens to a node that has not begun. The function state returns the states of the nodes. The function chosen
+// reports whether the choice with the index is recorded. For VerdictChoose, the result choice is the index of the choice.
 //
-// The verdict VerdictSkip, VerdictBegin or VerdictFailRun for some states is also the verdict for all states that can follow, apart from choices,
-// which are recorded. So it does not matter in which order an execution learns of the states.
+// If NextVerdict returns VerdictSkip, VerdictBegin or VerdictFailRun for some states, it returns the same verdict for all states that can
+// follow. Only choices depend on the order in which an execution learns of the states, and they are recorded.
 func (n *Node) NextVerdict(state func(node string) State, chosen func(choice int) bool) (v Verdict, choice int) {
 	unmet, open := false, false
 	for _, need := range n.Needs {
@@ -71,7 +71,7 @@ func (n *Node) NextVerdict(state func(node string) State, chosen func(choice int
 	return VerdictBegin, 0
 }
 
-// count returns how many members of the choice have completed, and how many have or still can.
+// count returns how many members of the choice have completed, and how many have completed or still can.
 func (c *Choice) count(state func(node string) State) (completed, possible int) {
 	for _, need := range c.Of {
 		switch s := state(need); {
@@ -85,7 +85,7 @@ func (c *Choice) count(state func(node string) State) (completed, possible int) 
 	return completed, possible
 }
 
-// verdictOnUnmet returns what happens to the node if a need is not met; VerdictWait if it begins all the same.
+// verdictOnUnmet returns what happens to the node if a need is not met, or VerdictWait if the node begins nevertheless.
 func (n *Node) verdictOnUnmet() Verdict {
 	switch n.Unmet {
 	case UnmetFailsRun:

@@ -26,16 +26,16 @@ func ShapeRevision(row string) int {
 	return revision
 }
 
-// Downstream returns the node and all nodes that refer to it, or to one of these, in any way.
+// Downstream returns the node and all nodes that refer to it in any way, directly or through other nodes.
 func (s *Shape) Downstream(node string) []string {
 	return s.reachableFrom(node, func(n *Node, reached []string) bool {
 		return slices.ContainsFunc(n.AllReferences(), func(need string) bool { return slices.Contains(reached, need) })
 	})
 }
 
-// AffectedByFailure returns the node, which has failed, and all nodes for which something else follows if it completes: those that need it or
-// begin after it, those that did not choose because of it, and those for which something else follows from these. won returns the
-// winners of a choice, or nil if it is not recorded.
+// AffectedByFailure returns the failed node and all nodes whose verdicts could differ if it completed: the nodes that need it or begin after
+// it, the nodes whose choices it could have decided, and, recursively, the nodes that such nodes affect. The function won returns the winners
+// of a choice, or nil if the choice is not recorded.
 func (s *Shape) AffectedByFailure(node string, won func(node string, choice int) []string) []string {
 	return s.reachableFrom(node, func(n *Node, reached []string) bool {
 		isReached := func(need string) bool { return slices.Contains(reached, need) }
@@ -55,7 +55,8 @@ func (s *Shape) AffectedByFailure(node string, won func(node string, choice int)
 	})
 }
 
-// reachableFrom returns the node and those that are reached from it. reaches reports whether a node is reached from those before it.
+// reachableFrom returns the node and the nodes that are reached from it. The function reaches reports whether a node is reached from
+// the nodes that were reached before it.
 func (s *Shape) reachableFrom(node string, reaches func(n *Node, reached []string) bool) []string {
 	reached := []string{node}
 	for i := range s.Nodes {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// An Edge leads from a node to one that refers to it.
+// An Edge leads from a node to a node that refers to it.
 type Edge struct {
 	From, To string
 	Choice   int  // the number of To's choice that From is a member of, from 1; zero: none
@@ -56,8 +56,8 @@ func (e *Edge) label() string {
 	return ""
 }
 
-// Mermaid returns the graph as the text of a Mermaid flowchart. states may hold the states of nodes, by their names; they become
-// the classes of the nodes.
+// Mermaid returns the graph as the text of a Mermaid flowchart. The argument states may hold the states of nodes by their names. A
+// state becomes the class of its node.
 func (s *Shape) Mermaid(states map[string]State) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
@@ -101,8 +101,9 @@ func mermaidBrackets(kind string) (opening, closing string) {
 	return "[", "]"
 }
 
-// mermaidText escapes a text within quotes. Mermaid reads such a text as Markdown, in which it also finds entities, icons ("fa:fa-x"), links,
-// formulas ("$$"), line breaks ("\n") and directives ("%%{"). It replaces entity codes only after that.
+// mermaidText escapes a text within quotes. Mermaid reads such a text as Markdown, and also recognizes entities, icons ("fa:fa-x"), links,
+// formulas ("$$"), line breaks ("\n") and directives ("%%{") in it. It replaces entity codes only afterwards, so an escaped rune means only
+// itself.
 func mermaidText(text string) string {
 	var b strings.Builder
 	for i, r := range text {
@@ -115,8 +116,8 @@ func mermaidText(text string) string {
 	return b.String()
 }
 
-// isPlainInMermaid reports whether the rune at the index of the text means only itself. Letters beside an underscore take its meaning away, and
-// some marks have one only at the beginning of the text, as those of a list.
+// isPlainInMermaid reports whether the rune at the index has no special meaning in the text. An underscore between letters has none, and some
+// marks, such as the mark of a list item, have one only at the beginning of the text.
 func isPlainInMermaid(text string, at int, r rune) bool {
 	switch before := text[:at]; {
 	case unicode.IsLetter(r) || unicode.IsDigit(r):
@@ -172,7 +173,8 @@ func (s *Shape) DOT() string {
 	return b.String()
 }
 
-// dotText quotes a text. A quote and a backslash have a meaning in a quoted text, and entities such as "&lt;" in one that becomes a label.
+// dotText quotes a text. A quote and a backslash have a special meaning in a quoted text, and entities such as "&lt;" have one in a text
+// that becomes a label.
 func dotText(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(text) + `"`
 }

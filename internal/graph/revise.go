@@ -8,9 +8,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// CheckRevision returns an error if a run whose recorded shape is s cannot continue with the shape now: if a node that has begun is gone or
-// has other needs, another kind or another policy, or a node that never began and after which another has begun. begun reports whether a node
-// has begun, and ended whether a choice ended the node. The error names the node.
+// CheckRevision returns an error, which names the node, if a run whose recorded shape is s cannot continue with the shape now. This is so if
+// a node has begun, or was skipped or ended by a choice and another node has begun after it, and the shape now does not have the node, or has
+// it with other needs, another kind or another policy. The function begun reports whether a node has begun, and ended whether a choice has
+// ended it.
 func (s *Shape) CheckRevision(now *Shape, begun, ended func(node string) bool) error {
 	for i := range s.Nodes {
 		was := &s.Nodes[i]
@@ -34,8 +35,8 @@ func (s *Shape) CheckRevision(now *Shape, begun, ended func(node string) bool) e
 	return nil
 }
 
-// begunAfter returns a node that has begun although it begins only when the given node is over, or an empty name. A node with choices is left
-// out, because they are recorded before it begins.
+// begunAfter returns the name of a node that has begun and that begins only when the given node is over, or an empty name if there is none.
+// It ignores nodes with choices, because choices are recorded before the node begins.
 func (s *Shape) begunAfter(name string, begun func(node string) bool) string {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -46,8 +47,9 @@ func (s *Shape) begunAfter(name string, begun func(node string) bool) string {
 	return ""
 }
 
-// CheckSkips returns an error if a node that was skipped, and after which another has begun, is not skipped any more with the shape now, because
-// a node before it has changed. rows and ended say what is recorded, as in [Shape.NodeViews]. CheckRevision must have returned nil.
+// CheckSkips returns an error if a node was skipped and another node has begun after it, but with the shape now the node would not be skipped
+// any more, because a node before it has changed. The arguments rows and ended say what is recorded, as in [Shape.NodeViews]. CheckRevision
+// must have returned nil.
 func (s *Shape) CheckSkips(now *Shape, rows []HistoryRow, ended func(node string) bool) error {
 	begun := make(map[string]bool)
 	for i := range rows {
@@ -55,7 +57,7 @@ func (s *Shape) CheckSkips(now *Shape, rows []HistoryRow, ended func(node string
 		begun[node] = true
 	}
 	before, after := s.NodeViews(rows, ended, false), now.NodeViews(rows, ended, false)
-	revives := func(node string) bool { // CheckRevision refuses that such a node goes
+	revives := func(node string) bool { // CheckRevision returns an error if such a node is gone
 		at := now.Index(node)
 		return at >= 0 && before[s.Index(node)].State == Skipped && after[at].State != Skipped
 	}
@@ -73,7 +75,7 @@ func (s *Shape) CheckSkips(now *Shape, rows []HistoryRow, ended func(node string
 	return nil
 }
 
-// changedBefore returns the node that has changed and because of which the given node, which has not changed, is not skipped any more.
+// changedBefore returns the changed node because of which the given node, which has not changed itself, is not skipped any more.
 func (s *Shape) changedBefore(name string, now *Shape, revives func(node string) bool) string {
 	n := &s.Nodes[s.Index(name)]
 	if at := now.Index(name); at < 0 || !n.equalExceptConditions(&now.Nodes[at]) {
@@ -87,9 +89,9 @@ func (s *Shape) changedBefore(name string, now *Shape, revives func(node string)
 	return name
 }
 
-// ContinuedShape returns the shape with which a run continues that has recorded the shape s and executes code with the shape now. It is s
-// if both have the same nodes, in whatever order they and their needs are declared. Otherwise it is now, in which the nodes that have not
-// changed are as they were recorded.
+// ContinuedShape returns the shape with which a run continues if it has recorded the shape s and its code has the shape now. If both
+// shapes have the same nodes, in whatever order the nodes and their needs are declared, ContinuedShape returns s. Otherwise it returns
+// the shape now, with unchanged nodes as they were recorded.
 func (s *Shape) ContinuedShape(now *Shape) *Shape {
 	next := &Shape{Nodes: slices.Clone(now.Nodes), Output: now.Output, indexes: now.indexes}
 	same := s.Output == now.Output && len(s.Nodes) == len(now.Nodes)
@@ -111,7 +113,8 @@ func (s *Shape) ContinuedShape(now *Shape) *Shape {
 	return next
 }
 
-// ChangedIn returns the names of the nodes of the shape now that s does not have, or has with other needs, another kind or another policy.
+// ChangedIn returns the names of those nodes of the shape now that s does not have, or that have other needs, another kind or another
+// policy in s.
 func (s *Shape) ChangedIn(now *Shape) map[string]bool {
 	changed := make(map[string]bool)
 	for i := range now.Nodes {
@@ -123,8 +126,8 @@ func (s *Shape) ChangedIn(now *Shape) map[string]bool {
 	return changed
 }
 
-// equalExceptConditions reports whether the nodes make the same calls after the same needs, in whatever order these are declared. Conditions do not
-// count: they are recorded.
+// equalExceptConditions reports whether the nodes make the same calls after the same needs, in whatever order these are declared. It ignores
+// conditions, because their results are recorded.
 func (n *Node) equalExceptConditions(o *Node) bool {
 	return n.Kind == o.Kind && n.Workflow == o.Workflow && n.Over == o.Over && n.Unmet == o.Unmet && n.Delayed == o.Delayed &&
 		haveSameNames(n.Needs, o.Needs) && haveSameNames(n.After, o.After) &&

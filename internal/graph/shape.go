@@ -1,14 +1,14 @@
-// Package graph holds what can be decided about a declared graph without executing it. It is pure: it knows no run, no database
-// and no time.
+// Package graph decides everything about a declared graph that can be decided without executing it. Its functions are pure: they
+// access no run, no database and no clock.
 //
 //   - A [Shape] is the nodes of a graph, in the order of their declaration, with what each node needs. A run records its shape
 //     before its first node begins.
-//   - [Shape.NextVerdict] says whether a node waits, begins, is skipped or fails the run, from the states of the nodes that it needs. The
+//   - [Node.NextVerdict] says whether a node waits, begins, is skipped or fails the run, given the states of the nodes that it needs. The
 //     execution of a graph and its view use this one function, so that they cannot disagree.
-//   - [Shape.UnneededAfterChoice] says what ends together with the losers of a choice.
-//   - [Shape.CheckRevision] compares the recorded shape with that of newer code.
+//   - [Shape.UnneededAfterChoice] says which nodes end together with the losers of a choice.
+//   - [Shape.CheckRevision] compares the recorded shape with the shape of newer code.
 //   - [Shape.NodeViews] derives the states of all nodes from the rows of a run.
-//   - [Shape.Mermaid] and [Shape.DOT] draw.
+//   - [Shape.Mermaid] and [Shape.DOT] draw the graph.
 //
 // A node can only need nodes that were declared before it, so the order of declaration is a topological order, and there are no
 // cycles.
@@ -41,7 +41,7 @@ const (
 const (
 	CallDelay   = "delay"   // a sleep
 	CallSkip    = "skip"    // the condition was not met
-	CallHeld    = "held"    // a node whose list has no items is executed: nothing else of it is recorded
+	CallHeld    = "held"    // a node whose list has no items has begun: nothing else of the node is recorded
 	CallFailure = "failure" // the node failed, and no call that executes it has recorded why
 )
 
@@ -56,11 +56,11 @@ func CallName(kind string) string {
 // ChoiceName returns the name of the node's choice with the index.
 func ChoiceName(i int) string { return fmt.Sprint("choice ", i+1) }
 
-// failChoicePrefix begins the name of each choice by which a node fails the run. The SQL views know it too.
+// failChoicePrefix begins the name of each choice by which a node fails the run. The SQL views contain it too.
 const failChoicePrefix = "fails with "
 
-// FailChoiceName returns the name of the choice by which a node fails the run because the node with the given name did. If the name of
-// that node is so long that the choice's name would be invalid, its end is replaced by a hash of it.
+// FailChoiceName returns the name of the choice by which a node fails the run because the node with the given name has failed. If that
+// name is so long that the choice's name would be invalid, a hash of the name replaces its end.
 func FailChoiceName(failed string) string {
 	const room = naming.MaxName - len(failChoicePrefix)
 	if len(failed) <= room {
@@ -78,7 +78,7 @@ func IsRunFailureRecorded(rows []HistoryRow) bool {
 	})
 }
 
-// UnmetPolicy is what follows for a node if one of its needs was not met.
+// UnmetPolicy tells what happens to a node if one of its needs is not met.
 type UnmetPolicy string
 
 // The policies. They are recorded.
@@ -93,7 +93,7 @@ type Shape struct {
 	Nodes  []Node `json:"nodes"`
 	Output string `json:"output"`
 
-	indexes map[string]int // of the nodes by their names, as Check found them; nil before
+	indexes map[string]int // the indexes of the nodes by their names; nil before Check is called
 }
 
 // Node is one node. All names are those of nodes that were declared before it.
@@ -103,7 +103,7 @@ type Node struct {
 	Workflow string      `json:"workflow,omitempty"` // of a child, or of each child
 	Over     string      `json:"over,omitempty"`     // the node whose value is the list of items; it is one of Needs
 	Needs    []string    `json:"needs,omitempty"`    // all of them must complete
-	After    []string    `json:"after,omitempty"`    // all of them must be over, however
+	After    []string    `json:"after,omitempty"`    // all of them must be over, however they end
 	Choices  []Choice    `json:"choices,omitempty"`
 	If       []string    `json:"if,omitempty"` // the nodes whose values the conditions depend on; they are among Needs
 	Unmet    UnmetPolicy `json:"unmet,omitempty"`
@@ -137,7 +137,7 @@ func (s *Shape) Index(name string) int {
 	return slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == name })
 }
 
-// Check returns all that is wrong with the shape. Each error names the node. After Check, Index does not search.
+// Check returns all errors in the shape, each with the name of the node. After Check, Index finds nodes without a search.
 func (s *Shape) Check() error {
 	var errs []error
 	if len(s.Nodes) == 0 {
@@ -159,7 +159,7 @@ func (s *Shape) Check() error {
 	return errors.Join(errs...)
 }
 
-// check checks one node. declared has the nodes before it.
+// check checks one node. The argument declared has the nodes before it.
 func (n *Node) check(declared map[string]bool) error {
 	switch {
 	case naming.Check("node", n.Name) != nil:

@@ -2,15 +2,15 @@ package graph
 
 import "slices"
 
-// NodeOutcome is how a node has ended.
+// NodeOutcome tells how a node has ended.
 type NodeOutcome struct {
 	State     State
-	Condition string // of a node that was skipped by its own condition: the node on whose value it is; else empty
+	Condition string // if the node was skipped by its own condition: the node on whose value the condition depends; else empty
 }
 
-// UnmetReasons returns the indexes of the nodes that are the reasons why needs of the node are not met, in the order of the shape: those that
-// it needs, or that these need, and that failed, were cancelled, or were skipped because their own condition does not hold for a value.
-// outcome returns how the node with an index has ended.
+// UnmetReasons returns the indexes of the nodes because of which needs of the node are not met, in the order of the shape. These are nodes
+// that the node needs, directly or through other nodes, and that failed, were cancelled, or were skipped because their own condition did not
+// hold. The function outcome returns how the node with an index has ended.
 func (s *Shape) UnmetReasons(node *Node, outcome func(i int) NodeOutcome) []int {
 	r := reasons{shape: s, outcome: outcome, seen: make([]bool, len(s.Nodes))}
 	r.visitNeeds(node)
@@ -18,8 +18,8 @@ func (s *Shape) UnmetReasons(node *Node, outcome func(i int) NodeOutcome) []int 
 	return r.found
 }
 
-// Causes returns the indexes of the nodes that are the reasons why the node with the index, which has ended, has no value: as Unmet does,
-// or the node itself.
+// Causes returns the indexes of the nodes because of which the ended node with the given index has no value: the node itself, or the
+// nodes that UnmetReasons returns for it.
 func (s *Shape) Causes(i int, outcome func(i int) NodeOutcome) []int {
 	r := reasons{shape: s, outcome: outcome, seen: make([]bool, len(s.Nodes))}
 	r.visit(i)
@@ -57,7 +57,7 @@ func (r *reasons) visit(i int) {
 		r.found = append(r.found, i)
 	case o.Condition == "":
 		r.visitNeeds(&r.shape.Nodes[i])
-	default: // a condition on what has no value does not hold because of that
+	default: // the condition does not hold because the node on which it depends has no value
 		if on := r.shape.Index(o.Condition); on >= 0 {
 			r.visit(on)
 		}
@@ -67,8 +67,8 @@ func (r *reasons) visit(i int) {
 	}
 }
 
-// MainUnmetReason returns the index of the node that led to it that a need of the node is not met: the first failed one of [Shape.Unmet], or else
-// the first one. It returns -1 if there is none.
+// MainUnmetReason returns the index of the main node because of which a need of the node is not met: of the nodes that [Shape.UnmetReasons]
+// returns, the first failed one or, if none has failed, the first one. It returns -1 if there is none.
 func (s *Shape) MainUnmetReason(node *Node, outcome func(i int) NodeOutcome) int {
 	reasons := s.UnmetReasons(node, outcome)
 	for _, i := range reasons {

@@ -3,9 +3,10 @@ package graph
 import "slices"
 
 // UnneededAfterChoice returns the nodes that end when the node chooser makes its choice with the index: the losers, and the nodes that only they
-// need. A node is kept if it is the output, or if a node that is not over and does not end itself needs it, apart from the chooser by
-// this choice. A recorded choice needs its members no more, unless it keeps its losers. To begin after a node is not to need it. state
-// and chosen are as in [Node.NextVerdict]; a node that is over is not returned.
+// need. UnneededAfterChoice does not return a node that is over, that is the output, or that is still needed. A node is still needed if a node
+// that is not over, and does not end itself, needs it in another way than by this choice of the chooser. A recorded choice does not need its
+// members any more, unless it keeps its losers. A node that begins after another one does not need it. The arguments state and chosen are as in
+// [Node.NextVerdict].
 func (s *Shape) UnneededAfterChoice(chooser string, choice int, winners []string, state func(node string) State, chosen func(node string, choice int) bool) []string {
 	at := s.Index(chooser)
 	over := s.over(state, chosen)
@@ -15,13 +16,14 @@ func (s *Shape) UnneededAfterChoice(chooser string, choice int, winners []string
 			ends[name] = true
 		}
 	}
-	// Nodes before the chooser, from the last to the first: what needs a node comes after it.
+	// The loop visits the nodes before the chooser from the last to the first, because the nodes that need a node come after it.
 	for i := at - 1; i >= 0; i-- {
 		if name := s.Nodes[i].Name; !ends[name] && !over[name] && slices.ContainsFunc(s.Nodes[i+1:], func(d Node) bool { return ends[d.Name] && d.needsValueOf(name) }) {
 			ends[name] = true
 		}
 	}
-	// Keep what is needed. What a kept node needs is kept as well, so one pass from the last node to the first suffices.
+	// Keep the nodes that are needed. The nodes that a kept node needs are kept as well, so one pass from the last node to the first
+	// suffices.
 	isNeeded := func(name string) bool {
 		return slices.ContainsFunc(s.Nodes, func(d Node) bool {
 			if ends[d.Name] || over[d.Name] {
@@ -46,7 +48,7 @@ func (s *Shape) UnneededAfterChoice(chooser string, choice int, winners []string
 	return names
 }
 
-// over returns the nodes that are over, or will be without beginning: an execution may learn that a node is skipped only after its choice.
+// over returns the nodes that are over, or that will be skipped: an execution may find out that a node is skipped only after its choice.
 func (s *Shape) over(state func(node string) State, chosen func(node string, choice int) bool) map[string]bool {
 	settled := make(map[string]State, len(s.Nodes))
 	over := make(map[string]bool, len(s.Nodes))

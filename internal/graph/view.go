@@ -20,13 +20,13 @@ type HistoryRow struct {
 	EndedAt   time.Time // zero while it has no outcome
 }
 
-// NodeView is what the rows of a run say about a node.
+// NodeView holds what the rows of a run say about a node.
 type NodeView struct {
 	State     State
-	Attempts  int // of its calls, summed up
+	Attempts  int // the attempts of all its calls
 	StartedAt time.Time
 	EndedAt   time.Time
-	Because   string // of a node that is skipped or fails the run: the node that led to it
+	Because   string // if the node is skipped or fails the run: the node because of which it does
 	Condition bool   // it is skipped because its condition on the value of Because does not hold
 	Call      string // the name of the row that executes it, with its scope; for a list, that of the first failed item, if any
 
@@ -34,8 +34,8 @@ type NodeView struct {
 	Total, Completed, Failed, Running int
 }
 
-// NodeViews derives the states of all nodes, in the order of declaration. ended reports whether a choice ended the node. over reports that
-// the run has ended.
+// NodeViews derives the states of all nodes, in the order of declaration. The function ended reports whether a choice has ended a node.
+// The argument over says that the run has ended.
 func (s *Shape) NodeViews(rows []HistoryRow, ended func(node string) bool, over bool) []NodeView {
 	v := viewBuilder{shape: s, rowsByName: make(map[string]*HistoryRow, len(rows)), rowsByScope: make(map[string][]*HistoryRow), culprits: make(map[string]string, len(s.Nodes)), views: make([]NodeView, len(s.Nodes))}
 	for i := range rows {
@@ -57,7 +57,7 @@ func (s *Shape) NodeViews(rows []HistoryRow, ended func(node string) bool, over 
 		}
 		switch {
 		case !isEnded:
-		case !isFinal && view.State != Completed: // a list without items completes all the same
+		case !isFinal && view.State != Completed: // a node whose list has no items has completed
 			view.State = Cancelled
 		case view.State == Failed && view.Failed > 0 && view.Completed+view.Failed < view.Total: // the choice has refused the other items
 			view.State, view.EndedAt = Cancelled, time.Time{}
@@ -76,7 +76,7 @@ type viewBuilder struct {
 	shape       *Shape
 	rowsByName  map[string]*HistoryRow
 	rowsByScope map[string][]*HistoryRow // by the scope that they are in
-	culprits    map[string]string        // the nodes by the names of the choices that fail the run with them
+	culprits    map[string]string        // the nodes that fail the run, by the names of the choices that record it
 	views       []NodeView
 }
 
@@ -202,7 +202,7 @@ func (v *viewBuilder) stateWithoutRows(n *Node) State {
 	return Waiting
 }
 
-// hasPassed reports whether it is recorded that a node, whose list has no items, is executed, and that its delay is over.
+// hasPassed reports whether the rows record that a node whose list has no items has begun, and that its delay is over.
 func (v *viewBuilder) hasPassed(n *Node) bool {
 	isRecorded := func(call string) bool {
 		r := v.rowsByName[n.Name+naming.Separator+call]
@@ -211,7 +211,7 @@ func (v *viewBuilder) hasPassed(n *Node) bool {
 	return isRecorded(CallHeld) && (!n.Delayed || isRecorded(CallDelay))
 }
 
-// unmetReasonName returns the node that led to it that a need of the node is not met, or an empty text.
+// unmetReasonName returns the name of the main node because of which a need of the node is not met, or an empty text.
 func (v *viewBuilder) unmetReasonName(n *Node) string {
 	at := v.shape.MainUnmetReason(n, func(i int) NodeOutcome {
 		o := NodeOutcome{State: v.views[i].State}
@@ -242,7 +242,7 @@ func callState(r *HistoryRow) State {
 }
 
 // ItemCount returns the number of items of an encoded list. A list of bytes is a JSON string with their base64 encoding, every other list a JSON
-// array. The result is zero for what is no list.
+// array. The result is zero if b is no encoded list.
 func ItemCount(b []byte) int {
 	d := jsontext.NewDecoder(bytes.NewReader(b))
 	t, err := d.ReadToken()

@@ -26,9 +26,8 @@ type Entry struct {
 // rowOverhead is the approximate size of a row without its payloads, in bytes.
 const rowOverhead = 128
 
-// newEntry returns an entry of one item, from the pool if possible: an entry for every step was a
-// tenth of a step's allocations. Each journal has its own pool, because a channel belongs to the
-// synctest bubble that created it.
+// newEntry returns an entry of one item, from the pool if possible, because a new entry for every step was a tenth of a step's
+// allocations. Each journal has its own pool, because a channel belongs to the synctest bubble that created it.
 func (j *Journal) newEntry() *Entry {
 	e, used := j.entryPool.Get().(*Entry)
 	if !used {
@@ -38,8 +37,8 @@ func (j *Journal) newEntry() *Entry {
 	return e
 }
 
-// recycleEntry returns an entry to the pool. The caller has received the result of the entry, and nobody
-// else refers to the entry.
+// recycleEntry returns an entry to the pool. The caller must have received the result of the entry, and nothing else may refer to the
+// entry.
 func (j *Journal) recycleEntry(e *Entry) {
 	*e = Entry{result: e.result}
 	j.entryPool.Put(e)
@@ -139,9 +138,8 @@ func (j *Journal) AppendStartedMarker(w *store.StepWrite) (*Entry, error) {
 	return e, err
 }
 
-// WithdrawOrAwaitStartedMarker withdraws the marker that a step has started, or waits for it, and reports whether the marker was committed.
-// It withdraws a marker that no flush contains yet, and waits for the end of a flush that contains it. If the marker was committed, the
-// item holds the marker's outcome.
+// WithdrawOrAwaitStartedMarker withdraws a started marker that no flush contains yet. If a flush contains the marker, it waits for the end
+// of the flush. It reports whether the marker was committed; if so, the StepWrite of the marker holds the outcome.
 func (j *Journal) WithdrawOrAwaitStartedMarker(e *Entry) (committed bool, err error) {
 	select {
 	case err := <-e.result:
@@ -202,12 +200,12 @@ func (j *Journal) newOwnershipEndEntry(w *store.OwnershipEnd) *Entry {
 	return e
 }
 
-// appendAndAwait appends the entry and waits for its result. If ctx has ended already, nothing is written. If it ends before there is
-// a result, appendAndAwait withdraws the entry if no flush contains it yet; otherwise the journal keeps the entry, and the caller must
-// not access its items again. If ctx cannot end and no writer is active, the calling goroutine flushes the entry itself, which
-// saves two goroutine switches.
+// appendAndAwait appends the entry and waits for its result. If ctx has ended already, nothing is written. If ctx ends before there is
+// a result, appendAndAwait withdraws the entry if no flush contains it yet. If a flush contains it, the journal keeps the entry, and
+// the caller must not access its items again. If ctx cannot end and no writer is active, the calling goroutine flushes the entry
+// itself, which saves two goroutine switches.
 func (j *Journal) appendAndAwait(ctx context.Context, e *Entry) error {
-	if ctx.Err() != nil { // a flush could be faster than the select below, which then chooses at random
+	if ctx.Err() != nil { // otherwise, if a flush were fast enough, the select below would choose between both at random
 		j.recycleEntry(e)
 		return &WriteError{Err: context.Cause(ctx)}
 	}

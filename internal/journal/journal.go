@@ -16,14 +16,14 @@
 // keep the writes of a run and its release in order; see transaction_runs.go.
 //
 // A flush can fail for three reasons:
-//   - The database is unavailable, or rolled the transaction back. The journal retries the same
-//     batch with backoff, also that of a SeparateTxWriter. If the first attempt was committed although
-//     its result was lost, the retry finds the rows in the wanted state, and their outcome is Written.
+//   - The database is unavailable, or rolled the transaction back. The journal retries the same batch with backoff, including the
+//     batches of SeparateTxWriters. If the first attempt was committed although its result was lost, the retry finds the rows in the
+//     wanted state, and their outcome is Written.
 //   - The database rejected a value or a statement. The journal bisects the batch, so that only the
 //     entry with the rejected row fails.
 //   - Another transaction has locked a row or a name. The journal flushes the entries that wait for
-//     no locks at once, and returns ErrLocked to each other caller. Those callers then write with
-//     SeparateTxWriter, in transactions for which nobody else waits. See separate_tx_writer.go.
+//     no locks at once, and returns ErrLocked to each other caller. Those callers then write with SeparateTxWriter, in transactions
+//     for which no other caller waits. See separate_tx_writer.go.
 //
 // The journal does not retry rejected or locked writes. The caller retries them with SeparateTxWriter.
 //
@@ -50,7 +50,7 @@ const (
 	maxArrivalYields          = 3                      // scheduler turns for callers that are about to append
 	maxCallerWait             = 200 * time.Microsecond // the longest wait for the callers of the last flush
 	maxCallerWaitYields       = 4096                   // scheduler turns in that wait, because a test's clock may stand still
-	flushesPerCallerWaitTrial = 16                     // every 16th flush waits for its callers even if few returned in time before
+	flushesPerCallerWaitTrial = 16                     // every 16th flush waits for the callers of the last flush even if few returned in time before
 	flushTimeout              = 30 * time.Second
 	firstRetryDelay           = 5 * time.Millisecond
 	maxRetryDelay             = time.Second
@@ -80,7 +80,7 @@ type Journal struct {
 	patience time.Duration
 	counters journalCounters
 
-	flushCtx        context.Context // of all flushes; Close cancels it when its own context ends
+	flushCtx        context.Context // the context of all flushes; Close cancels it when Close's own context ends
 	cancelFlushes   context.CancelFunc
 	hasSingleWriter bool      // no second writer starts
 	entryPool       sync.Pool // of *Entry
@@ -115,8 +115,8 @@ func New(commit CommitFunc, observe func(FlushStats), patience time.Duration) *J
 	}
 }
 
-// UseSingleWriter prevents that the journal starts a second writer. Where the store serializes commits, a single writer needs fewer and
-// larger commits. Call UseSingleWriter before the first write.
+// UseSingleWriter prevents the journal from starting a second writer. Where the store serializes commits, a single writer needs fewer
+// and larger commits. Call UseSingleWriter before the first write.
 func (j *Journal) UseSingleWriter() { j.hasSingleWriter = true }
 
 // PendingEntries returns the number of entries that wait for a flush to begin.
@@ -126,8 +126,8 @@ func (j *Journal) PendingEntries() int {
 	return len(j.pendingEntries)
 }
 
-// appendEntry queues the entry. If no writer is active, or many entries are pending, it starts a writer. If the first writer is
-// needed and callerMayWrite is true, appendEntry starts none and returns own; the caller must then call writeOnce with it.
+// appendEntry queues the entry. If no writer is active, or many entries are pending, it starts a writer. If no writer is active and
+// callerMayWrite is true, appendEntry starts no goroutine and returns own, with which the caller must then call writeOnce.
 func (j *Journal) appendEntry(e *Entry, callerMayWrite bool) (own *transactionRuns, err error) {
 	j.mu.Lock()
 	if j.closed {
@@ -165,8 +165,8 @@ func (j *Journal) withdrawEntry(e *Entry) bool {
 	return false
 }
 
-// writeUntilEmpty flushes until nothing is pending. The caller has registered the writer with addWriter.
-// returning is the number of callers that received results from the flush before, or zero.
+// writeUntilEmpty flushes until nothing is pending. The caller has registered the writer with addWriter. The argument returning is
+// the number of callers that received results from the previous flush, or zero.
 func (j *Journal) writeUntilEmpty(own *transactionRuns, returning int) {
 	var batch store.Batch
 	var entries []*Entry
@@ -182,8 +182,8 @@ func (j *Journal) writeUntilEmpty(own *transactionRuns, returning int) {
 	}
 }
 
-// writeOnce flushes once, in the goroutine of the caller whose entry is the oldest pending one. If
-// entries are pending afterwards, it starts a writer for them. append has registered the writer.
+// writeOnce flushes once, in the goroutine of the caller whose entry is the oldest pending one. If entries are pending afterwards, it
+// starts a writer for them. appendEntry has registered the writer own.
 func (j *Journal) writeOnce(own *transactionRuns) {
 	var batch store.Batch
 	j.awaitMoreEntries(0)
@@ -206,10 +206,9 @@ func (j *Journal) writeOnce(own *transactionRuns) {
 
 // awaitMoreEntries gives callers time to append before a batch is taken. It yields to the scheduler a
 // few times, which costs nothing if no other goroutine is runnable. It waits longer for the callers
-// of the last flush, because most of them append their next step at once. They may run on another
-// processor, where a few scheduler turns here are too short for them. If few of them returned in
-// time recently, because their steps take longer, awaitMoreEntries does not wait for them, except in
-// every 16th flush, to measure again.
+// of the last flush, because most of them append their next step at once. They may run on another processor, so a few scheduler turns
+// on this one may be too short for them. If few callers returned in time recently, because their steps take longer, awaitMoreEntries
+// does not wait for them. In every 16th flush it waits nevertheless, to measure again.
 func (j *Journal) awaitMoreEntries(returning int) {
 	first := j.PendingEntries()
 	want := 0
@@ -237,7 +236,7 @@ func (j *Journal) shouldAwaitReturningCallers(returning int) bool {
 	return returning > 0 && (j.callerReturnRate >= 0.5 || j.counters.flushes.Load()%flushesPerCallerWaitTrial == 0)
 }
 
-// updateCallerReturnRate records that so many of the callers of the last flush appended in time.
+// updateCallerReturnRate records how many of the callers of the last flush appended in time.
 func (j *Journal) updateCallerReturnRate(returned, callers int) {
 	if callers == 0 {
 		return
@@ -280,8 +279,8 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 	return entries
 }
 
-// flushBatch commits the entries and sends each of them its result. If brief is true, statements wait
-// only a short time for locks.
+// flushBatch commits the entries and sends each of them its result. If shortLockWait is true, statements wait only a short time for
+// locks.
 func (j *Journal) flushBatch(entries []*Entry, batch *store.Batch, shortLockWait bool) {
 	batch.Starts, batch.Steps, batch.OwnershipEnds = batch.Starts[:0], batch.Steps[:0], batch.OwnershipEnds[:0]
 	batch.Receives, batch.Signals, batch.ShortLockWait = batch.Receives[:0], batch.Signals[:0], shortLockWait
@@ -319,8 +318,8 @@ func (j *Journal) flushBatch(entries []*Entry, batch *store.Batch, shortLockWait
 	j.flushBatch(entries[half:], batch, shortLockWait)
 }
 
-// commitWithRetry commits the batch. It retries while the database is unavailable, until the given time, or, if that is zero, until
-// the journal's patience ends after the first failure.
+// commitWithRetry commits the batch. While the database is unavailable, it retries until the given time. If that time is zero, it
+// retries for the journal's patience after the first failure.
 func (j *Journal) commitWithRetry(batch *store.Batch, until time.Time) (retries int, err error) {
 	wait := firstRetryDelay
 	for {

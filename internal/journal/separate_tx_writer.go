@@ -32,7 +32,7 @@ type WriteError struct {
 	MayHaveCommitted bool
 	Err              error // the cause; errors.Is and errors.As inspect it
 
-	howToFindOut string // what tells whether the write is durable; empty: the same call, repeated
+	howToFindOut string // how to find out whether the write is durable; empty: by repeating the same call
 }
 
 // WithHowToFindOut returns err with another text about how to find out whether the write is durable, if err wraps a WriteError. It is for
@@ -47,7 +47,7 @@ func WithHowToFindOut(err error, how string) error {
 
 // Error returns the text of Err, and says whether the database may have committed the write.
 func (e *WriteError) Error() string {
-	text := "durable: a write failed" // of a WriteError that was not made here
+	text := "durable: a write failed" // for a WriteError without an Err
 	if e.Err != nil {
 		text = e.Err.Error()
 	}
@@ -69,14 +69,14 @@ func newWriteError(err error, mayHaveCommitted bool) error {
 }
 
 // SeparateTxWriter writes the items of one caller in transactions of their own, so that no other caller waits for the same locks. While the
-// database is unavailable, a SeparateTxWriter retries its transactions, in all for no longer than the journal's patience. The caller itself
-// retries writes that the database rejected or that met a lock. Until a SeparateTxWriter is closed, the journal refuses other entries that
-// need the locks of its first write with ErrLocked at once, so that they do not delay a batch either. SeparateTxWriter is not safe for
-// concurrent use. Create a SeparateTxWriter with [Journal.NewSeparateTxWriter], and close it.
+// database is unavailable, a SeparateTxWriter retries its transactions, but all together for no longer than the journal's patience. The
+// caller itself retries writes that the database rejected or that needed a locked row. Until a SeparateTxWriter is closed, the journal
+// returns ErrLocked at once for other entries that need the same locks as its first write, so that these entries do not delay a batch.
+// SeparateTxWriter is not safe for concurrent use. Create a SeparateTxWriter with [Journal.NewSeparateTxWriter], and close it.
 type SeparateTxWriter struct {
 	journal      *Journal
 	lockKeys     []string
-	retriesUntil time.Time // when the patience of its caller ends, which begins with the first write
+	retriesUntil time.Time // when the journal's patience, counted from the first write, ends
 }
 
 var _ CommittingWriter = (*SeparateTxWriter)(nil)
@@ -97,32 +97,32 @@ func (a *SeparateTxWriter) Close() {
 	a.lockKeys = nil
 }
 
-// WriteStarts commits new runs; see [Writer].
+// WriteStarts commits new runs; see [CommittingWriter].
 func (a *SeparateTxWriter) WriteStarts(ctx context.Context, starts []*store.StartWrite) error {
 	return a.writeAlone(ctx, a.journal.newStartEntry(starts))
 }
 
-// WriteStep commits a new state of a step's checkpoint; see [Writer].
+// WriteStep commits a new state of a step's checkpoint; see [CommittingWriter].
 func (a *SeparateTxWriter) WriteStep(ctx context.Context, w *store.StepWrite) error {
 	return a.writeAlone(ctx, a.journal.newStepEntry(w))
 }
 
-// WriteStartWithStep commits, in one transaction, the start of a run and a step of that run or of its parent; see [Writer].
+// WriteStartWithStep commits, in one transaction, the start of a run and a step of that run or of its parent; see [CommittingWriter].
 func (a *SeparateTxWriter) WriteStartWithStep(ctx context.Context, s *store.StartWrite, w *store.StepWrite) error {
 	return a.writeAlone(ctx, a.journal.newStartWithStepEntry(s, w))
 }
 
-// WriteReceive commits one attempt to receive a signal; see [Writer].
+// WriteReceive commits one attempt to receive a signal; see [CommittingWriter].
 func (a *SeparateTxWriter) WriteReceive(ctx context.Context, r *store.ReceiveWrite) error {
 	return a.writeAlone(ctx, a.journal.newReceiveEntry(r))
 }
 
-// WriteSignal commits a signal; see [Writer].
+// WriteSignal commits a signal; see [CommittingWriter].
 func (a *SeparateTxWriter) WriteSignal(ctx context.Context, s *store.SignalWrite) error {
 	return a.writeAlone(ctx, a.journal.newSignalEntry(s))
 }
 
-// WriteOwnershipEnd commits the end of a worker's ownership of a run; see [Writer].
+// WriteOwnershipEnd commits the end of a worker's ownership of a run; see [CommittingWriter].
 func (a *SeparateTxWriter) WriteOwnershipEnd(ctx context.Context, w *store.OwnershipEnd) error {
 	return a.writeAlone(ctx, a.journal.newOwnershipEndEntry(w))
 }
@@ -131,11 +131,11 @@ func (a *SeparateTxWriter) WriteOwnershipEnd(ctx context.Context, w *store.Owner
 // with a transaction in progress (see transactionRuns).
 func (a *SeparateTxWriter) writeAlone(ctx context.Context, e *Entry) error {
 	j := a.journal
-	if ctx.Err() != nil { // a free slot could be taken all the same, because a select chooses at random
+	if ctx.Err() != nil { // otherwise a free slot could still be taken, because a select chooses at random
 		j.recycleEntry(e)
 		return &WriteError{Err: context.Cause(ctx)}
 	}
-	if a.retriesUntil.IsZero() { // not after the wait for a slot: in an outage, callers would wait for each other's patience
+	if a.retriesUntil.IsZero() { // set before the wait for a slot: in an outage, the patience of a caller would otherwise begin only when that of others has ended
 		a.retriesUntil = time.Now().Add(j.patience)
 	}
 	select {
@@ -208,7 +208,7 @@ func (a *SeparateTxWriter) registerTransaction(e *Entry) (*transactionRuns, erro
 }
 
 // unregisterTransaction removes the runs of a transaction that has ended. If entries are pending and no writer
-// is active, because the entries conflicted with this transaction, unregister starts a writer.
+// is active, because the entries conflicted with this transaction, unregisterTransaction starts a writer.
 func (j *Journal) unregisterTransaction(own *transactionRuns) {
 	j.mu.Lock()
 	i := slices.Index(j.openSeparateTxRuns, own)
@@ -254,8 +254,8 @@ func (j *Journal) failEntriesThatLock(entries []*Entry, err error) (free int) {
 }
 
 // keysToLock returns keys of the runs, run names and steps whose row locks the entry may have to wait
-// for. A step locks its own row only, and only the user's transaction of a Tx step can hold that
-// lock. A name that is the run's own UUID belongs to no other run.
+// for. A step write locks only the row of the step, and only the user's transaction of a Tx step can hold that lock. A start locks no
+// name if the name is the run's own UUID, because no other run can have this name.
 func (e *Entry) keysToLock() (keys []string) {
 	add := func(run uuid.UUID) {
 		if run != uuid.Nil {

@@ -72,8 +72,8 @@ func (j *Journal) hasNoWriters() bool {
 	return j.activeWriters == 0 && len(j.openSeparateTxRuns) == 0
 }
 
-// otherWriterRuns returns the runs in the transaction of the other writer; they are none if there is no
-// other writer. The caller holds j.mu.
+// otherWriterRuns returns the runs in the transaction of the other writer, or empty lists if there is no other writer. The caller
+// holds j.mu.
 func (j *Journal) otherWriterRuns(own *transactionRuns) *transactionRuns {
 	if own == &j.openTxRunsByWriter[0] {
 		return &j.openTxRunsByWriter[1]

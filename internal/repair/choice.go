@@ -27,7 +27,7 @@ func (p *plan) dropChoicesOfFailure() {
 	}
 }
 
-// dropChoicesDecidedBelow drops the choices that the failure of a branch whose prefix the name has decided.
+// dropChoicesDecidedBelow drops the choices that were decided by the failure of a branch to which the name belongs.
 func (p *plan) dropChoicesDecidedBelow(name string) {
 	for _, c := range p.choices {
 		if slices.ContainsFunc(c.Failed, func(i int) bool {
@@ -38,11 +38,11 @@ func (p *plan) dropChoicesDecidedBelow(name string) {
 	}
 }
 
-// reviveEndedBranches notes which branches the dropped choices had ended, unless a choice that is kept ended them too. It drops the calls in
-// them that failed after the choice began: their contexts may have ended because of it. In a graph it also drops the nodes for which something
-// else follows if a node that the choice ended completes.
+// reviveEndedBranches notes which branches the dropped choices had ended, unless a kept choice has ended them too. In these branches it drops
+// the calls that failed after the choice had begun, because they may have failed only because the choice ended their contexts. In a graph, if
+// the choice ended a node, it also drops the calls of the nodes whose verdicts could differ if that node completes.
 func (p *plan) reviveEndedBranches() {
-	for changed := true; changed; { // a call that is dropped here may have decided a further choice
+	for changed := true; changed; { // the failure of a call that is dropped here may have decided a further choice
 		changed = false
 		p.revivedPrefixes = p.revivedPrefixes[:0]
 		var stayEnded []string
@@ -80,7 +80,7 @@ func (p *plan) reviveEndedBranches() {
 	}
 }
 
-// scopesExecutedAgain returns the prefixes of the scopes with a call that had an outcome and is made again, or waits for its child again.
+// scopesExecutedAgain returns the prefixes of the scopes in which a call with an outcome is made again or waits for its child again.
 func (p *plan) scopesExecutedAgain() map[string]bool {
 	prefixes := make(map[string]bool)
 	for i := range p.History {
@@ -96,8 +96,9 @@ func (p *plan) scopesExecutedAgain() map[string]bool {
 	return prefixes
 }
 
-// withoutReturnedLosers returns the choice without the losers that had returned and that execute a call again. As losers they would get
-// ErrCancelled from the call, and their results, which the choice had left valid, would change. It reports false if there are none.
+// withoutReturnedLosers removes from the choice the losers that had returned before it and that execute a call again. If they stayed
+// losers, that call would return ErrCancelled, and their results, which the choice had left valid, would change. It reports false if
+// there are no such losers.
 func withoutReturnedLosers(row *store.Step, executedAgain map[string]bool) (changed store.Step, ok bool) {
 	c := record.DecodeChoiceStep(row)
 	if c == nil {
@@ -114,7 +115,7 @@ func withoutReturnedLosers(row *store.Step, executedAgain map[string]bool) (chan
 	return changed, true
 }
 
-// hasLostKeptChoice reports whether the call is in a branch that a kept choice names, and that did not win it.
+// hasLostKeptChoice reports whether the call is in a branch that has lost a kept choice.
 func (p *plan) hasLostKeptChoice(name string) bool {
 	for _, c := range p.choices {
 		if p.dropped[c.row.Name] {

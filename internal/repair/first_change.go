@@ -1,7 +1,7 @@
 package repair
 
 // firstChange returns the sequence number of the first call that is dropped or whose outcome changes, or zero if there is none. Later
-// calls may have followed from it, so the code need not make them any more.
+// calls may depend on it, so the code need not make them any more.
 func (p *plan) firstChange() (first int32) {
 	for i := range p.History {
 		row := &p.History[i]

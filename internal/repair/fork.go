@@ -17,8 +17,8 @@ import (
 // errForkFrom is returned for a fork that does not say from which step.
 var errForkFrom = errors.New("a fork begins at a step, or at the end")
 
-// PlanFork decides how the next generation of a run begins with a copy of its history up to a step, in which some calls have
-// other values. The keys of values are stored names.
+// PlanFork decides how the next generation of a run begins with a copy of the run's history up to a step, in which some calls have
+// other values. The keys of the argument values are stored names.
 func PlanFork(s *RunToRepair, q *Request, values map[string][]byte) (*Result, error) {
 	p, err := newForkPlan(s, q, values)
 	if err == nil {
@@ -34,10 +34,10 @@ func PlanFork(s *RunToRepair, q *Request, values map[string][]byte) (*Result, er
 	return p.finishPlan(), nil
 }
 
-// CopyHistory returns the checkpoints of another run that begins with such a copy, in the order of their names. It copies only what has an
-// outcome: calls that wait are made again, and so are their children. It leaves out the steps that compensations have undone, as far as it
-// is known. The keys of steps are those of the other run, so all of them are new. If calls have other places in the code than their Seqs
-// say, the copy has a record.Renewal with these places. The caller sets Run and Epoch.
+// CopyHistory returns the checkpoints of a new run that begins with such a copy, in the order of their names. It copies only calls with an
+// outcome: the new run makes calls that still wait again, and starts new children for them. It omits the steps that compensations have
+// undone, as far as these are known. All idempotency keys of the new run are new, because a key contains the UUID of the run. If calls
+// have other places in the code than their Seqs say, the copy has a record.Renewal with these places. The caller sets Run and Epoch.
 func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []store.Step, d record.RepairDetail, err error) {
 	p, err := newForkPlan(s, q, values)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A run of a graph is repaired along its edges. The order in which calls began says nothing there, because nodes that do not need each
-// other are executed side by side.
+// A run of a graph is repaired along its edges. The order in which calls began does not matter, because nodes that do not need each
+// other are executed concurrently.
 
 // RecordedShape returns the newest shape that a history records, and its revision. It returns zero if there is none.
 func RecordedShape(steps []store.Step) (*graph.Shape, int, error) {
@@ -41,13 +41,13 @@ func (p *plan) shape() *graph.Shape { return shapeOf(p.History) }
 func shapeOf(calls []store.Step) *graph.Shape {
 	shape, _, err := RecordedShape(calls)
 	if err != nil {
-		return nil // the execution reports it
+		return nil // the execution of the run reports the error
 	}
 	return shape
 }
 
-// dropNodeAndDownstream drops the calls of the node that the request names, and those of all nodes downstream. It reports false if the run has
-// no such node.
+// dropNodeAndDownstream drops the calls of the node that the request names, and the calls of all nodes downstream. It reports false if the run
+// has no such node.
 func (p *plan) dropNodeAndDownstream() bool {
 	shape := p.shape()
 	if shape == nil {
@@ -66,8 +66,8 @@ func (p *plan) dropNodeAndDownstream() bool {
 	return true
 }
 
-// dropAfterCall drops what depends on the outcome of a call of a node: what the node did later, and all nodes downstream. Items of a list
-// do not depend on each other. It reports false if the call is that of no node.
+// dropAfterCall drops the calls that depend on the outcome of a node's call: later calls of the node, and the calls of all nodes
+// downstream. Items of a list do not depend on each other. It reports false if the call belongs to no node.
 func (p *plan) dropAfterCall(call *store.Step) bool {
 	node, rest, _ := strings.Cut(call.Name, naming.Separator)
 	shape := p.shape()
@@ -90,7 +90,7 @@ func (p *plan) dropAfterCall(call *store.Step) bool {
 	return true
 }
 
-// dropNode drops all calls of a node, with the choices and the skip that it has recorded.
+// dropNode drops all calls of a node, including the records of its choices and of its skip.
 func (p *plan) dropNode(node string) {
 	for i := range p.History {
 		if row := &p.History[i]; strings.HasPrefix(row.Name, node+naming.Separator) {
@@ -99,8 +99,8 @@ func (p *plan) dropNode(node string) {
 	}
 }
 
-// dropAffectedNodes drops the calls of the nodes for which something else follows if the failed call succeeds: nodes that ran after the
-// failure, or that recorded that they are skipped because of it.
+// dropAffectedNodes drops the calls of the nodes whose verdicts could differ if the failed call succeeds: nodes that were executed
+// because of the failure, or that recorded that they are skipped because of it.
 func (p *plan) dropAffectedNodes(failed *store.Step) {
 	node, _, _ := strings.Cut(failed.Name, naming.Separator)
 	if shape := p.shape(); shape != nil && shape.Index(node) >= 0 {
@@ -108,8 +108,9 @@ func (p *plan) dropAffectedNodes(failed *store.Step) {
 	}
 }
 
-// dropNodeFailures drops the failures of nodes outside their calls, and the calls of the nodes for which something else follows without them. A
-// repair that keeps all calls is for code that failed by itself, and it is this code that failed.
+// dropNodeFailures drops the records of nodes that failed outside of their calls, and the calls of the nodes whose verdicts could differ
+// without these failures. It belongs to a repair that keeps all calls, which is made after the code itself has failed, and here the code of the
+// nodes has failed.
 func (p *plan) dropNodeFailures() {
 	for i := range p.History {
 		if row := &p.History[i]; row.Kind == store.KindGraph && row.Status == store.StepFailed {
@@ -120,8 +121,8 @@ func (p *plan) dropNodeFailures() {
 	}
 }
 
-// dropNodesAfter drops the calls of the nodes for which something else follows if the node, which has no value, completes. Choices that other
-// nodes have won are kept, because the nodes that they ended stay ended.
+// dropNodesAfter drops the calls of the nodes whose verdicts could differ if the given node, which has no value, completes. Choices that
+// other nodes have won are kept, because the nodes that these choices ended stay ended.
 func (p *plan) dropNodesAfter(shape *graph.Shape, node string) {
 	affected := shape.AffectedByFailure(node, p.winners)
 	for i := range p.History {
@@ -137,8 +138,8 @@ func (p *plan) dropNodesAfter(shape *graph.Shape, node string) {
 	}
 }
 
-// dropNodesAfterEndOf drops the calls of the nodes for which something else follows if the node, which a choice had ended before it completed,
-// completes. It reports whether it has dropped calls.
+// dropNodesAfterEndOf drops the calls of the nodes whose verdicts could differ if the given node completes, which a choice had ended before.
+// If the node had completed before the choice, nothing is dropped. It reports whether it has dropped calls.
 func (p *plan) dropNodesAfterEndOf(ended string) bool {
 	shape := p.shape()
 	if shape == nil || shape.Index(ended) < 0 || p.hasCompleted(shape, ended) {
@@ -200,7 +201,7 @@ func (p *plan) withItemCount(row *store.Step) (changed store.Step, ok bool) {
 	return changed, !bytes.Equal(changed.Output, row.Output)
 }
 
-// winners returns the nodes that won a choice of the node, or nil if it is not recorded.
+// winners returns the nodes that won a choice of the node, or nil if the choice is not recorded.
 func (p *plan) winners(node string, choice int) (won []string) {
 	if row := p.historyByName[node+naming.Separator+graph.ChoiceName(choice)]; row != nil {
 		return choiceWinners(row)
@@ -208,7 +209,7 @@ func (p *plan) winners(node string, choice int) (won []string) {
 	return nil
 }
 
-// choiceWinners returns the nodes that won the choice, or nil if the row is no choice that has winners.
+// choiceWinners returns the nodes that won the choice, or nil if the row is no choice with winners.
 func choiceWinners(row *store.Step) (won []string) {
 	if c := record.DecodeChoiceStep(row); c != nil {
 		for _, name := range c.Winners() {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// changeKept returns the row of a kept call as the next generation has it. It reports false if that is the row as it is.
+// changeKept returns the row of a kept call for the next generation. It reports false if the row does not change.
 func (p *plan) changeKept(row *store.Step, executedAgain map[string]bool) (changed store.Step, ok bool) {
 	if p.wasInterrupted(row) {
 		return p.withInterruptedAttempt(row), true
@@ -20,8 +20,8 @@ func (p *plan) changeKept(row *store.Step, executedAgain map[string]bool) (chang
 	return withoutReturnedLosers(row, executedAgain)
 }
 
-// wasInterrupted reports whether the row is that of an attempt that the end of the run, a choice or this repair has interrupted, so that another
-// attempt follows.
+// wasInterrupted reports whether the row is of an attempt that was interrupted by the end of the run, a choice or this repair, so that another
+// attempt must follow.
 func (p *plan) wasInterrupted(row *store.Step) bool {
 	if row.Status != store.StepStarted || row.Kind != store.KindStep && row.Kind != store.KindTx || record.IsUnknownOnce(row) {
 		return false
@@ -29,8 +29,9 @@ func (p *plan) wasInterrupted(row *store.Step) bool {
 	return (p.Run.Status.IsTerminal() || p.request.InterruptsSteps || p.isRevived(row.Name)) && p.choiceThatEnded(row.Name) == nil
 }
 
-// withInterruptedAttempt returns the row without the started marker, as a process leaves it that shuts down during an attempt. With the marker, the
-// attempt would count as one whose process died, and if it was the last that the retry policy allows, the step would fail.
+// withInterruptedAttempt returns the row with a backoff in place of the started marker, as a process writes it that shuts down during an
+// attempt. With the marker, the process of the attempt would count as dead, and the step would fail if the retry policy allows no further
+// attempt.
 func (p *plan) withInterruptedAttempt(row *store.Step) store.Step {
 	failures := record.DecodeFailures(row)
 	open := failures.Open
@@ -44,7 +45,8 @@ func (p *plan) withInterruptedAttempt(row *store.Step) store.Step {
 	return changed
 }
 
-// choiceThatEnded returns a kept choice that has ended a branch around the call, or nil. A branch that had returned before can make its calls again.
+// choiceThatEnded returns a kept choice that has ended a branch around the call, or nil. It ignores branches that had returned before the
+// choice, because they can make their calls again.
 func (p *plan) choiceThatEnded(name string) *store.Step {
 	for _, c := range p.choices {
 		if !p.dropped[c.row.Name] && slices.ContainsFunc(c.Ended, func(branch string) bool { return strings.HasPrefix(name, branchPrefix(branch)) }) {
@@ -54,8 +56,8 @@ func (p *plan) choiceThatEnded(name string) *store.Step {
 	return nil
 }
 
-// noteRerunItem notes which items of Maps are executed even if another item of the Map has failed: the one that a Rerun names, and those of
-// earlier reruns that the run has not executed yet.
+// noteRerunItem notes which items of Maps are executed even if another item of the Map has failed: the item that a Rerun names, and the
+// items of earlier reruns that the run has not executed yet.
 func (p *plan) noteRerunItem(renewal *record.Renewal) {
 	items := slices.DeleteFunc(slices.Clone(renewal.RerunItems), func(item string) bool { return p.historyByName[naming.ParseDisplay(item)] != nil })
 	if p.rerunItem != "" {

@@ -21,8 +21,8 @@ func (p *plan) dropCheckpoint(row *store.Step) {
 	}
 }
 
-// hasEscalated reports whether the call is a wait whose escalation is recorded, which made the wait go on as its next attempt. If the run
-// makes the wait again, it escalates again, so the escalation needs another key.
+// hasEscalated reports whether the call is a receive whose escalation is recorded; the receive then continued to wait as its next
+// attempt. If the run makes the receive again, it escalates again, so the escalation needs another key.
 func hasEscalated(row *store.Step) bool { return row.Kind == store.KindReceive && row.Attempt > 1 }
 
 // hasIdempotencyKey reports whether calls of the kind have idempotency keys.
@@ -30,8 +30,8 @@ func hasIdempotencyKey(k store.StepKind) bool {
 	return k == store.KindStep || k == store.KindTx || k == store.KindCompensation || k == store.KindSendSignal || k == store.KindStartRoot
 }
 
-// noteNameOfKey notes the name of a dropped call that keeps its key, or the token of its callback. For an item of a Map it notes the name of the Map, because the items are
-// not renamed.
+// noteNameOfKey notes the name of a dropped call that keeps its idempotency key or the token of its callback. For an item of a Map it notes the
+// name of the Map, because only Maps are renamed, not their items.
 func (p *plan) noteNameOfKey(renewal *record.Renewal, row *store.Step) {
 	keepsKey := hasIdempotencyKey(row.Kind) && row.Kind != store.KindCompensation && !p.renewedKeys[row.Name]
 	if !keepsKey && row.Kind != store.KindReceive {
@@ -47,7 +47,8 @@ func (p *plan) noteNameOfKey(renewal *record.Renewal, row *store.Step) {
 	}
 }
 
-// renewKeys gives new keys to the calls of renewedKeys and undoneNames, and returns the names of the former as people see them.
+// renewKeys gives new idempotency keys to the calls in renewedKeys and in undoneNames. It returns the names of the calls in
+// renewedKeys, as people see them.
 func (p *plan) renewKeys(renewal *record.Renewal) (renewed []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.renewedKeys)) {
 		renewed = append(renewed, naming.Display(name))

@@ -13,9 +13,10 @@ import (
 // mostNamed bounds the names in an error.
 const mostNamed = 10
 
-// NoStepError returns ErrNoStep for a call that the history does not have, with the names that were perhaps meant: those that are written so
-// without their scopes or without the escapes of their slashes, or the calls of the scope or node with the name, or of the node with the name
-// of its first scope; else all names. For a compensation it says what can be repaired instead.
+// NoStepError returns ErrNoStep for a call that the history does not have. The error lists names that may be meant: names that are equal to
+// the given name without their scopes or without the escapes of their slashes; or the calls of the scope or node with the given name, or of
+// the node with the name of its first scope. If there are none, the error lists all names. For a compensation, the error says what can be
+// repaired.
 func NoStepError(name string, calls []store.Step) error {
 	plain := func(name string) string { return strings.ReplaceAll(name, naming.Separator, "/") }
 	if slices.ContainsFunc(calls, func(row store.Step) bool { return row.Kind == store.KindCompensation && row.Name == name }) {
@@ -78,7 +79,7 @@ func didYouMean(names []string) string {
 	return "did you mean one of " + quoteNames(names) + "?"
 }
 
-// quoteNames returns the first of the names as people see them, and how many others there are.
+// quoteNames returns the first mostNamed names as people see them, and how many others there are.
 func quoteNames(names []string) string {
 	var quoted []string
 	for _, name := range names[:min(len(names), mostNamed)] {

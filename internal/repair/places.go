@@ -29,7 +29,7 @@ func (p *plan) movePlaces(renewal *record.Renewal) {
 	renewal.MovePlaces(dropped, changed, kept, func(row *store.Step) bool { return p.mapOfItem(row) != nil })
 }
 
-// mapOfItem returns the Map of whose items the call is one, or nil.
+// mapOfItem returns the Map to which the call belongs as an item, or nil if the call is no item of a Map.
 func (p *plan) mapOfItem(row *store.Step) *store.Step {
 	if at := strings.LastIndex(row.Name, naming.Separator); at >= 0 {
 		if scope := p.historyByName[row.Name[:at]]; scope != nil && scope.Kind == store.KindMap {

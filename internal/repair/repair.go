@@ -6,23 +6,23 @@
 //
 //   - A checkpoint is kept unless the request, or one of the following rules, drops it. A run that kept everything
 //     would come to the same end.
-//   - In a graph, a request that names a node drops the calls of the node and of all nodes downstream. With a failed call, the calls of
-//     the nodes are dropped for which something else follows if it succeeds.
+//   - In a graph, a request that names a node drops the calls of the node and of all nodes downstream. If a failed call is dropped, so
+//     are the calls of the nodes whose verdicts could differ if it succeeds.
 //   - A call that gets a value keeps its place in the history, and is not executed again.
 //   - The records of how the run ended, and its executed compensations, are always dropped. So are the steps that compensations have undone,
-//     unless the repair is a copy to another run. A step that failed in a branch that lost a kept choice stays failed all the same.
-//   - A call that is dropped although it had completed is executed on purpose once more, or because it was undone: it
-//     gets a new idempotency key. A call that had failed or was interrupted keeps its key, because its first attempt
-//     may have had an effect, and the name in the key if the code calls it otherwise now. If a compensation that has succeeded has undone the
-//     call, it gets a new key in any case. A compensation gets a new key together with a step that it undoes.
+//     unless the repair is a copy to another run. A step that failed in a branch that lost a kept choice stays failed nevertheless.
+//   - A dropped call that had completed gets a new idempotency key: it is executed once more on purpose, or because it was undone. A dropped
+//     call that had failed or was interrupted keeps its key, because its first attempt may have had an effect; the key keeps the call's old
+//     name even if the code has renamed the call. If a compensation has succeeded in undoing a call, the call gets a new key in any case. A
+//     compensation gets a new key together with a step that it undoes.
 //   - The started marker of an interrupted attempt of an at-most-once step is always kept: without it, the step would be executed once more
-//     without a question to Verify.
+//     without a call of its Verify function.
 //   - An attempt that the end of the run, a choice or the repair has interrupted is not the last one that a retry policy allows.
-//   - A choice that was decided by the failure of a dropped call is dropped. Whatever choice is dropped: calls in the branches that
-//     it ended are made again if they failed then, and so are calls whose children it cancelled.
+//   - A choice that was decided by the failure of a dropped call is dropped. If a choice is dropped, calls in the branches that it
+//     had ended are made again if they failed after the choice had begun, and so are calls whose children it cancelled.
 //   - A child whose call is dropped stays with the superseded generation, and is cancelled unless it is detached. The
-//     call starts another child. A child that was cancelled because its parent ended is treated alike, because its call
-//     has no outcome.
+//     call starts another child. The same applies to a child that was cancelled because its parent ended, because its call has no
+//     outcome.
 //   - Signals that dropped receives had taken are received anew. A dropped receive whose escalation is recorded escalates again, with a new
 //     key.
 package repair
@@ -57,8 +57,8 @@ type StateError struct{ Detail string }
 
 func (e *StateError) Error() string { return e.Detail }
 
-// PlanRetry decides how a run that failed or expired is executed anew. Without From and FromEnd it drops the failed
-// checkpoints that the run's failure names. Unless there is From, the choices that made the run fail are made again.
+// PlanRetry decides how a run that failed or expired is executed again. Without From and FromEnd, it drops the failed checkpoints
+// that the run's failure names. Without From, it also drops the choices that made the run fail.
 func PlanRetry(s *RunToRepair, q *Request) (*Result, error) {
 	p := newPlan(s, q)
 	switch {
@@ -90,12 +90,12 @@ type plan struct {
 	renewal         record.Renewal      // of the present generation
 	undoes          map[string][]string // which steps each compensation undoes, as far as the code said so; names are as people see them
 	dropped         map[string]bool
-	droppedBefore   map[string]bool // those that only DroppedByRetry names
+	droppedBefore   map[string]bool // the calls in DroppedByRetry
 	rerunItem       string          // the item of a Map that is executed again, as people see it
 	renewedKeys     map[string]bool
-	undoneNames     []string                 // in the Undoes of compensations that have succeeded, as people see them
+	undoneNames     []string                 // the names in the Undoes of compensations that have succeeded, as people see them
 	undoneFailures  map[string]*store.Step   // calls that a compensation has undone and that had failed in the loser of a choice, with the items of failed Maps
-	failedMaps      map[string]bool          // whether an item of the Map has failed; only those that were needed
+	failedMaps      map[string]bool          // by Map, whether one of its items has failed; computed when needed
 	choices         []recordedChoice         // in the order of the history
 	reopenedCalls   map[string]store.Step    // calls that wait for their children again
 	callsWithValue  map[string]store.Step    // calls that get a value
@@ -122,7 +122,7 @@ func newPlan(s *RunToRepair, q *Request) *plan {
 		p.dropped[name] = true
 	}
 	p.droppedBefore = maps.Clone(s.DroppedByRetry)
-	p.renewal, _ = record.FindRenewal(s.History) // one that does not decode was refused before
+	p.renewal, _ = record.FindRenewal(s.History) // a record that cannot be decoded was refused before
 	if end := p.historyByName[store.EndRecordName]; end != nil {
 		p.undoes = record.DecodeEnding(end.Output).Undoes
 	}
@@ -148,8 +148,8 @@ func (p *plan) findCall(name string) (*store.Step, error) {
 	return row, nil
 }
 
-// dropFromRequestedCall drops the call that the request names, and all that began later; in a graph, what depends on the call. There the request can also
-// name a node.
+// dropFromRequestedCall drops the call that the request names and all calls that began later. In a graph it drops the call and the calls that
+// depend on it, and the request can also name a node.
 func (p *plan) dropFromRequestedCall() error {
 	isNoCall := p.historyByName[p.request.From] == nil || graph.ShapeRevision(p.request.From) > 0 // a node may be named like the record of a shape
 	if isNoCall && p.dropNodeAndDownstream() {
@@ -164,8 +164,8 @@ func (p *plan) dropFromRequestedCall() error {
 	return nil
 }
 
-// dropAfter drops all calls that began after the call, or after the first execution of a call that an earlier repair made the run execute
-// again; in a graph, those that depend on it.
+// dropAfter drops all calls that began after the call. If an earlier repair made the run execute the call again, it drops the calls that
+// began after the first execution of the call. In a graph it drops the calls that depend on the call.
 func (p *plan) dropAfter(call *store.Step) {
 	if p.dropAfterCall(call) {
 		return
@@ -203,13 +203,13 @@ func (p *plan) dropStepsOfFailure() error {
 		}
 	}
 	for _, row := range failed {
-		if err := record.CheckFailureDecodable(row.Error); err != nil { // the error of a child's call names the child that is to be retried
+		if err := record.CheckFailureDecodable(row.Error); err != nil { // the error of a child's call names the child to retry
 			return fmt.Errorf("the error of its step %q: %w", naming.Display(row.Name), err)
 		}
 		p.dropAffectedNodes(row)
 	}
 	for _, row := range failed {
-		if !p.dropped[row.Name] { // else another child is started
+		if !p.dropped[row.Name] { // a dropped call starts another child
 			p.dropOrReopenFailed(row)
 		}
 	}
@@ -269,13 +269,13 @@ func (p *plan) detachChildren() {
 		switch {
 		case valued && row.Status.IsTerminal():
 			continue
-		case row == nil || valued || p.dropped[row.Name]: // or the child of a call that an earlier repair dropped
-		case row.Status.IsTerminal(): // also one that is reopened
+		case row == nil || valued || p.dropped[row.Name]: // without a row, an earlier repair has dropped the call of the child
+		case row.Status.IsTerminal(): // also the call of a child that is reopened
 			continue
 		case c.Control&store.CancelRequested == 0 && c.Status != store.Cancelled:
 			continue
 		case !p.isRevived(row.Name) && (c.CancelReason != ParentEndedReason || c.CancelledBy != ""):
-			continue // its parent finds out that it was cancelled
+			continue // the call of the parent returns that the child was cancelled
 		}
 		if row != nil {
 			p.dropCheckpoint(row)
@@ -298,7 +298,7 @@ func (p *plan) buildResult() *Result {
 	r.StateBefore = store.RunState{Found: true, Status: run.Status, Epoch: run.Epoch, Control: run.Control}
 	r.Epoch, r.Status, r.WakeAt = run.Epoch.Next(p.request.Nonce), store.Pending, p.request.due()
 	switch {
-	case !run.Status.IsTerminal(): // a pause for the repair ends with the repair, and a person's is kept. The repair may have removed the cause of a hold.
+	case !run.Status.IsTerminal(): // a pause for the repair ends with the repair, and a pause by a person is kept. A hold ends, because the repair may have removed its cause.
 		if r.Control = run.Control &^ store.HeldForDrift; r.Control&store.PausedMask != 0 {
 			r.Status, r.WakeAt = store.Paused, time.Time{}
 		}
@@ -359,7 +359,7 @@ func (p *plan) buildResult() *Result {
 	p.noteRerunItem(&renewal)
 	d.Renewed = p.renewKeys(&renewal)
 	renewal.Generation, renewal.Retries, renewal.Failure = p.Generation+1, p.request.Retries, nil
-	if !p.request.Due.IsZero() { // people see why the run waits
+	if !p.request.Due.IsZero() { // shows people why the run waits
 		f := record.DecodeFailure(run.Error)
 		renewal.Failure = &record.Failure{Message: f.Message, Type: f.Type, Codes: f.Codes, Step: f.Step, Permanent: f.Permanent}
 	}

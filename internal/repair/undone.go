@@ -8,9 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// dropUndone drops the steps that the executed compensations have undone. It returns an error if the code did not say
-// which they are. A name of which nothing is recorded is that of a step that was not executed: compensations may be registered before
-// their steps.
+// dropUndone drops the steps that the executed compensations have undone. It returns an error if the code did not name these steps. A
+// name without a recorded call belongs to a step that was not executed, because a compensation may be registered before its step.
 func (p *plan) dropUndone() error {
 	for i := range p.History {
 		row := &p.History[i]
@@ -31,8 +30,8 @@ func (p *plan) dropUndone() error {
 	return nil
 }
 
-// dropKnownUndone drops the steps that compensations have undone, as far as it is known, for a request that says where the repair begins. What is
-// not known is up to those who named the first step.
+// dropKnownUndone drops the steps that compensations have undone, as far as these are known. It is for a request that names the first step to
+// repeat: steps that are not known to be undone are the responsibility of the person who named that step.
 func (p *plan) dropKnownUndone() {
 	for i := range p.History {
 		if row := &p.History[i]; hasCompensated(row) {
@@ -41,8 +40,8 @@ func (p *plan) dropKnownUndone() {
 	}
 }
 
-// checkUndoneIsKnown returns an error if a request to begin at the end names no step, and a compensation has undone steps that are not
-// known: kept, they would count as done, and the next failure of the run would undo them once more.
+// checkUndoneIsKnown returns an error if the request keeps all calls (FromEnd) and a compensation has undone steps that are not known.
+// If such steps were kept, they would count as completed, and the next failure of the run would undo them once more.
 func (p *plan) checkUndoneIsKnown() error {
 	for i := range p.History {
 		if row := &p.History[i]; p.request.FromEnd && hasCompensated(row) && len(p.undoes[naming.Display(row.Name)]) == 0 {
@@ -56,10 +55,10 @@ func hasCompensated(row *store.Step) bool {
 	return row.Kind == store.KindCompensation && row.Status == store.StepCompleted
 }
 
-// dropUndoneBy drops the calls that the names in Undoes stand for, and gives new keys to them, also if they had failed or were interrupted: what
-// they did is undone. With its old key, an outside system would take such a call for a repetition of what was undone, and do nothing. An interrupted
-// call may have no record, so the names themselves get new keys too. Whether a call is dropped that failed in the loser of a choice is decided by
-// dropUndoneFailuresOfLosers.
+// dropUndoneBy drops the calls for which the names in Undoes stand, and gives them new keys, even if they had failed or were interrupted,
+// because their effects are undone. With the old key, an external system would take such a call for a repetition of the undone call, and do
+// nothing. An interrupted call may have no record, so the names themselves get new keys too. dropUndoneFailuresOfLosers decides whether calls
+// are dropped that failed in the loser of a choice.
 func (p *plan) dropUndoneBy(steps []string) {
 	for _, name := range steps {
 		p.undoneNames = append(p.undoneNames, name)
@@ -76,8 +75,8 @@ func (p *plan) dropUndoneBy(steps []string) {
 	}
 }
 
-// isFailureOfLoser reports whether the call has failed in the loser of a choice that is not dropped so far. A Map has failed if one of its items
-// has; it stays failed with all its items.
+// isFailureOfLoser reports whether the call has failed in a branch that lost a choice, and neither the call nor the choice is dropped so far. A
+// Map has failed if one of its items has failed; this also counts for its other items.
 func (p *plan) isFailureOfLoser(row *store.Step) bool {
 	if scope := p.mapOfItem(row); scope != nil {
 		row = scope
@@ -99,8 +98,8 @@ func (p *plan) hasFailedItem(scope *store.Step) bool {
 	return failed
 }
 
-// dropUndoneFailuresOfLosers drops the undone calls that failed in the losers of choices that are dropped. If the choice is kept, the run has gone on
-// without the call: executed again, it could take effect beside what the winner did.
+// dropUndoneFailuresOfLosers drops the undone calls that failed in the losers of dropped choices. It keeps those whose choice is kept, because
+// the run has continued without such a call: executed again, the call could take effect in addition to the calls of the winner.
 func (p *plan) dropUndoneFailuresOfLosers() {
 	for name, row := range p.undoneFailures {
 		switch {
@@ -113,7 +112,7 @@ func (p *plan) dropUndoneFailuresOfLosers() {
 	}
 }
 
-// unknownUndoneError returns the error for a compensation that has succeeded, if nobody knows what it has undone.
+// unknownUndoneError returns the error for a compensation that has succeeded if it is not known which steps it has undone.
 func unknownUndoneError(compensation *store.Step) error {
 	return fmt.Errorf("%w: its compensation %q has succeeded, and does not say which steps it undoes (see Undoes)", ErrFromRequired, naming.Display(compensation.Name))
 }
@@ -140,8 +139,8 @@ func (p *plan) callsOf(name string) (calls []*store.Step) {
 	return append(calls, p.rowsByScope[name+naming.Separator]...)
 }
 
-// renewCompensations gives a new idempotency key to each dropped compensation that undoes a step with a new key: with the
-// old key, an outside system would take it for the compensation of the step's earlier execution.
+// renewCompensations gives a new idempotency key to each dropped compensation that undoes a step with a new key: with the old key, an
+// external system would take it for the compensation of the step's earlier execution.
 func (p *plan) renewCompensations() {
 	for name, steps := range p.undoes {
 		row := p.historyByName[naming.ParseDisplay(name)]

@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// PlanOverride decides how the value of a call that succeeded is replaced. It drops all calls that began after it, because
-// they may depend on the value, or in a graph those that do, unless the request keeps them by FromEnd.
+// PlanOverride decides how the value of a call that succeeded is replaced. It drops all calls that began after the call, because they
+// may depend on the value; in a graph it drops only calls that depend on it. With FromEnd, it keeps these calls.
 func PlanOverride(s *RunToRepair, q *Request, step string, value []byte) (*Result, error) {
 	p, row, err := newStepPlan(s, q, step)
 	switch {
@@ -35,8 +35,8 @@ func PlanOverride(s *RunToRepair, q *Request, step string, value []byte) (*Resul
 	return p.finishPlan(), nil
 }
 
-// PlanSkip decides how a call that has not succeeded gets a value. The calls that began after it are kept: as in Retry,
-// what the function did after a failure stays, and nodes of a graph that acted on the failure are executed again.
+// PlanSkip decides how a call that has not succeeded gets a value. It keeps the calls that began after that call, as PlanRetry does.
+// In a graph, the nodes that depend on the failure of the call are executed again.
 func PlanSkip(s *RunToRepair, q *Request, step string, value []byte) (*Result, error) {
 	p, row, err := newStepPlan(s, q, step)
 	if err != nil {
@@ -101,18 +101,19 @@ func (p *plan) endSleep(row *store.Step, value []byte) error {
 	over := *row
 	over.NextAt = now
 	if paused := p.Run.PausedAt; !p.Run.Status.IsTerminal() && !paused.IsZero() && paused.Before(now) {
-		over.NextAt = paused // a resume that freezes timers moves those that end after the pause began
+		over.NextAt = paused // a resume with ShiftTimers moves only timers that end after the beginning of the pause
 	}
 	p.callsWithValue[row.Name] = over
 	return nil
 }
 
-// recordsTheCode reports whether the checkpoint is no call, but records how the code continues the run.
+// recordsTheCode reports whether the checkpoint records how the code continues the run, and not a call.
 func recordsTheCode(row *store.Step) bool {
 	return row.Kind == store.KindGraph && graph.ShapeRevision(row.Name) > 0 || row.Kind == store.KindPatch
 }
 
-// newStepPlan returns a plan and the call that it concerns. The plan drops what executed compensations have undone.
+// newStepPlan returns a plan for a repair of one call, and that call. The plan drops the calls that executed compensations have
+// undone.
 func newStepPlan(s *RunToRepair, q *Request, step string) (*plan, *store.Step, error) {
 	p := newPlan(s, q)
 	row, err := p.findCall(step)
@@ -146,7 +147,7 @@ func (p *plan) setValue(row *store.Step, value []byte) error {
 	}
 	set := *row
 	set.Status, set.Output, set.Error, set.EndedAt, set.NextAt = store.StepCompleted, value, nil, p.request.Now, time.Time{}
-	if row.Kind != store.KindChild { // the record names the child's workflow
+	if row.Kind != store.KindChild { // the Failures of a child's call hold the child's workflow
 		set.Failures = nil
 	}
 	p.callsWithValue[row.Name] = set
@@ -191,11 +192,11 @@ func (p *plan) firstItem(row *store.Step) string {
 	return ""
 }
 
-// checkValueType compares the JSON types of the new and the recorded value of a call. A recorded value that the code cannot decode, such as
-// one that an earlier repair has set or a signal has brought, tells nothing about the type that the code needs.
+// checkValueType compares the JSON types of the new and the recorded value of a call. It ignores a recorded value that the code cannot
+// decode, for example from an earlier repair or a signal, because such a value does not show the type that the code needs.
 func (p *plan) checkValueType(row *store.Step, value []byte) error {
 	name := naming.Display(row.Name)
-	if row.Status != store.StepCompleted || slices.Contains(p.DivergedCalls, name) { // a call that waits has something else as its output
+	if row.Status != store.StepCompleted || slices.Contains(p.DivergedCalls, name) { // the output of a call that still waits is no value of the call
 		return nil
 	}
 	if had, now := jsonType(row.Output), jsonType(value); had != now && had != "" && now != "" {
@@ -208,8 +209,7 @@ func stateError(format string, row *store.Step) error {
 	return &StateError{fmt.Sprintf(format, naming.Display(row.Name))}
 }
 
-// jsonType returns the type of a JSON value in words, or an empty text for null, which decodes into many types, and for
-// what is no JSON.
+// jsonType returns the type of a JSON value in words, or an empty text for null, which decodes into many types, and for invalid JSON.
 func jsonType(v jsontext.Value) string {
 	switch v.Kind() {
 	case jsontext.KindBeginObject:

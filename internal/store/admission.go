@@ -14,7 +14,7 @@ import (
 type AdmissionRequest struct {
 	Queue                    string
 	Now                      time.Time
-	CloseDurationAfterRewind time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
+	CloseDurationAfterRewind time.Duration // how long at least no run begins after the database went back to an earlier state; see QueueState.Plan
 
 	// WorkIsCertain reports whether a run of the queue has just ended or begun to wait. If WorkIsCertain is true, the store need not check
 	// first whether the admission has work to do.
@@ -23,10 +23,10 @@ type AdmissionRequest struct {
 	// QueueLocked reports that another transaction has locked the queue. That other transaction does the work of this admission, and the
 	// caller of AdmitRuns tries again soon.
 	QueueLocked   bool
-	NextPassAt    time.Time // when there is more to do although nothing else happens; zero: no time is known
+	NextPassAt    time.Time // when the next admission has work to do even if nothing else happens; zero: no time is known
 	HasMoreWork   bool      // there is more to do now
 	AdmittedCount int       // runs that became claimable
-	AdmittedAt    time.Time // when they did, by the queue's clock, which never goes back
+	AdmittedAt    time.Time // when these runs became claimable, by the queue's clock, which never goes back
 }
 
 // lockedRunsRecheckDelay is the time until the next pass over a queue whose next runs other transactions have locked.
@@ -84,12 +84,12 @@ func (t *NumberPerPriority) numberForPriority(priority int16) *int64 {
 // QueueState is the state of a queue as an admission has read it. The admission's transaction has locked the queue's row.
 type QueueState struct {
 	QueueRow
-	Now              time.Time         // of the pass; it may be before that of an earlier one
-	Clock            time.Time         // of RateUsedUntil and ClosedUntil; Now, but never before that of an earlier pass
+	Now              time.Time         // the time of the pass; it may be before the Now of an earlier pass
+	Clock            time.Time         // the time to which RateUsedUntil and ClosedUntil refer: Now, but never before the Clock of an earlier pass
 	RateUsedUntil    time.Time         // the rate is used up until this time
 	ClosedUntil      time.Time         // nothing begins before this time
 	DatabaseTimeline string            // the timeline of the database at the last admission; empty: unknown
-	LatestTurns      NumberPerPriority // of the run that was admitted last, for each priority
+	LatestTurns      NumberPerPriority // the turn of the run that was admitted last, for each priority
 	Use              QueueUse
 
 	RecordedSettings string // the recorded settings
@@ -97,13 +97,13 @@ type QueueState struct {
 
 	// A store sets HasWork, HasUnclaimed, HasRunsInLine and NextDueAt before it locks the queue, to find out whether an
 	// admission would change anything. The store sets NextDueAt in each admission.
-	HasWork       bool      // a run has departed, is due without a place, or is a stray, or the time of an admitted run is over, or a key is to be looked at
+	HasWork       bool      // a run with a place has ended or waits, a run is due without a place, or entered the queue before the queue had a row; or the StartBy or the deadline of an admitted run, or the CheckAt of a key, has come
 	HasUnclaimed  bool      // a run is admitted that was never executed
 	HasRunsInLine [3]bool   // whether there is a run in the line of each class
-	NextDueAt     time.Time // when the next run of the queue is due, or a key is to be looked at; zero: no time is known
+	NextDueAt     time.Time // when the next run of the queue is due, or the next CheckAt of a key comes; zero: no time is known
 
 	AdmittedNotClaimed int                 // runs that are admitted and not claimed yet
-	UnclaimedByKey     map[string]int      // of those, by key, the runs that were never executed, and were admitted UnclaimedStopsRateAfter ago or earlier; read if the queue HasRate
+	UnclaimedByKey     map[string]int      // by key, those of them that were never executed and were admitted at least UnclaimedStopsRateAfter ago; read only if HasRate reports true
 	Runs               []AdmissionRun      // see AddRuns
 	FirstInLine        [3]FirstWaitingRuns // the runs in line of each class, at most MaxRunsToReadInLine
 	Keys               map[string]*QueueKeyState
@@ -228,7 +228,7 @@ func (s *QueueState) HasNothingToDo(timeline string) (idle bool, nextPassAt time
 	return true, a.plan.NextPassAt
 }
 
-// advanceClock sets the clock for this pass, and cuts what was used of the rates; see capUsedUntilAtBurst.
+// advanceClock sets the clock for this pass, and bounds the times up to which the rates are used up; see capUsedUntilAtBurst.
 func (s *QueueState) advanceClock() {
 	s.Clock = laterTime(s.Clock, s.Now)
 	s.RateUsedUntil = s.Settings.Rate.capUsedUntilAtBurst(s.RateUsedUntil, s.Clock)
@@ -240,10 +240,10 @@ func (s *QueueState) advanceClock() {
 // AdmissionRun is a run of a queue whose row the transaction of an admission has locked.
 type AdmissionRun struct {
 	QueuePlace
-	HasPlace    bool // the run has a place; otherwise it was started by a process that did not know the queue's row
+	HasPlace    bool // the run has a row in table place; false if the run was started by a process that did not know the queue's row
 	Admission   AdmissionState
-	WasExecuted bool // a worker has claimed it, and it has no mark HasStartBy, which the first execution removes
-	IsEnding    bool // it has recorded how it ends, and only executes its compensations
+	WasExecuted bool // a worker has claimed the run, and the first execution has removed its control bit HasStartBy
+	IsEnding    bool // the run has recorded how it ends, and only executes its compensations
 	Status      Status
 	Control     ControlBits
 	WakeAt      time.Time
@@ -309,7 +309,8 @@ func (p WaitingRunsRange) admissionClass() int {
 	return (&QueuePlace{HasBegun: p.HasBegun, Root: p.Root}).admissionClass()
 }
 
-// mergeRuns adds the beginning of another part of the line. What follows the end of a part that is longer is left out.
+// mergeRuns adds the first runs of another part of the line. Of a part with more runs, only the first are known, so mergeRuns omits
+// all runs that come after the last known run of such a part.
 func (w *FirstWaitingRuns) mergeRuns(runs []AdmissionRun, more bool, compare func(a, b *QueuePlace) int) {
 	less := func(x, y AdmissionRun) int { return compare(&x.QueuePlace, &y.QueuePlace) }
 	all := slices.Concat(w.Runs, runs)
@@ -333,13 +334,13 @@ func (w *FirstWaitingRuns) mergeRuns(runs []AdmissionRun, more bool, compare fun
 type QueueKeyState struct {
 	Key                string
 	RateUsedUntil      time.Time
-	CheckAt            time.Time // when an admission looks at those behind, although nothing else happens to the key; zero: never
+	CheckAt            time.Time // when an admission next checks the runs behind the key even if nothing else happens to the key; zero: never
 	LatestTurns        NumberPerPriority
 	Use                QueueUse            // Waiting does not count
 	InLine             [3]int              // runs in the line of the queue, by class
 	InLineByPriority   NumberPerPriority   // the same runs, by priority
-	WaitingForKeyCount int                 // runs behind them
-	FirstBehindKey     [3]FirstWaitingRuns // of those behind, by class, at most MaxRunsReadBehindKey
+	WaitingForKeyCount int                 // runs that wait behind the key
+	FirstBehindKey     [3]FirstWaitingRuns // the first runs behind the key, by class, at most MaxRunsReadBehindKey of each
 
 	changed  bool
 	admitted bool // a run of the key was admitted by this pass
@@ -350,11 +351,11 @@ type AdmissionPlan struct {
 	RunsToWrite   []AdmissionRun // whose place, admission, status and WakeAt are written
 	KeysToWrite   []QueueKeyState
 	KeysToDelete  []string
-	NextPassAt    time.Time // when more can be admitted although nothing else happens; zero: no time is known
+	NextPassAt    time.Time // when more runs can be admitted even if nothing else happens; zero: no time is known
 	HasMoreWork   bool      // there is more to do now
 	AdmittedCount int       // runs that became claimable
-	AdmittedAt    time.Time // when they did
-	CheckAllKeys  bool      // the settings have changed: all keys that runs wait behind are to be looked at
+	AdmittedAt    time.Time // when these runs became claimable
+	CheckAllKeys  bool      // the settings have changed, so the next admission checks all keys behind which runs wait
 
 	SearchAdvanced bool // the search for idle runs has read further runs; see QueueState.SearchIdleRuns
 }

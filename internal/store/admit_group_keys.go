@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// putBehindKey puts a run that is due behind its key. moveRunsIntoLine takes runs from
-// there into the line while the key has room.
+// putBehindKey adds a due run to the runs that wait behind their key. moveRunsIntoLine moves these runs into the line of the queue
+// while the bounds of the key allow it.
 func (a *admissionPlanner) putBehindKey(r *AdmissionRun) {
 	if r.ArrivedAt.IsZero() {
 		r.ArrivedAt = r.WakeAt
@@ -19,7 +19,7 @@ func (a *admissionPlanner) putBehindKey(r *AdmissionRun) {
 	k.FirstBehindKey[r.admissionClass()].addRun(*r, comparePlacesBehindKey)
 }
 
-// addRun adds a run, unless others that are not known may be before it.
+// addRun adds a run in its place in the order, unless runs that were not read may come before it.
 func (w *FirstWaitingRuns) addRun(r AdmissionRun, compare func(a, b *QueuePlace) int) {
 	i, _ := slices.BinarySearchFunc(w.Runs, r, func(x, y AdmissionRun) int { return compare(&x.QueuePlace, &y.QueuePlace) })
 	if i < len(w.Runs) || !w.HasMoreRuns {
@@ -27,7 +27,7 @@ func (w *FirstWaitingRuns) addRun(r AdmissionRun, compare func(a, b *QueuePlace)
 	}
 }
 
-// moveRunsIntoLine takes runs behind a key into the line of the queue, as long as the key has room for them.
+// moveRunsIntoLine moves runs that wait behind a key into the line of the queue, as long as the bounds of the key allow it.
 func (a *admissionPlanner) moveRunsIntoLine(k *QueueKeyState) {
 	for k.WaitingForKeyCount > 0 {
 		best := -1
@@ -51,8 +51,9 @@ func (a *admissionPlanner) moveRunsIntoLine(k *QueueKeyState) {
 	}
 }
 
-// assignTurn returns the turn of a run of the class that enters the line, and records it. Runs that have begun and children take the
-// turns of their key from the present one on. Otherwise they would wait until all roots of their key that are in line have begun.
+// assignTurn returns the turn of a run of the given class that enters the line. A root that has not begun gets the turn after the
+// last turn of its key, which assignTurn records. Runs that have begun, and children, get the first turns of their key after the
+// present turn of the queue. Otherwise they would wait until all roots of their key that are in line have begun.
 func (a *admissionPlanner) assignTurn(k *QueueKeyState, class int, r *AdmissionRun) int64 {
 	length := turnOfWeightOne / int64(max(1, r.Weight))
 	now, latest := *a.LatestTurns.numberForPriority(r.Priority), k.LatestTurns.numberForPriority(r.Priority)
@@ -74,10 +75,10 @@ func (k *QueueKeyState) addToLineCount(r *AdmissionRun, n int) {
 	*k.InLineByPriority.numberForPriority(r.Priority) += int64(n)
 }
 
-// countRunsPromisedRoom returns how many runs in line have been promised room that a run of the class and priority would take, or a few
-// more. Runs of higher classes and of lower priorities do not count: they may wait for something else than room, and must not
-// hold up a run that could begin. A run in line whose room was taken goes behind its key when it is
-// its turn.
+// countRunsPromisedRoom returns how many runs of the key in line the bounds of the key must still admit before a run of the given class
+// and priority, or a few more. Runs of higher classes and of lower priorities do not count: they may wait for something other than the
+// bounds of the key, and must not delay a run that could begin. If a run in line no longer fits the bounds of its key when its turn
+// comes, it goes back behind its key.
 func (k *QueueKeyState) countRunsPromisedRoom(class int, priority int16) int {
 	classes, priorities := 0, 0
 	for _, lined := range k.InLine[:class+1] {
@@ -89,8 +90,8 @@ func (k *QueueKeyState) countRunsPromisedRoom(class int, priority int16) int {
 	return min(classes, priorities)
 }
 
-// keyHasRoom reports whether the bounds of a key allow a further run of the class, beside more that have been
-// promised room.
+// keyHasRoom reports whether the bounds of a key allow a further run of the class, in addition to the runs counted by
+// countRunsPromisedRoom.
 func (a *admissionPlanner) keyHasRoom(k *QueueKeyState, class, promised int) bool {
 	s := &a.Settings
 	switch {
@@ -106,7 +107,7 @@ func (a *admissionPlanner) keyHasRoom(k *QueueKeyState, class, promised int) boo
 	return true
 }
 
-// getKeyForUpdate returns the row of a key, which changes.
+// getKeyForUpdate returns the row of a key, and marks it as changed.
 func (a *admissionPlanner) getKeyForUpdate(key string) *QueueKeyState {
 	k := a.Keys[key]
 	if k == nil {
@@ -120,7 +121,7 @@ func (a *admissionPlanner) getKeyForUpdate(key string) *QueueKeyState {
 	return k
 }
 
-// planKeyChecksAndDeletes decides when those behind each key are looked at again, and which rows are not needed any more.
+// planKeyChecksAndDeletes sets when an admission next checks the runs behind each key, and selects the rows of keys to delete.
 func (a *admissionPlanner) planKeyChecksAndDeletes() {
 	for _, k := range a.Keys {
 		before := k.CheckAt
@@ -142,7 +143,8 @@ func (a *admissionPlanner) planKeyChecksAndDeletes() {
 	slices.SortFunc(a.plan.KeysToWrite, func(x, y QueueKeyState) int { return cmp.Compare(x.Key, y.Key) })
 }
 
-// nextKeyCheckTime returns when those behind a key are looked at again, although nothing happens to its other runs.
+// nextKeyCheckTime returns when an admission must check the runs behind a key again even if nothing happens to the key's other runs.
+// Zero means never.
 func (a *admissionPlanner) nextKeyCheckTime(k *QueueKeyState) time.Time {
 	rate := a.Settings.RatePerKey
 	var allowed time.Time // by the rate
@@ -156,13 +158,13 @@ func (a *admissionPlanner) nextKeyCheckTime(k *QueueKeyState) time.Time {
 		}
 		return allowed
 	case k.WaitingForKeyCount == 0 && k.RateUsedUntil.After(a.Clock):
-		return k.RateUsedUntil // until then the row keeps the time
+		return k.RateUsedUntil // until then the row is needed, because it holds RateUsedUntil
 	case k.WaitingForKeyCount == 0:
 		return time.Time{}
 	}
 	for class := range k.FirstBehindKey {
 		if w := &k.FirstBehindKey[class]; len(w.Runs) == 0 && w.HasMoreRuns && a.keyHasRoom(k, class, k.countRunsPromisedRoom(class, HighestPriority)) {
-			return a.Now // more of them are to be read
+			return a.Now // the next admission reads further runs of this class
 		}
 	}
 	if allowed.After(a.Clock) {

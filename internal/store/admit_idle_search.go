@@ -12,11 +12,12 @@ import (
 // count them. Runs that wait or are paused without a wake time are found by a search: each admission reads a part of all idle runs of the
 // database, until all are read. Until then, no root run of the queue begins, so that the bound is not exceeded.
 //
-// The search begins when the queue has no run with a wake time that no admission has seen: such a run may become idle behind
-// the search. The search ends when there is no such run either: it may have been idle, and was woken before the search read it.
+// The search begins only when admissions have seen all runs of the queue that have a wake time, because an unseen run may become idle
+// in a part that the search has already read. For the same reason the search ends only when there is no unseen run with a wake time:
+// such a run may have been idle, and was woken before the search read it.
 //
-// A worker that has not read the queue's row yet may execute such a run until it is idle again, between two looks of admissions. A second
-// search finds these runs, when all workers have read the row. Root runs of the queue begin during the second search.
+// A worker that has not read the queue's row yet may execute such a run between two admissions, until the run is idle again. A second
+// search, which begins when all workers have read the row, finds these runs. Root runs of the queue begin during the second search.
 
 // MaxIdleRunsReadPerAdmission is how many idle runs of the database one admission reads at most, to find those that its queue has not counted.
 const MaxIdleRunsReadPerAdmission = 2000
@@ -99,11 +100,11 @@ func (s *QueueState) SearchIdleRuns(r IdleRunsReader) error {
 	return err
 }
 
-// idleSearchClock returns the clock of this pass, also before advanceClock.
+// idleSearchClock returns the clock of this pass, even if advanceClock was not called yet.
 func (s *QueueState) idleSearchClock() time.Time { return laterTime(s.Clock, s.Now) }
 
-// idleSearchPosition returns where the search continues, or nil if the queue needs none. The queue needs a search if its settings bound the
-// runs in progress, and those at the last admission did not, or the search has not ended.
+// idleSearchPosition returns where the search continues, or nil if the queue needs no search. The queue needs a search if its settings
+// bound the runs in progress, and either the settings at the last admission did not, or the search has not ended.
 func (s *QueueState) idleSearchPosition() *idleSearch {
 	if s.Deleted || !s.Settings.boundsRunsInProgress() {
 		return nil

@@ -37,7 +37,7 @@ type admissionPlanner struct {
 func (s *QueueState) Plan(timeline string, lease time.Duration) AdmissionPlan {
 	s.advanceClock()
 	if s.DatabaseTimeline != "" && timeline != "" && timeline != s.DatabaseTimeline {
-		s.ClosedUntil = s.Clock.Add(max(lease, s.Settings.Rate.timeToRefill(), s.Settings.RatePerKey.timeToRefill())) // what began after that point is not known
+		s.ClosedUntil = s.Clock.Add(max(lease, s.Settings.Rate.timeToRefill(), s.Settings.RatePerKey.timeToRefill())) // it is not known which runs began after the state to which the database went back
 	}
 	if timeline != "" {
 		s.DatabaseTimeline = timeline
@@ -47,7 +47,7 @@ func (s *QueueState) Plan(timeline string, lease time.Duration) AdmissionPlan {
 	for i := range s.Runs {
 		a.planRun(&s.Runs[i])
 	}
-	if !s.Deleted { // otherwise judge has let through those in line, too
+	if !s.Deleted { // planRun has let all runs of a deleted queue through, also those in line
 		a.takeBackUnclaimedRuns()
 		a.countUnclaimedTowardRates()
 		for _, k := range s.Keys {
@@ -73,7 +73,8 @@ func (s *QueueState) Plan(timeline string, lease time.Duration) AdmissionPlan {
 	return a.plan
 }
 
-// planRun decides about a run that has departed, is due, is a stray, or is in a queue that is being deleted.
+// planRun decides about a run that has ended or waits although it has a place, is due, entered the queue before the queue had a row,
+// or is in a queue that is being deleted.
 func (a *admissionPlanner) planRun(r *AdmissionRun) {
 	due := !r.WakeAt.IsZero() && !r.WakeAt.After(a.Now)
 	over := !r.Deadline.IsZero() && !r.Deadline.After(a.Now) || !r.HasBegun && !r.StartBy.IsZero() && !r.StartBy.After(a.Now)
@@ -100,7 +101,7 @@ func (a *admissionPlanner) planRun(r *AdmissionRun) {
 	case r.Status == Running: // the run began before its queue had a row
 		a.countAsInProgress(r)
 		a.countAsExecuting(r)
-	case r.Admission == AdmissionNotNeeded && r.WasExecuted && !r.HasBegun: // likewise
+	case r.Admission == AdmissionNotNeeded && r.WasExecuted && !r.HasBegun: // so did this run
 		a.countAsInProgress(r)
 		a.planRun(r)
 		return
@@ -111,7 +112,7 @@ func (a *admissionPlanner) planRun(r *AdmissionRun) {
 		r.State, r.Admission, r.Status, r.WakeAt = PlaceBypassed, AdmissionBypassed, Pending, a.Now
 		a.plan.AdmittedCount++
 	case r.Admission == AdmissionInLine:
-		r.WakeAt = r.expiryTime() // something else woke it
+		r.WakeAt = r.expiryTime() // something other than an admission has woken the run
 		if r.State == PlaceInLine {
 			a.FirstInLine[r.admissionClass()].addRun(*r, comparePlacesInLine)
 		} else {
@@ -130,9 +131,9 @@ func (a *admissionPlanner) removePlace(r *AdmissionRun) {
 		a.getKeyForUpdate(r.Key).Use.InProgress--
 	}
 	keepsTime := !r.HasBegun && !r.StartBy.IsZero() && !r.Status.IsTerminal()
-	r.State, r.Admission, r.HasBegun = PlaceGone, AdmissionNotNeeded, false // if the queue is set again, what lives counts anew
+	r.State, r.Admission, r.HasBegun = PlaceGone, AdmissionNotNeeded, false // if the queue gets settings again, live runs are counted anew
 	if keepsTime {
-		r.State = PlaceNotArrived // its place has the time by which it begins
+		r.State = PlaceNotArrived // its place keeps StartBy
 	}
 }
 
@@ -161,7 +162,7 @@ func (a *admissionPlanner) uncountRun(r *AdmissionRun) {
 	}
 }
 
-// countAsInProgress counts a run as open if it is a root.
+// countAsInProgress marks a run as begun, and counts it as in progress if it is a root.
 func (a *admissionPlanner) countAsInProgress(r *AdmissionRun) {
 	if !r.HasBegun && r.Root {
 		a.Use.InProgress++
@@ -185,7 +186,7 @@ func (r *AdmissionRun) expiryTime() time.Time {
 	return r.StartBy
 }
 
-// admitInOrder gives places to those in line, in the order of their priorities and turns, while there is room.
+// admitInOrder gives places to runs in line, in the order of their priorities and turns, as long as the bounds of the queue allow it.
 func (a *admissionPlanner) admitInOrder() {
 	s := &a.Settings
 	for a.canAdmitMore() {
@@ -269,7 +270,7 @@ func (a *admissionPlanner) scheduleNextPass(at time.Time) {
 	}
 }
 
-// addToPlan adds a run to the plan, or changes what the plan writes of it.
+// addToPlan adds a run to the plan, or replaces the run in the plan.
 func (a *admissionPlanner) addToPlan(r *AdmissionRun) {
 	if i, ok := a.planIndexes[r.Run]; ok {
 		a.plan.RunsToWrite[i] = *r

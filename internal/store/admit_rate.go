@@ -7,12 +7,13 @@ import "time"
 const UnclaimedStopsRateAfter = 500 * time.Millisecond
 
 // A rate bounds how many runs begin, but an admission can only decide when runs become claimable. While the workers have no free
-// slot, admitted runs are not claimed. If the rate went on meanwhile, all runs that it has admitted would begin together once there are
-// slots.
+// slot, admitted runs are not claimed. If the rate admitted further runs meanwhile, all admitted runs would begin together once there
+// are slots.
 
-// countUnclaimedTowardRates lets the rates count runs that were not claimed in time as if they began now. So while the workers are busy, not
-// much more than a burst of runs becomes claimable, and the rate goes on from the time at which they are claimed. Passes follow each
-// other within UnclaimedStopsRateAfter while there are such runs. A run begins at most twice that time later than its rate counts.
+// countUnclaimedTowardRates makes the rates count runs that were not claimed in time as if they began now. So while the workers are busy,
+// not much more than a burst of runs becomes claimable, and the rate admits further runs from the time at which these runs are claimed.
+// While there are such runs, passes follow each other within UnclaimedStopsRateAfter. So a run begins at most twice UnclaimedStopsRateAfter
+// after the time that its rate counts.
 func (a *admissionPlanner) countUnclaimedTowardRates() {
 	all := 0
 	for key, n := range a.UnclaimedByKey {

@@ -23,11 +23,12 @@ func (s *QueueState) ExceedsBounds() bool {
 		s.Settings.MaxInProgress > 0 && s.Use.InProgress > s.Settings.MaxInProgress)
 }
 
-// planAdmittedRun decides about a run with a place. It lets the run pass if its time was over before a worker has claimed it.
+// planAdmittedRun decides about a run with a place. If the run's StartBy or deadline has passed before a worker has claimed it, the
+// run bypasses the queue, so that it expires.
 func (a *admissionPlanner) planAdmittedRun(r *AdmissionRun) {
 	over := func(at time.Time) bool { return !at.IsZero() && !at.After(a.Now) }
 	switch {
-	case a.Deleted || r.Admission != AdmissionGranted || r.Status != Pending || r.State != PlaceExecuting: // claimable, or executed
+	case a.Deleted || r.Admission != AdmissionGranted || r.Status != Pending || r.State != PlaceExecuting: // nothing to take back: the run executes or bypasses the queue, or the queue is being deleted
 	case over(r.Deadline) || !r.WasExecuted && over(r.StartBy):
 		a.uncountAdmitted(r)
 		r.State, r.Admission, r.WakeAt = PlaceBypassed, AdmissionBypassed, a.Now
@@ -38,8 +39,8 @@ func (a *admissionPlanner) planAdmittedRun(r *AdmissionRun) {
 	}
 }
 
-// uncountAdmitted takes an admitted run that no worker has claimed out of the counts. A run that was never executed is no longer
-// open.
+// uncountAdmitted takes an admitted run that no worker has claimed out of the counts. A run that was never executed no longer counts
+// as in progress.
 func (a *admissionPlanner) uncountAdmitted(r *AdmissionRun) {
 	a.uncountRun(r)
 	a.AdmittedNotClaimed--
@@ -56,8 +57,9 @@ func (a *admissionPlanner) uncountAdmitted(r *AdmissionRun) {
 	r.HasBegun = false
 }
 
-// takeBackUnclaimedRuns returns admitted runs that no worker has claimed to the line, with their old turns, as long as there are too many. The
-// last in the order of the line go first. What they have taken of a rate stays used.
+// takeBackUnclaimedRuns moves admitted runs that no worker has claimed back into the line, with their old turns, until the queue no longer
+// exceeds its bounds. It begins with the runs that come last in the order of the line. The units of a rate that these runs have used stay
+// used.
 func (a *admissionPlanner) takeBackUnclaimedRuns() {
 	slices.SortFunc(a.unclaimed, func(x, y AdmissionRun) int { return comparePlacesInLine(&y.QueuePlace, &x.QueuePlace) })
 	for i := range a.unclaimed {

@@ -39,7 +39,7 @@ type StartWrite struct {
 	// is still Running at ParentEpoch and the parent's Control is zero.
 	ParentEpoch Epoch
 	Tags        []Tag         // set if the run is created; keys differ
-	Timeout     time.Duration // from which Run.Deadline follows, in microseconds; zero: none. It does not count the delay before
+	Timeout     time.Duration // from the time at which the run may begin to Run.Deadline, in microseconds; zero: no deadline
 	// Place is the run's place in a queue that has a row. For a queue without a row, Place only records the StartBy of the run. A store
 	// writes Place only if it creates the run. A caller that sets Place also sets Run.Admission and, if Place.StartBy is set, Run.Control.
 	// Place is nil if the run has no place in a queue.
@@ -66,12 +66,12 @@ type StepWrite struct {
 	// row for the step, and an existing row is a conflict.
 	RowExists bool
 
-	Encoded *EncodedPayloads // see there
+	Encoded *EncodedPayloads // see EncodedPayloads
 
 	// Outcome is Written, AlreadyRecorded, Fenced or Locked. If the step already had a terminal row, Outcome is AlreadyRecorded and
-	// RecordedStep holds that row. If Outcome is Fenced, RunState holds the state of the run. If RowExists was wrong, the store tries an
-	// insert instead of an update, or an update instead of an insert. A started marker or a backoff that is older than the step's row of
-	// the same epoch changes nothing, and its Outcome is Written.
+	// RecordedStep holds that row. If Outcome is Fenced, RunState holds the state of the run. If RowExists turns out to be wrong, the
+	// store inserts the row that it could not update, or updates the row that it could not insert. A started marker or a backoff that is
+	// older than the step's row of the same epoch changes nothing, and its Outcome is Written.
 	Outcome      WriteOutcome
 	RecordedStep *Step
 	RunState     RunState
@@ -157,25 +157,25 @@ type SignalWrite struct {
 //     shows the cancel request, and the run does not change. If the OwnershipEnd parks or releases a run whose cancel was requested, the
 //     run becomes Pending at Now, so that a worker executes the run's compensations.
 //   - A run whose pause was requested becomes Paused, without WakeAt.
-//   - If the OwnershipEnd parks a run that was marked as woken, the run's WakeAt becomes Now.
 //
-// The end of a child wakes its parent: a Waiting parent becomes claimable at Now, and a Running parent is marked as woken. If CountingCall
-// is set, the end of a child may only increase the count of ended children, and not wake the parent; see SetAwaitedChildEndsRequest.
+// The end of a child wakes its parent: a Waiting parent becomes claimable at Now, and a Running parent is marked as woken. If an
+// OwnershipEnd parks a run that was marked as woken while it was Running, the run's WakeAt becomes Now. If CountingCall is set, the end of
+// a child may only increase the count of ended children, and not wake the parent; see SetAwaitedChildEndsRequest.
 //
 // An OwnershipEnd with HoldsRun releases a run because the database rejects the run's writes, or because locks prevent them. The Status of
 // a held run is Pending. A hold counts as a crash of the run. If a held run has more terminal checkpoints than at its last crash, its count
 // of crashes begins again at one. A held run becomes claimable at HoldUntilAfterCrash, even if its cancel was requested. If MaxCrashes is
 // not zero and a held run has reached MaxCrashes, the run becomes Paused, as a claim would pause it. A held run whose pause was requested
 // becomes Paused, and its count of crashes does not change. After a hold, the row of the run keeps the reason of the hold until the run is
-// parked, ends or is resumed. The store then clears the reason. A claim of a held run after a lost lease also clears the Reason if the run
-// has new checkpoints since its last crash. After the write of a hold, RunState holds the new state of the run.
+// parked, ends or is resumed. The store then clears the reason. A claim of the run after a lost lease also clears the reason if the run has
+// new checkpoints since its last crash. After the write of a hold, RunState holds the new state of the run.
 //
 // An OwnershipEnd with HoldsRun and NotCountedAsCrash, for a cause outside the run, does not change the run's count of crashes and never
 // pauses the run.
 //
 // An OwnershipEnd with HoldsRun and a Divergence pauses the run with the control bit HeldForDrift, even if the run's cancel was requested,
 // and counts no crash. The store records the divergence on the run and replaces an earlier divergence of the same version. A run that is
-// held for drift gets the Reason of the OwnershipEnd, unless a requested pause has a reason of its own.
+// held for drift gets the HoldReason of the OwnershipEnd, unless a requested pause has a reason of its own.
 type OwnershipEnd struct {
 	UUID         uuid.UUID
 	ParentToWake uuid.NullUUID // the run to wake, if a child ends
@@ -201,7 +201,7 @@ type OwnershipEnd struct {
 	NotCountedAsCrash bool        // with HoldsRun: it is no crash, and the run becomes claimable after UncountedHoldDelay
 	Divergence        *Divergence // with HoldsRun: the run is held for drift
 
-	Encoded *EncodedPayloads // see there
+	Encoded *EncodedPayloads // see EncodedPayloads
 
 	// Outcome is Written, Fenced or Locked. If Outcome is Fenced, RunState holds the state of the run. Outcome is Locked if another
 	// transaction has locked the run's row or the parent's row.
@@ -220,8 +220,8 @@ type EncodedPayload struct{ Plain, Encoded []byte }
 // HasFailed reports whether the run ends as Failed or Expired.
 func (w *OwnershipEnd) HasFailed() bool { return w.Status == Failed || w.Status == Expired }
 
-// HoldDelayAfterCrash returns how long no worker can claim a run that was released with OwnershipEnd.Held. HoldDelayAfterCrash is one second after the first
-// crash, four times as long after each further crash, and at most five minutes.
+// HoldDelayAfterCrash returns how long no worker can claim a run that was released with OwnershipEnd.HoldsRun. HoldDelayAfterCrash is one
+// second after the first crash, four times as long after each further crash, and at most five minutes.
 func HoldDelayAfterCrash(crashes int16) time.Duration {
 	const most = 5 * time.Minute
 	if crashes > 5 {
@@ -230,12 +230,13 @@ func HoldDelayAfterCrash(crashes int16) time.Duration {
 	return min(time.Second<<(2*max(crashes-1, 0)), most)
 }
 
-// UncountedHoldDelay is how long no worker can claim a run that was released with OwnershipEnd.Uncounted. The statement
+// UncountedHoldDelay is how long no worker can claim a run that was released with OwnershipEnd.NotCountedAsCrash. The statement
 // run_hold_after_rejected_write.sql contains the value of UncountedHoldDelay too.
 const UncountedHoldDelay = 30 * time.Second
 
-// HoldUntilAfterCrash returns when a run that was released with OwnershipEnd.Held becomes claimable: after HoldDelayAfterCrash, or at the run's deadline if the
-// deadline is in the future and comes first. The statement run_hold_after_rejected_write.sql contains the rule of HoldUntilAfterCrash too.
+// HoldUntilAfterCrash returns when a run that was released with OwnershipEnd.HoldsRun becomes claimable: after HoldDelayAfterCrash, or at the
+// run's deadline if the deadline is in the future and comes first. The statement run_hold_after_rejected_write.sql contains the rule of
+// HoldUntilAfterCrash too.
 func HoldUntilAfterCrash(w *OwnershipEnd, now time.Time, crashes int16, deadline time.Time) time.Time {
 	wakeAt := now.Add(HoldDelayAfterCrash(crashes))
 	if w.NotCountedAsCrash {
@@ -247,14 +248,14 @@ func HoldUntilAfterCrash(w *OwnershipEnd, now time.Time, crashes int16, deadline
 	return wakeAt
 }
 
-// HeldTooOftenReason returns the Reason of a run that OwnershipEnd.Held has paused after too many crashes. The statement
-// run_hold_after_rejected_write.sql contains the text of HeldTooOftenReason too.
+// HeldTooOftenReason returns the PauseOrHoldReason of a run that was released with OwnershipEnd.HoldsRun and was paused then, because
+// it had too many crashes. The statement run_hold_after_rejected_write.sql contains the text of HeldTooOftenReason too.
 func HeldTooOftenReason(reason string, crashes int16) string {
 	return fmt.Sprintf("%s; the run was held, or its process died or lost its lease, %d times in a row without a new checkpoint: resume it when the cause is mended", reason, crashes)
 }
 
-// CrashedTooOftenReason returns the Reason of a run that a claim has paused after too many crashes; see ClaimQuery.MaxCrashes. The
-// statement claim_runs.sql contains the text of CrashedTooOftenReason too.
+// CrashedTooOftenReason returns the PauseOrHoldReason of a run that a claim has paused after too many crashes; see
+// ClaimQuery.MaxCrashes. The statement claim_runs.sql contains the text of CrashedTooOftenReason too.
 func CrashedTooOftenReason(crashes int16) string {
 	return fmt.Sprintf("its process died or lost its lease %d times in a row without a new checkpoint: find the cause, then resume the run", crashes)
 }
@@ -270,7 +271,7 @@ type ClaimQuery struct {
 	Owners     []uuid.UUID
 	EpochNonce uint32             // the nonce of the claimed runs' epochs; each claim draws a new one
 	Filter     *ClaimFilter       // what the worker claims; a claim reads no other runs
-	QueueRules *QueueClaimRules   // the queues with a row; nil: none
+	QueueRules *QueueClaimRules   // the queues with settings; nil: none
 	Versions   *VersionClaimRules // which runs belong to other versions; nil: none, and claimed runs keep their versions
 	Limit      int                // the maximal number of runs
 	// MaxSuspects is how many suspects a claim may take: 0 or 1. A suspect is a run with SuspectAfterCrashes or more crashes; claims take suspects
@@ -297,8 +298,8 @@ func (q *ClaimQuery) OwnersOfClaimedRuns() []uuid.UUID {
 	return []uuid.UUID{q.Worker}
 }
 
-// LeaseEndedInOutage reports whether a lease with the given end ran out in the outage that the worker which makes this claim has seen, from
-// OutageFrom to OutageUntil. Such a loss of a lease does not count as a crash.
+// LeaseEndedInOutage reports whether a lease with the given end expired in the outage of the claiming worker, between OutageFrom and
+// OutageUntil. Such a loss of a lease does not count as a crash.
 func (q *ClaimQuery) LeaseEndedInOutage(leaseEnd time.Time) bool {
 	return leaseEnd.After(q.OutageFrom) && !leaseEnd.After(q.OutageUntil)
 }

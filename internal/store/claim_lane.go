@@ -33,10 +33,10 @@ type AdmissionState int8
 // 2 if the run was admitted or bypasses the queue.
 const (
 	AdmissionNotNeeded AdmissionState = 0 // the queue has no row: a claim may take the run when it is due
-	AdmissionPending   AdmissionState = 1 // the queue has a row, and an admission has to look at the run when it is due
+	AdmissionPending   AdmissionState = 1 // the queue has a row, and an admission has to decide about the run when it is due
 	AdmissionGranted   AdmissionState = 2 // the run has a place in its queue: a claim may take it when it is due
 	AdmissionInLine    AdmissionState = 3 // the run waits for a place; WakeAt is the earliest of its deadlines
-	AdmissionBypassed  AdmissionState = 6 // as AdmissionGranted, also for a worker that executes as many runs of the queue as it may
+	AdmissionBypassed  AdmissionState = 6 // as AdmissionGranted, but the bounds of the queue do not apply: a worker that already executes as many runs of the queue as it may claims the run too
 )
 
 // admissionMask selects the bits of the admission state.
@@ -107,7 +107,7 @@ func RotateLanesRandomly[L any](lanes []L, priority func(*L) int16) {
 }
 
 // QueueClaimRules tells a claim which queues have settings, and from which queues the worker currently claims only some runs. A
-// QueueClaimRules value is immutable. A nil *QueueClaimRules means that no queue has a row.
+// QueueClaimRules value is immutable. A nil *QueueClaimRules means that no queue has settings.
 type QueueClaimRules struct {
 	queues      map[string]queueClaimRule
 	onlyExpired bool // see NewClaimRulesForExpiredRuns
@@ -122,9 +122,9 @@ const (
 	claimsBypassingRuns                // none: the worker executes as many runs of the queue as allowed
 )
 
-// NewQueueClaimRules returns the rules for the queues with a row that are not deleted. The argument full lists the queues of which the
-// worker already executes as many runs as it may: from a full queue, the worker claims only runs that need no place. From a queue in the
-// argument paused, the worker claims only runs that need no place and runs that were executed before.
+// NewQueueClaimRules returns the rules for the given queues, which have settings and are not deleted. The argument full lists the queues
+// of which the worker already executes as many runs as it may: from a full queue, the worker claims only runs that need no place. From a
+// queue in the argument paused, the worker claims only runs that need no place and runs that were executed before.
 func NewQueueClaimRules(queues, full, paused []string) *QueueClaimRules {
 	g := &QueueClaimRules{queues: make(map[string]queueClaimRule, len(queues))}
 	for _, q := range queues {
@@ -139,8 +139,8 @@ func NewQueueClaimRules(queues, full, paused []string) *QueueClaimRules {
 	return g
 }
 
-// NewClaimRulesForExpiredRuns returns the rules of a claim that takes only expired runs. Such expired runs are runs of the given queues that need
-// no place and were never executed.
+// NewClaimRulesForExpiredRuns returns the rules of a claim that takes only expired runs of the given queues. An expired run needs no place and
+// was never executed.
 func NewClaimRulesForExpiredRuns(queues []string) *QueueClaimRules {
 	g := NewQueueClaimRules(queues, nil, nil)
 	g.onlyExpired = true

@@ -18,9 +18,10 @@ type ControlRequest struct {
 	Error       []byte // becomes the error of the runs that end at once
 	ShiftTimers bool   // a resume adds the length of the pause to timers and deadlines
 	DryRun      bool   // Plan sets the results and returns no changes
-	ForRepair   bool   // of a pause: a repair makes it; of a resume: it ends no pause of a run itself by a person, and no hold
-	// Fence is the execution that makes the request, or zero. If another execution has claimed its run, or the run was released, Plan
-	// returns no changes and sets Fenced. The run of the fence is one of Runs, or an ancestor of all of them.
+	ForRepair   bool   // a pause is made by a repair; a resume ends neither a run's own pause by a person nor a hold
+	// Fence is the execution that makes the request, or zero if no execution makes it. If another execution has claimed the run
+	// Fence.Run since, or the run was released, Plan returns no changes and sets Fenced. Fence.Run is one of Runs, or an ancestor of
+	// all of them.
 	Fence RunExecution
 
 	// Results, which Plan sets, has one result for each run in Runs, unless Fenced is true.
@@ -55,8 +56,8 @@ const (
 	CancelWholeTree       CancelScope = 0
 	CancelNotStarted      CancelScope = 1 // the run, and those of its descendants that were never executed
 	CancelRunItself       CancelScope = 2
-	CancelDescendants     CancelScope = 3 // the descendants without detached children and their subtrees; used when the parent ends
-	CancelWithoutDetached CancelScope = 4 // the run and its descendants without detached runs and their subtrees; used when a branch of the parent ends
+	CancelDescendants     CancelScope = 3 // the descendants, except detached children and the trees below them; used when the parent ends
+	CancelWithoutDetached CancelScope = 4 // the run and its descendants, except detached runs and the trees below them; used when a branch of the parent ends
 )
 
 // ControlResult is the result of a ControlRequest for one of its runs.
@@ -157,7 +158,7 @@ func (o *ControlRequest) Plan(nodes []RunToControl) (changes []ControlChange, wa
 		case VerbPause:
 			p.pause(n, PausedItself)
 		case VerbResume:
-			if !o.ForRepair || n.Control&(PausedItself|PausedForRepair) != PausedItself { // otherwise a person has paused it
+			if !o.ForRepair || n.Control&(PausedItself|PausedForRepair) != PausedItself { // a repair does not end the pause of a person
 				p.resume(n, PausedItself)
 			}
 		case VerbCancel:
@@ -186,7 +187,7 @@ type controlPlanner struct {
 	children   map[uuid.UUID][]*plannedRun
 }
 
-// countAsChanged counts a run that this order brings into the wanted state at once.
+// countAsChanged counts a run that this request brings into the wanted state at once.
 func (p *controlPlanner) countAsChanged(n *plannedRun) {
 	p.result.ChangedCount++
 	if len(p.request.ChangedRuns) < MaxControlIDs {
@@ -202,9 +203,9 @@ func (p *controlPlanner) countAsRequested(n *plannedRun) {
 	}
 }
 
-// pause sets the bit on n, and PausedByAncestor on all its descendants. It does not change a run whose
-// cancel was requested; descendants to which that cancel did not apply are paused. The pause of a repair becomes
-// that of the caller, so that the repair does not end it.
+// pause sets the bit on n, and PausedByAncestor on all its descendants. It does not change a run whose cancel was requested, but
+// pauses those of its descendants to which that cancel did not apply. If a repair has paused n, the pause becomes the caller's own,
+// so that the repair does not end it.
 func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 	switch {
 	case bit == PausedItself && (n.Status.IsTerminal() || n.Control&CancelRequested != 0):
@@ -233,11 +234,10 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 	}
 }
 
-// resume clears the bit on n, and a resume of n itself also clears HeldForDrift, unless it is a repair's. If n is then no longer paused, resume clears PausedByAncestor on its
-// descendants. It continues with the children of a run that has ended or whose cancel was requested:
-// runs that were paused together with n are resumed together with it, even if n has ended meanwhile.
-// If no live ancestor is paused any more, resuming n itself also clears its PausedByAncestor, and continues with the children of an n
-// whose cancel was requested.
+// resume clears the bit on n. If n is then no longer paused, resume clears PausedByAncestor on its descendants. Runs that were paused together
+// with n are resumed together with n, so resume also continues with the children of a run that has ended or whose cancel was requested, unless
+// a live ancestor of n is still paused itself. A resume of n itself also clears HeldForDrift, unless a repair makes the request, and clears
+// PausedByAncestor if no live ancestor is paused any more.
 func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 	if bit == PausedItself {
 		bit |= PausedForRepair

@@ -17,8 +17,8 @@ type DeadlineChangeRequest struct {
 	Run         uuid.UUID
 	NewDeadline time.Time // zero removes the deadline
 	Now         time.Time
-	// Timeout is the duration that ends at the time At. If the run is repaired after its end, the new generation gets the whole Timeout
-	// again.
+	// Timeout is the duration that ends at NewDeadline. If the run is repaired after it has ended, the new generation gets the whole
+	// Timeout again.
 	Timeout        time.Duration
 	ActorAndReason ActorAndReason // an event records it, unless the run has the deadline already
 

@@ -9,10 +9,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// A run whose code does not fit its history is held: OwnershipEnd.Divergence pauses it with the control bit
-// HeldForDrift, and records which version of the code diverged. A resume clears the bit, as a pause's. A worker of
-// a version that has not diverged on the run may claim it directly. No claim reads held runs, so they cost a claim
-// nothing.
+// A run whose code does not fit its history is held: OwnershipEnd.Divergence pauses it with the control bit HeldForDrift, and records
+// which version of the code diverged. A resume clears HeldForDrift, as it clears the bit of a pause. A worker of a version that has
+// not diverged on the run may also claim the run directly, with ClaimRunHeldForDrift. Other claims do not read held runs, so they
+// cost these claims nothing.
 
 // DivergenceStore finds and claims runs that are held for drift. A run is held for drift if a call of the workflow's code does not match
 // the run's recorded history.
@@ -21,9 +21,9 @@ type DivergenceStore interface {
 	// version has not diverged. RunsHeldForDrift returns only runs with higher UUIDs than the argument after, in ascending order.
 	RunsHeldForDrift(ctx context.Context, version string, f *ClaimFilter, after uuid.UUID, limit int) ([]uuid.UUID, error)
 
-	// ClaimRunHeldForDrift claims one run that is held for drift and not paused, for q.Worker, with q.Nonce and q.LeaseUntil. A run that
-	// ClaimRunHeldForDrift claims gets the version of the worker; see VersionClaimRules.VersionAfterClaim. ClaimRunHeldForDrift does not
-	// claim the run if its queue, priority or version has changed since the caller read the run. If the run needs a place in its queue,
+	// ClaimRunHeldForDrift claims one run that is held for drift and not paused, for q.Worker, with q.EpochNonce and q.LeaseUntil. A run
+	// that ClaimRunHeldForDrift claims gets the version of the worker; see VersionClaimRules.VersionAfterClaim. ClaimRunHeldForDrift does
+	// not claim the run if its queue, priority or version has changed since the caller read the run. If the run needs a place in its queue,
 	// ClaimRunHeldForDrift does not claim the run, but makes it Pending at q.Now. The run that ClaimRunHeldForDrift returns has no history.
 	// ClaimRunHeldForDrift returns nil if the run is paused, or is no longer held. ClaimRunHeldForDrift stores the argument diverged, the
 	// versions that have diverged on the run, in the run's row. ClaimRunHeldForDrift records in the run's divergences which version has

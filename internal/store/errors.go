@@ -51,7 +51,7 @@ var (
 )
 
 // ContextError returns the error of a call that ended with its context ctx. The error wraps ctx.Err, for callers that check for
-// context.Canceled or context.DeadlineExceeded, and the cause of the end of ctx, which signal.NotifyContext, for example, sets.
+// context.Canceled or context.DeadlineExceeded, and context.Cause(ctx), which signal.NotifyContext, for example, sets.
 func ContextError(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ctx.Err()) {

@@ -129,7 +129,7 @@ const (
 	EventTimeoutSet      EventType = 11
 	EventTriggered       EventType = 12 // the run was started by a trigger of a schedule
 	EventBackfilled      EventType = 13 // the run was started by a backfill of a schedule
-	EventQueueDeleted    EventType = 14 // it concerns no run; so do the next two
+	EventQueueDeleted    EventType = 14 // this event and the next two concern no run
 	EventLimitDeleted    EventType = 15
 	EventScheduleDeleted EventType = 16
 	EventPaused          EventType = 104
@@ -156,10 +156,11 @@ type Event struct {
 	// Actor and Reason are those of the person's request that caused the event. Actor and Reason are empty if no request has caused the
 	// event.
 	//
-	// Old and New are the values before and after the change: of the queue, the priority, the version, the number of the generation, or the
-	// deadline (see TimeText). For EventDeleted, Old and New are the name of the run and the number of deleted runs. If only New is set, it
-	// is the name of the signal, the tags (see TagsText), or the name of the schedule that started the run. If only Old is set, it is the
-	// name of the queue, limit or schedule that was deleted. All other events have neither Old nor New.
+	// OldValue and NewValue are the values before and after the change: of the queue, the priority, the version, the number of the
+	// generation, or the deadline (see TimeText). For EventDeleted, OldValue is the name of the run, and NewValue is the number of deleted
+	// runs. EventSignalled, EventTagged, EventTriggered and EventBackfilled have only a NewValue: the name of the signal, the tags (see
+	// TagsText), or the name of the schedule. EventQueueDeleted, EventLimitDeleted and EventScheduleDeleted have only an OldValue: the name
+	// of what was deleted. In all other events, OldValue and NewValue are empty.
 	Actor, Reason, OldValue, NewValue string
 }
 

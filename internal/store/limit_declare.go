@@ -22,8 +22,8 @@ type LimitDeclaration struct {
 // LimitRow holds what a store reads from the row of a limit.
 type LimitRow struct {
 	LimitSettings
-	IsSetByOperator    bool   // by an operator
-	Declared           string // LimitSettings.Text of what code declares; empty: no code has declared anything
+	IsSetByOperator    bool   // an operator has set the bounds
+	Declared           string // the settings that code declares, as LimitSettings.EncodeJSON encodes them; empty: no code has declared any
 	DeclaredVersion    string
 	MayReplaceDeclared bool // a declaration of the calling worker would replace the recorded one
 }
@@ -45,6 +45,6 @@ func (l *LimitKeyState) SetBoundsFromRows(rows map[string]LimitRow, b *PermitBat
 		l.Settings = settings
 	}
 	l.HasBounds = true
-	rows[l.Limit] = LimitRow{LimitSettings: l.Settings} // which the other keys of the limit have too
+	rows[l.Limit] = LimitRow{LimitSettings: l.Settings} // for the other keys of the limit
 	return &LimitDeclaration{Name: l.Limit, Settings: settings, Version: b.Version, WorkerStarted: b.WorkerStarted, Now: b.Now}
 }

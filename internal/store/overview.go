@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// OverviewStore reads what a person who operates many runs looks at first. Each method of OverviewStore reads a bounded number of rows
+// OverviewStore reads what an operator of many runs wants to see first. Each method of OverviewStore reads a bounded number of rows
 // through an index, however many runs there are.
 type OverviewStore interface {
 	// FailureGroups returns up to limit groups of Failed and Expired runs that match the filter, ordered by failure key. FailureGroups
@@ -47,5 +47,5 @@ type FailureGroup struct {
 type StatusCount struct {
 	Status      Status
 	RunCount    int
-	HasMoreRuns bool // a range with runs of this status was longer than what was counted of it
+	HasMoreRuns bool // a range of the index has more runs of this status than were counted
 }

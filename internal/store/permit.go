@@ -26,7 +26,7 @@ type LimitSettings struct {
 	Burst      int           `json:"burst,omitzero"`      // units that may be granted at one moment; at least 1 with a Rate
 }
 
-// rate returns the rate. Without one it is the zero value.
+// rate returns the rate of the limit, or the zero Rate if the limit has none.
 func (s LimitSettings) rate() Rate { return Rate{Count: s.Rate, Period: s.Period, Burst: s.Burst} }
 
 // CapUnits returns the requested number of units, or the largest number of units that the limit can ever grant at once, whichever is
@@ -90,7 +90,8 @@ func (c *LimitChangeRequest) OperatorChange() OperatorChange {
 	return OperatorChange{Verb: OperatorSet, At: c.Now, By: c.Actor, Reason: c.Reason}
 }
 
-// PermitStatus tells whether a step waits for a permit of a limit, or has it. The database stores the numbers of PermitStatus constants.
+// PermitStatus tells whether a step waits for a permit of a limit, or has a permit. The database stores the numbers of PermitStatus
+// constants.
 type PermitStatus int16
 
 // The states of a permit.
@@ -100,20 +101,20 @@ const (
 	PermitHeld    PermitStatus = 3 // the step's attempt executes
 )
 
-// PermitRow is the row of a step that waits for a permit of a limit, or has it. A step has at most one PermitRow.
+// PermitRow is the row of a step that waits for a permit of a limit, or has a permit. A step has at most one PermitRow.
 type PermitRow struct {
 	Limit, Key   string
 	Run          uuid.UUID
 	Step         string
 	Status       PermitStatus
-	Epoch        Epoch // of the execution that requested it last
+	Epoch        Epoch // of the execution that last requested the permit
 	Attempt      int32
 	Units        int
 	Priority     int16
-	ArrivedAt    time.Time // when it entered the line; it keeps its place as long as it has the row
+	ArrivedAt    time.Time // when the step entered the line; the step keeps its place as long as it has the row
 	GrantedAt    time.Time // zero: not granted
 	OfferedUntil time.Time // the end of an offer
-	MissedOffer  bool      // an offer ended unused, or the execution has ended: there is no further offer until the step requests the permit again
+	MissedOffer  bool      // an offer ended unused, or the execution has ended: the step gets no further offer until it requests the permit again
 }
 
 // PermitRequest is the request of a step's attempt for a permit.
@@ -126,7 +127,7 @@ type PermitRequest struct {
 	Attempt    int32
 	Units      int // at least 1
 	Priority   int16
-	ArrivedAt  time.Time // zero: the step is new in the line; the outcome sets it to the place of the step, unless it is Fenced
+	ArrivedAt  time.Time // zero: the step is new in the line; the store sets it to the step's ArrivedAt in the line, unless Outcome is Fenced
 
 	// Outcome is Written if the attempt has got the permit, Locked if the step waits in line, and Fenced if the run is not running at the
 	// epoch.
@@ -152,12 +153,13 @@ func (a *PermitRequest) NewPermitReturn() PermitReturn {
 	return PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt}
 }
 
-// PermitBatch is the argument of LimitStore.GrantAndReturnPermits. A PermitBatch contains requests for permits, and permits to give back.
+// PermitBatch is the argument of LimitStore.GrantAndReturnPermits. A PermitBatch contains requests for permits, and permits that are
+// given back.
 type PermitBatch struct {
 	Now                      time.Time
 	Version                  string        // of the requesting worker
 	WorkerStarted            time.Time     // when that worker started
-	CloseDurationAfterRewind time.Duration // how long nothing is granted after the database went back to an earlier state; at least until a rate has paid back a whole burst
+	CloseDurationAfterRewind time.Duration // how long nothing is granted after the database went back to an earlier state; longer if the rate needs longer to recover a whole burst
 	Requests                 []*PermitRequest
 	Returns                  []PermitReturn
 	LimitKeys                []LimitKey // to check although no step requests a permit for them
@@ -292,9 +294,9 @@ type LimitStore interface {
 
 // DeleteUnusedLimitKeysRequest selects limit keys that can be deleted without an effect on steps. No step executes with a permit of such a
 // limit key or waits for one, its rate is not used up at Now, and it is not closed at Now. DeleteUnusedLimitKeys keeps limit keys that were
-// used since UsedBefore. So if the clock goes back to a time after UsedBefore, the row with the time at which the limit key was last used
-// still exists, and the rate still holds.
-// DeleteUnusedLimitKeys also keeps a limit key that another transaction has locked.
+// used since UsedBefore. So if the clock goes back to a time after UsedBefore, the rows of these keys, which hold the times up to which
+// their rates are used up, still exist, and the rates are not exceeded. DeleteUnusedLimitKeys also keeps a limit key that another
+// transaction has locked.
 type DeleteUnusedLimitKeysRequest struct {
 	After      LimitKey // the limit key that was read last before; zero: begin with the first one
 	UsedBefore time.Time
@@ -311,5 +313,5 @@ type DeleteUnusedLimitKeysResult struct {
 // QueuedPermit is the permit of one step, with the place of the step in the line.
 type QueuedPermit struct {
 	PermitRow
-	StepsAhead int // steps of the line that are before it; zero unless it waits
+	StepsAhead int // how many steps are before it in the line; zero unless it waits
 }

@@ -12,15 +12,16 @@ import (
 
 const (
 	offerDuration    = 2 * time.Second  // how long units are kept for a step whose run was woken
-	maxOfferTimeLeft = 10 * time.Second // an offer that has more time left than that was made before the clock was set back
+	maxOfferTimeLeft = 10 * time.Second // an offer with more time left was made before the clock was set back
 )
 
-// expiredLeaseRetryDelay is when a step repeats its request if its run has no lease at the moment. The step keeps its place.
+// expiredLeaseRetryDelay is the time after which a step repeats its request if its run has no lease at the moment. The step keeps its
+// place in the line.
 const expiredLeaseRetryDelay = 500 * time.Millisecond
 
-// MaxPermitsRead is how many waiting steps of a limit key a store reads for one plan at most, and how many steps that have missed an offer.
-// A store reads the steps that have missed an offer separately, because the line may begin with any number of such steps if no worker
-// executes their runs.
+// MaxPermitsRead is how many waiting steps of a limit key that have not missed an offer a store reads for one plan at most, and also how
+// many steps that have missed an offer. A store reads the steps that have missed an offer separately, because the line may begin with any
+// number of such steps if no worker executes their runs.
 const MaxPermitsRead = 100
 
 // LimitKeyState is the state of one limit key, which the transaction that grants permits has locked.
@@ -28,12 +29,12 @@ type LimitKeyState struct {
 	LimitKey
 	Settings  LimitSettings
 	HasBounds bool      // the limit has bounds; otherwise nothing is granted
-	Now       time.Time // the time of places and of the rate: never before that of an earlier transaction of this limit key
+	Now       time.Time // the time that places and the rate use: never before the Now of an earlier transaction of this limit key
 	// RateUsedUntil is the time up to which the rate has been used: the theoretical arrival time of the generic cell rate algorithm (ITU-T
 	// I.371).
 	RateUsedUntil    time.Time
 	ClosedUntil      time.Time       // nothing is granted before this time
-	Permits          []PermitWithRun // those that are held or offered, and of those that wait the first MaxPermitsRead that have missed an offer, and then that have not, in order
+	Permits          []PermitWithRun // all that are held or offered; then, in order, the first MaxPermitsRead waiting ones that have missed an offer, and the first MaxPermitsRead that have not
 	DatabaseTimeline string          // the point of the database's history at which the limit key was last used; empty: unknown
 }
 
@@ -45,14 +46,15 @@ type PermitWithRun struct {
 	RunLocked  bool      // another transaction has locked the run, so it cannot be woken now
 }
 
-// isInUse reports whether the permit is in use: its attempt executes, or may still do so. The argument now is the time of the caller,
-// as the leases are, and not of the limit key: if the clock was set back, leases end before the time of the limit key.
+// isInUse reports whether the permit is in use: its attempt executes, or may still execute. The argument now is the caller's time,
+// with which leases are compared, and not LimitKeyState.Now: if the clock was set back, live leases may end before LimitKeyState.Now.
 func (p *PermitWithRun) isInUse(now time.Time) bool {
 	return p.Status == PermitHeld && p.RunState.Status == Running && p.RunState.Epoch == p.Epoch && p.LeaseUntil.After(now)
 }
 
-// mayWait reports whether the step of the permit may stand in the line. A running run whose pause is requested keeps its places until
-// it has left memory, because its steps would not know that they have lost them if the run is resumed before.
+// mayWait reports whether the step of the permit may stand in the line. A Running run whose pause is requested keeps its places until
+// it is unloaded from memory. If it lost them at once and were resumed before it is unloaded, its steps would not know that they have
+// lost their places.
 func (p *PermitWithRun) mayWait() bool {
 	return p.RunState.Found && p.RunState.Status < Paused && (p.RunState.Status == Running || !p.pauseRequested())
 }
@@ -69,8 +71,8 @@ func (p *PermitWithRun) isWakeable() bool {
 	return !p.MissedOffer && !p.RunLocked && !p.pauseRequested() && p.isOfPresentExecution()
 }
 
-// isOfPresentExecution reports whether the execution that requested the permit last continues, in memory or when it is woken. If not, the
-// next execution requests the permit again, unless it does not reach the step: the run may be cancelled, or was repaired.
+// isOfPresentExecution reports whether the execution that last requested the permit is in memory or continues when the run is woken.
+// Otherwise the next execution requests the permit again, unless it never reaches the step because the run was cancelled or repaired.
 func (p *PermitWithRun) isOfPresentExecution() bool {
 	return p.RunState.Epoch == p.Epoch && (p.RunState.Status == Running || p.RunState.Status == Waiting)
 }
@@ -79,10 +81,10 @@ func (p *PermitWithRun) isOfPresentExecution() bool {
 type PermitPlan struct {
 	ToDelete      []PermitRow
 	ToWrite       []PermitRow // replaces the row of the step, if it has one
-	ToOffer       []PermitRow // as Write, if the run can be locked: it is woken
+	ToOffer       []PermitRow // as ToWrite, but only if the store can lock the run; the store then also wakes the run
 	RateUsedUntil time.Time
 	ClosedUntil   time.Time
-	nextOfferAt   time.Time // when the first in line can be offered what the rate does not allow now; zero: no time is known
+	nextOfferAt   time.Time // when the rate allows an offer to the first step in line; zero: no time is known
 }
 
 // ComparePermits compares the places of two steps in the line of a limit key. A step with a higher priority comes first; among steps of
@@ -112,7 +114,7 @@ type PermitRequestingRun struct {
 func (l *LimitKeyState) Plan(b *PermitBatch, steps *PermitRequestingSteps, timeline string) PermitPlan {
 	plan := PermitPlan{RateUsedUntil: l.Settings.rate().capUsedUntilAtBurst(l.RateUsedUntil, l.Now), ClosedUntil: l.ClosedUntil}
 	if l.DatabaseTimeline != "" && timeline != "" && timeline != l.DatabaseTimeline {
-		plan.ClosedUntil = l.Now.Add(max(b.CloseDurationAfterRewind, l.Settings.rate().timeToRefill())) // what was granted after that point is not known
+		plan.ClosedUntil = l.Now.Add(max(b.CloseDurationAfterRewind, l.Settings.rate().timeToRefill())) // it is not known what was granted after the state to which the database went back
 	}
 	var requests []*PermitRequest
 	requesting := make(map[stepKey]*PermitRequest)
@@ -123,7 +125,7 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *PermitRequestingSteps, timel
 	}
 	free, end := l.freeUnits(&plan), l.lastReadWaitingPermit()
 	var line []PermitWithRun
-	passed := false // steps get no further offers, so that the next plan reads others instead
+	passed := false // some steps were marked with MissedOffer, so that the next plan reads other steps in their place
 	for i := range l.Permits {
 		p := &l.Permits[i]
 		a := requesting[stepKey{p.Run, p.Step}]
@@ -168,8 +170,8 @@ func (l *LimitKeyState) Plan(b *PermitBatch, steps *PermitRequestingSteps, timel
 	return plan
 }
 
-// yieldsToEarlierStep reports whether an earlier step of the same run, which has missed its offer, requests its permit. Then the earlier
-// step is served first: of the steps of one run, only the first in the line request permits.
+// yieldsToEarlierStep reports whether an earlier step of the same run, which has missed its offer, requests its permit again. The
+// earlier step is then served first, because of the steps of one run that are in the line, only the first requests a permit.
 func (l *LimitKeyState) yieldsToEarlierStep(p *PermitWithRun, requests []*PermitRequest, steps *PermitRequestingSteps) bool {
 	return slices.ContainsFunc(requests, func(a *PermitRequest) bool {
 		had, known := steps.HeldPermits[a]
@@ -183,7 +185,8 @@ type stepKey struct {
 	step string
 }
 
-// lastReadWaitingPermit returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
+// lastReadWaitingPermit returns the last waiting permit without MissedOffer that the store has read, or nil if the store has read all
+// of them.
 func (l *LimitKeyState) lastReadWaitingPermit() (last *PermitRow) {
 	n := 0
 	for i := range l.Permits {
@@ -198,8 +201,8 @@ func (l *LimitKeyState) lastReadWaitingPermit() (last *PermitRow) {
 	return new(*last) // the plan changes what was read
 }
 
-// fenceStaleRequest reports whether the request comes from an execution that has ended, and sets its outcome then. Such a request changes nothing: the
-// step may have a permit of a later execution.
+// fenceStaleRequest reports whether the request comes from an execution that has ended, and in that case sets the outcome to Fenced. Such a
+// request changes nothing, because the step may have a permit of a later execution.
 func (l *LimitKeyState) fenceStaleRequest(a *PermitRequest, state RunState) bool {
 	a.GrantedAt, a.RetryAt, a.RunState, a.LimitHasRate = time.Time{}, time.Time{}, RunState{}, l.Settings.Rate > 0
 	if state.Found && state.Status == Running && state.Epoch == a.Epoch {
@@ -209,8 +212,8 @@ func (l *LimitKeyState) fenceStaleRequest(a *PermitRequest, state RunState) bool
 	return true
 }
 
-// planRequest plans one request before anything is granted. It returns the place of the request in the line, and false
-// if the request has its outcome already.
+// planRequest plans one request before anything is granted. It returns the place of the request in the line and true, or false if the
+// request already has its outcome.
 func (l *LimitKeyState) planRequest(a *PermitRequest, now time.Time, steps *PermitRequestingSteps, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
 	p, known := steps.HeldPermits[a]
 	run := steps.Runs[a.Run]
@@ -234,22 +237,22 @@ func (l *LimitKeyState) planRequest(a *PermitRequest, now time.Time, steps *Perm
 	return PermitWithRun{PermitRow: place, RunState: run.RunState, LeaseUntil: run.LeaseUntil}, true
 }
 
-// grantInOrder grants and offers what is free, in the order of the line, up to the first that does not fit: so a
-// step that needs many units is not passed for ever. It reports whether all of the line were served that could be.
+// grantInOrder grants and offers the free units in the order of the line. It stops granting at the first step for which too few units
+// are free, so that later steps cannot delay a step with many units forever. It reports whether there was no such step.
 func (l *LimitKeyState) grantInOrder(line []PermitWithRun, now time.Time, requesting map[stepKey]*PermitRequest, free *freeUnits, plan *PermitPlan) bool {
 	if !l.HasBounds {
 		return !l.wakeFirstWaiter(line, now, plan)
 	}
 	rate := l.Settings.rate()
-	before, blocked := 0, false // units of the line before this one
+	before, blocked := 0, false // the units that blocked steps before this one need
 	for i := range line {
 		p := &line[i]
 		units := l.Settings.CapUnits(p.Units)
 		a := requesting[stepKey{p.Run, p.Step}]
 		if a == nil && !p.isWakeable() {
-			continue // it keeps its place, and is served when its run requests the permit
+			continue // the step keeps its place, and is served when its run requests the permit
 		}
-		if a != nil && !p.LeaseUntil.After(now) { // its permit would end at once; the process renews the lease, or another one takes the run over
+		if a != nil && !p.LeaseUntil.After(now) { // its permit would end at once: the process renews the lease, or another process takes the run over
 			a.RetryAt = now.Add(expiredLeaseRetryDelay)
 			continue
 		}
@@ -285,8 +288,9 @@ func (l *LimitKeyState) grantInOrder(line []PermitWithRun, now time.Time, reques
 	return !blocked
 }
 
-// wakeFirstWaiter wakes the first step in a line whose limit has no bounds, because they were deleted. The step requests its
-// permit again, and then the bounds that its code declares apply. Nothing is granted without a request. It reports whether a step was woken.
+// wakeFirstWaiter makes an offer to the first step in line that can be woken. It is called if the limit has no bounds because they were
+// deleted: the woken step requests its permit again, and its request declares the bounds that apply from then on. wakeFirstWaiter grants
+// nothing without a request. It reports whether a step in the line has an offer.
 func (l *LimitKeyState) wakeFirstWaiter(line []PermitWithRun, now time.Time, plan *PermitPlan) bool {
 	for i := range l.Permits {
 		if p := &l.Permits[i]; p.Status == PermitOffered {
@@ -303,8 +307,8 @@ func (l *LimitKeyState) wakeFirstWaiter(line []PermitWithRun, now time.Time, pla
 	return false
 }
 
-// nextOfferAt returns when the first in line can be offered its units, if only the rate or a failover delays it.
-// What is held is looked at when it is given back.
+// nextOfferAt returns when the first step in line can be offered its units, if only the rate or ClosedUntil delays the offer. If too
+// many units are held, nextOfferAt returns zero: the line is checked again when units are given back.
 func (l *LimitKeyState) nextOfferAt(free *freeUnits, units int, plan *PermitPlan) time.Time {
 	switch {
 	case plan.ClosedUntil.After(l.Now):
@@ -315,8 +319,8 @@ func (l *LimitKeyState) nextOfferAt(free *freeUnits, units int, plan *PermitPlan
 	return l.Settings.rate().timeWhenFree(laterTime(plan.RateUsedUntil, l.Now), free.offered+units)
 }
 
-// addGrantedPermit writes a granted permit instead of the place that the plan has written for it. A limit without
-// Concurrent needs no record of what is held.
+// addGrantedPermit replaces the waiting place in the plan with the granted permit. If recorded is false, because the limit has no
+// Concurrent and so needs no record of held units, it deletes the row of the place.
 func (p *PermitPlan) addGrantedPermit(granted PermitRow, recorded bool) {
 	p.ToWrite = slices.DeleteFunc(p.ToWrite, func(w PermitRow) bool { return w.Run == granted.Run && w.Step == granted.Step })
 	if recorded {
@@ -328,14 +332,14 @@ func (p *PermitPlan) addGrantedPermit(granted PermitRow, recorded bool) {
 
 // freeUnits is what a limit key can grant.
 type freeUnits struct {
-	notHeld               int  // that are not held
-	hasNoConcurrencyBound bool // there is no Concurrent
+	notHeld               int  // units that are not held
+	hasNoConcurrencyBound bool // LimitSettings.Concurrent is zero
 	allowedByRate         int  // units that the rate allows now, without those that are offered
-	offered               int  // units that are offered; the rate is used up by them when they are granted
-	hasNoRate             bool // there is no Rate
+	offered               int  // units that are offered; they use up the rate when they are granted
+	hasNoRate             bool // LimitSettings.Rate is zero
 }
 
-// freeUnits returns what the limit key can grant before anything is counted as held.
+// freeUnits returns what the limit key can grant if no unit is held or offered.
 func (l *LimitKeyState) freeUnits(plan *PermitPlan) *freeUnits {
 	f := &freeUnits{notHeld: l.Settings.Concurrent, hasNoConcurrencyBound: l.Settings.Concurrent == 0, hasNoRate: l.Settings.Rate == 0}
 	if !f.hasNoRate {
@@ -347,7 +351,7 @@ func (l *LimitKeyState) freeUnits(plan *PermitPlan) *freeUnits {
 	return f
 }
 
-// takeUnits counts units. granted tells that they are granted now, so that they count for the rate.
+// takeUnits counts units as held. The argument granted says that the units are granted now, so that they also count for the rate.
 func (f *freeUnits) takeUnits(units int, granted bool) {
 	f.notHeld -= units
 	if granted {

@@ -9,11 +9,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// A queue with a row bounds the runs in it. A run in such a queue needs a place before it is claimed.
+// A queue with a row, which holds its settings, bounds the runs in it. A run in such a queue needs a place before it is claimed.
 //
-// Nobody but an admission locks the row of a queue or of a key. A start, a wake or an end changes the row of
-// its run only:
-//   - A start writes AdmissionPending, and the row of the place with PlaceOutside.
+// Only an admission, or a move of a run to another queue, changes the counts in the rows of a queue and of its keys. A start, a wake
+// or an end of a run changes only the row of that run:
+//   - A start writes AdmissionPending, and the row of the place with PlaceNotArrived.
 //   - An admission gives places to arrived runs (AdmissionGranted), or puts them in line (AdmissionInLine).
 //   - A claim takes runs of AdmissionGranted. A wait, a pause and an end leave the admission state as it is: the next
 //     admission finds the run and takes its place back. Until then the run counts, so that a bound is
@@ -30,14 +30,14 @@ type QueueSettings struct {
 	MaxInProgressPerKey   int  `json:"key_open,omitzero"`      // as MaxInProgress, for each group key
 	Rate                  Rate `json:"rate,omitzero"`          // of beginnings
 	RatePerKey            Rate `json:"key_rate,omitzero"`      // as Rate, for each group key
-	Depth                 int  `json:"depth,omitzero"`         // runs that wait to begin; above it a start is refused
+	Depth                 int  `json:"depth,omitzero"`         // how many runs may wait to begin; further starts are refused
 	Closed                bool `json:"closed,omitzero"`        // new starts are refused
 }
 
 // QueueRow is the row of a queue in the database, without its counts. Each engine keeps the rows of all queues in memory.
 type QueueRow struct {
 	Name     string
-	Settings QueueSettings // that apply: those of the operator, else those that the code declares, else none
+	Settings QueueSettings // the settings that apply: those of the operator, else those that code declares, else none
 	PausedAt time.Time     // zero: not paused
 	// Deleted reports that the queue is being deleted: its runs may begin at once, and new runs need no place. The admission that finds no
 	// run left in the deleted queue deletes the row.
@@ -69,7 +69,8 @@ type Queue struct {
 // MaxListedQueueKeys is the maximal length of Queue.Keys.
 const MaxListedQueueKeys = 10
 
-// QueueUse tells how many runs of a queue, or of a key, are executing, open, waiting or behind others of their key.
+// QueueUse tells how many runs of a queue, or of a key, are executing, in progress, waiting for a place, or waiting behind others of
+// their key.
 type QueueUse struct {
 	Executing     int // runs that have a place to execute; a run that has just ended counts until the next admission
 	InProgress    int // root runs that have begun and not ended, as far as admissions have seen
@@ -137,12 +138,12 @@ type QueuePlace struct {
 	Run       uuid.UUID
 	Queue     string
 	Key       string // the group key; may be empty
-	Weight    int32  // how many turns the key gets, against 1 of others; from 1 to MaxWeight
+	Weight    int32  // how many turns the key gets for each turn of a key of weight 1; from 1 to MaxWeight
 	Priority  int16
 	State     PlaceState
-	Root      bool      // it is no child: from when it has begun until it ends it counts as open
+	Root      bool      // it has no parent, so it counts as in progress from its beginning to its end
 	HasBegun  bool      // it has been admitted once, so no rate applies
-	Turn      int64     // its place in the line; those of one priority are admitted in the order of their turns
+	Turn      int64     // its position in the line: runs of one priority are admitted in the order of their turns
 	ArrivedAt time.Time // when it was due first
 	StartBy   time.Time // when it expires if it has not begun; zero: never
 }
@@ -150,7 +151,7 @@ type QueuePlace struct {
 // MaxWeight is the largest allowed QueuePlace.Weight.
 const MaxWeight = 1000
 
-// MaxRunsAhead is the largest QueuePlaceOfRun.Before.
+// MaxRunsAhead is the largest QueuedRun.RunsAhead.
 const MaxRunsAhead = 10_000
 
 // QueuedRun is the queue place of a run, with the details that [Engine.Get] shows.
@@ -178,7 +179,7 @@ type QueueStore interface {
 	// before.
 	DeleteQueue(ctx context.Context, c DeleteOrResetRequest) (bool, error)
 
-	// ResetQueueSettings removes the settings that an operator has given a queue, so that the settings that code declares apply.
+	// ResetQueueSettings removes the settings that an operator has given a queue, so that the settings declared in code apply.
 	// ResetQueueSettings returns false if the queue does not exist, is marked as deleted, or is not declared by code.
 	ResetQueueSettings(ctx context.Context, c DeleteOrResetRequest) (bool, error)
 

@@ -56,7 +56,7 @@ type QueueMovePlan struct {
 	Run      RunToMove
 	HasPlace bool           // its place is written
 	Moved    bool           // its queue changes
-	Key      *QueueKeyState // the counts of its key, which are written with those of the queue before; nil: no count changes
+	Key      *QueueKeyState // the counts of its key, which are written together with the counts of its previous queue; nil: no count changes
 	Events   []Event
 }
 
@@ -124,7 +124,7 @@ func (p *QueueMovePlan) removeFromOldQueue(q *QueueState, was *AdmissionRun) {
 		}
 		if q.Use != before {
 			p.Key = a.getKeyForUpdate(r.Key)
-			p.Key.CheckAt = q.Now // an admission looks who is next
+			p.Key.CheckAt = q.Now // the next admission decides which run of the key follows
 		}
 	}
 	r.State, r.Admission, r.Turn, r.ArrivedAt = PlaceNotArrived, AdmissionPending, 0, time.Time{}
@@ -140,6 +140,6 @@ func (p *QueueMovePlan) addToNewQueue(gated bool) {
 	case r.StartBy.IsZero():
 		r.State, r.Admission = PlaceGone, AdmissionNotNeeded
 	default:
-		r.State, r.Admission = PlaceNotArrived, AdmissionNotNeeded // its place has the time by which it begins
+		r.State, r.Admission = PlaceNotArrived, AdmissionNotNeeded // its place only keeps StartBy
 	}
 }

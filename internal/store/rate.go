@@ -22,8 +22,8 @@ func (r Rate) timePerUnit() time.Duration {
 	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
 }
 
-// timeToRefill returns how long nothing is granted after grants may have been lost, and that is at least a period. After that time even a
-// whole burst that was lost is paid back.
+// timeToRefill returns how long nothing is granted after the records of grants may have been lost: at least one period, and long enough
+// for the rate to recover a whole burst.
 func (r Rate) timeToRefill() time.Duration {
 	if r.Count == 0 {
 		return 0
@@ -53,8 +53,8 @@ func (r Rate) usedUntilWithPending(paid, now time.Time, units int) time.Time {
 	return laterTime(paid, r.usedUntilAfterGrant(now, now, min(units, r.Burst)))
 }
 
-// capUsedUntilAtBurst returns up to when the rate is used up. Under an unchanged rate this is never later than the time of a whole
-// burst. After a change it is cut to that, so that a raised rate applies at once.
+// capUsedUntilAtBurst returns the time up to which the rate is used up, but not later than if a whole burst were granted now. The
+// time paid can be later only after a change of the rate; because it is cut, a raised rate applies at once.
 func (r Rate) capUsedUntilAtBurst(paid, now time.Time) time.Time {
 	if r.Count == 0 {
 		return paid

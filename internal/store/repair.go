@@ -10,9 +10,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// A repair makes the next generation of a run: the row of the run starts anew with some of its checkpoints, and what
-// is over moves to a SupersededGeneration. The row keeps its UUID, so all that refers to the run goes on to be right. Package
-// repair decides what a repair does, and the stores apply it.
+// A repair makes the next generation of a run: the row of the run starts anew with some of its checkpoints, and the other checkpoints
+// and the outcome move to a SupersededGeneration. The row keeps its UUID, so references to the run remain valid. Package repair
+// decides what a repair does, and the stores apply it.
 
 // RepairStore makes new generations of runs and reads superseded ones.
 type RepairStore interface {
@@ -35,19 +35,20 @@ type RepairStore interface {
 	DeleteRepairPause(ctx context.Context, run uuid.UUID, now time.Time) error
 
 	// ApplyRepair applies a repair in one transaction, and sets its outcome. ApplyRepair rolls the transaction back unless all runs,
-	// children and checkpoints are as the RepairRequest expects. A repeated call of ApplyRepair with the same Request changes nothing, and
-	// its outcome is Written. ApplyRepair returns ErrLocked if another transaction has locked a row.
+	// children and checkpoints are as the RepairRequest expects. A repeated call of ApplyRepair with the same RequestID changes nothing,
+	// and its outcome is Written. ApplyRepair returns ErrLocked if another transaction has locked a row.
 	ApplyRepair(ctx context.Context, r *RepairRequest) error
 
-	// FirstInputHash returns the RunRepair.FirstInputHash with which a run has continued as new last: the hash of the input with which
-	// the run was started. It is nil for any other run. FirstInputHash needs no more rights than a start.
+	// FirstInputHash returns the hash of the input with which a run was started, if the run has continued as new since; the last
+	// RunRepair with ContinuesAsNew has recorded it. For any other run, FirstInputHash returns nil. FirstInputHash needs no more
+	// rights than a start.
 	FirstInputHash(ctx context.Context, run uuid.UUID) ([]byte, error)
 
 	// FindGenerations returns the superseded generations with the given archive IDs, in any order. It omits IDs that are no archive ID.
 	FindGenerations(ctx context.Context, archives []uuid.UUID) ([]GenerationKey, error)
 
 	// ForkRun creates, in one transaction, a root run that begins with the checkpoints in Fork.Steps, and sets the Outcome of Fork.Start.
-	// If the name of the new run is taken, ForkRun creates nothing.
+	// If a root run with the name of the new run exists, ForkRun creates nothing.
 	ForkRun(ctx context.Context, f *ForkRequest) error
 
 	// SupersededGenerations returns those superseded generations of a run that the query selects, oldest first. The result is empty for a
@@ -65,7 +66,7 @@ type GenerationsQuery struct {
 	Payloads PayloadSelection
 }
 
-// BoundsOrMax returns the fields Before, Limit and MaxBytes, with the largest possible number in place of each zero.
+// BoundsOrMax returns the fields BeforeNumber, Limit and MaxBytes, with the largest possible number in place of each zero.
 func (q *GenerationsQuery) BoundsOrMax() (before, limit int32, maxBytes int64) {
 	before, limit, maxBytes = math.MaxInt32, math.MaxInt32, math.MaxInt64
 	if q.MaxBytes > 0 {
@@ -81,9 +82,9 @@ func (q *GenerationsQuery) BoundsOrMax() (before, limit int32, maxBytes int64) {
 }
 
 // The pause of a run for a repair belongs to the process that repairs it, as a run belongs to its worker: it is leased, and the process
-// extends the lease. If the process dies, workers resume the run when the lease has ended. The control bit PausedForRepair tells that
-// pause from a person's, which ends only by a resume. A run that was resumed while its repair still goes on is not as the repair says
-// any more, so the repair has to be planned anew.
+// extends the lease. If the process dies, workers resume the run when the lease has ended. The control bit PausedForRepair
+// distinguishes this pause from a pause by a person, which ends only with a resume. If the run is resumed while its repair is in
+// progress, the run no longer has the state that the repair expects, and the repair must be planned anew.
 
 // FenceRequest takes a run away from its owner; see RepairStore.FenceRun.
 type FenceRequest struct {
@@ -94,8 +95,8 @@ type FenceRequest struct {
 	Reason         string // of the pause
 	Actor          string
 
-	// Outcome is Written, or Fenced if the run is no longer as Before describes it. If Outcome is Fenced, RunState is the present state of
-	// the run.
+	// Outcome is Written, or Fenced if the run is no longer in the state StateBefore. If Outcome is Fenced, RunState is the present state
+	// of the run.
 	Outcome  WriteOutcome
 	RunState RunState
 }
@@ -132,16 +133,18 @@ func (f *FenceRequest) OutcomeFromState(now RunState) WriteOutcome {
 // RepairRequest makes the next generation of one or more runs of a tree.
 type RepairRequest struct {
 	RequestID uuid.UUID // identifies the repair, so that a call whose result was lost can be repeated
-	Verb      string    // how the generations come to be, such as "retry"
+	Verb      string    // the kind of the repair, such as "retry"
 	Actor     string
 	Reason    string
 	Now       time.Time
 	Runs      []RunRepair        // parents before their children
 	Guards    []ExpectedRunState // runs above that must not change meanwhile
-	// CancelRequest cancels live children that belong only to superseded generations. Cancel is nil if there are no such children.
+	// CancelRequest cancels live children that belong only to superseded generations. CancelRequest is nil if there are no such
+	// children.
 	CancelRequest *ControlRequest
-	// ResumeRequest resumes the runs that were paused for the repair, and the detached runs that were paused with a run and belong only to
-	// its superseded generation now, as the last change of the transaction. ResumeRequest is nil if there are no such runs.
+	// ResumeRequest resumes, as the last change of the transaction, the runs that were paused for the repair. It also resumes the detached
+	// children that were paused together with a repaired run and now belong only to its superseded generation. ResumeRequest is nil if
+	// there are no such runs.
 	ResumeRequest *ControlRequest
 
 	// Outcome is Written, or Fenced if a run has changed since the repair was planned. If Outcome is Fenced, the store has changed nothing.
@@ -157,7 +160,7 @@ type RunRepair struct {
 	FromStep         string   // the step from which it is executed anew; empty: none was given
 
 	KeptSteps         []string    // the checkpoints that the new generation has too, in order
-	FirstChangedSeq   int32       // the Seq of the first call that is dropped or changed: kept ones with a higher Seq lose SeqOwnGoroutineBit. Zero: there is none
+	FirstChangedSeq   int32       // the Seq of the first call that is dropped or changed: kept calls with a higher Seq lose SeqOwnGoroutineBit; zero: no call is dropped or changed
 	NewSteps          []Step      // further checkpoints of the new generation, in the order of their names
 	DetachedChildren  []uuid.UUID // children that belong to the superseded generation only
 	ReleasedReceivers []string    // receivers whose signals are received anew; see ReceiveWrite
@@ -170,11 +173,11 @@ type RunRepair struct {
 	FirstInputHash []byte        // only with ContinuesAsNew: see RepairStore.FirstInputHash
 	Owner          uuid.NullUUID // the worker that executes the new generation; then Status is Running and WakeAt the end of the lease
 
-	Epoch             Epoch // of the new generation: the one after Before.Epoch
+	Epoch             Epoch // of the new generation: the epoch after StateBefore.Epoch
 	Status            Status
 	Control           ControlBits
 	WakeAt            time.Time
-	Deadline          time.Time // if the run has ended; a live one keeps its own
+	Deadline          time.Time // of a run that has ended; a live run keeps its own
 	TerminalStepCount int       // the number of its terminal checkpoints
 }
 
@@ -184,8 +187,8 @@ func (r *RunRepair) ReleasesHold() bool { return r.StateBefore.Control&^r.Contro
 // ArchiveID returns the run ID under which the store keeps the checkpoints of the superseded generation, in place of the run's own ID.
 func (r *RunRepair) ArchiveID() uuid.UUID { return GenerationUUID(r.Run, r.SupersededNumber) }
 
-// ExpectedRunState is a run that the repair does not change, with the state in which the repair has read the run and in which the run must still
-// be.
+// ExpectedRunState is a run that the repair does not change, and the state in which the repair has read it. The repair is applied only if the
+// run is still in this state.
 type ExpectedRunState struct {
 	Run         uuid.UUID
 	StateBefore RunState
@@ -213,8 +216,8 @@ func (r *RepairRequest) EventType() EventType {
 }
 
 // OutcomeFromStates returns the outcome of a repair after the store has locked its runs, or zero if the repair can be applied. The argument
-// states holds the present states of the runs. The argument done says whether the first of the runs has a generation that this same Request
-// has superseded.
+// states holds the present states of the runs. The argument done says whether the first run has a generation that a repair with this
+// RequestID has superseded.
 func (r *RepairRequest) OutcomeFromStates(states map[uuid.UUID]RunState, done bool) WriteOutcome {
 	if done {
 		return Written // the result of an earlier try was lost
@@ -236,8 +239,8 @@ func (r *RepairRequest) OutcomeFromStates(states map[uuid.UUID]RunState, done bo
 // transaction returns ErrRepairOutdated, the store rolls it back and sets the outcome of the RepairRequest to Fenced.
 var ErrRepairOutdated = errors.New("a run, a child or a checkpoint is not as the repair says")
 
-// CurrentGeneration returns the number of a run's present generation. The argument before has the superseded generations that the store has
-// kept, which always include the newest.
+// CurrentGeneration returns the number of a run's present generation. The argument before holds the superseded generations that the store
+// has kept; the newest one is always among them.
 func CurrentGeneration(before []SupersededGeneration) int32 {
 	if len(before) == 0 {
 		return 1
@@ -246,7 +249,7 @@ func CurrentGeneration(before []SupersededGeneration) int32 {
 }
 
 // SupersededGeneration is a superseded generation of a run. The database stores the checkpoints of a superseded generation with
-// Generation.Archive as the run ID, in place of the run's own ID.
+// SupersededGeneration.ArchiveID as the run ID, in place of the run's own ID.
 type SupersededGeneration struct {
 	Run       Run // as it was; Status is Superseded if it had not ended
 	Number    int32
@@ -271,7 +274,7 @@ type GenerationKey struct {
 	Number    int32
 }
 
-// SeqOfKeptCall returns the Seq that a call which the repair keeps has in the new generation. The argument first is RunRepair.FirstChangedSeq.
+// SeqOfKeptCall returns the Seq of a kept call in the new generation. The argument first is RunRepair.FirstChangedSeq.
 func SeqOfKeptCall(seq, first int32) int32 {
 	if first > 0 && seq > first {
 		seq &^= SeqOwnGoroutineBit

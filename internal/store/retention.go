@@ -32,7 +32,7 @@ type RetentionStore interface {
 	OldGenerations(ctx context.Context, q OldGenerationsQuery) (OldGenerations, error)
 
 	// DeleteEvents deletes some of the oldest events, and returns how many it has deleted. DeleteEvents stops at the first event that is
-	// not older than the given time. So it deletes events only from the beginning of the order in which Events returns them.
+	// not older than the given time. So DeleteEvents deletes only the first of the events that Events returns.
 	DeleteEvents(ctx context.Context, before time.Time) (int, error)
 }
 
@@ -41,7 +41,7 @@ type RetentionStore interface {
 type EndedTreesQuery struct {
 	Shard         int16
 	After         uuid.UUID // the last run that was read before; zero: begin with the first one
-	CreatedBefore time.Time // runs with UUIDs from this time on are not read
+	CreatedBefore time.Time // runs whose UUIDs are from this time or later are not read
 	EndedBefore   time.Time
 	Limit         int // the largest number of runs that are read
 }
@@ -95,7 +95,7 @@ func FirstUUIDAt(at time.Time) (id uuid.UUID) {
 // TreeNode is one node of a tree that may be deleted: a run, or a superseded generation of a run.
 type TreeNode struct {
 	UUID   uuid.UUID     // of the run, or the archive ID of the generation
-	Parent uuid.NullUUID // of a run: its parent's UUID, or the archive ID of its parent's generation; of a generation: its run
+	Parent uuid.NullUUID // of a run: its parent's UUID, or the archive ID of its parent's superseded generation; of a generation: the UUID of its run
 
 	Generation      int32 // the number of the generation; zero: a run
 	Status          Status
@@ -129,7 +129,7 @@ type DeleteTreeRequest struct {
 	Root        uuid.UUID // the run, or the archive ID of a superseded generation
 	Name        string    // of the run, for its event
 	Epoch       Epoch     // of the root when it was read
-	EndedBefore time.Time // all runs that are deleted have ended before this time; zero: at any time
+	EndedBefore time.Time // a tree is deleted only if all its runs ended before this time; zero: at any time
 	// EndedBeforeCall has runs that had ended before the call of DeleteTrees, with their epochs, if AwaitWriters is set. All other runs of
 	// the tree must have ended at least MinRetention ago.
 	EndedBeforeCall map[uuid.UUID]Epoch
@@ -195,7 +195,8 @@ type deletionTree struct {
 	rootIsGeneration bool // the root of the deletion is a superseded generation
 }
 
-// collectTree adds the tree at a node to the plan, and returns Written, or why it cannot be deleted. Then the plan has what it had before.
+// collectTree adds the tree at a node to the plan and returns Written. If the tree cannot be deleted, collectTree does not change the
+// plan, and returns the outcome that says why.
 func (t *deletionTree) collectTree(root int, plan *DeletionPlan) WriteOutcome {
 	before := *plan
 	var detached []int
@@ -223,7 +224,7 @@ func (t *deletionTree) collectTree(root int, plan *DeletionPlan) WriteOutcome {
 		}
 	}
 	for _, i := range detached {
-		t.collectTree(i, plan) // it stays if it cannot be deleted
+		t.collectTree(i, plan) // a detached child that cannot be deleted stays
 	}
 	return Written
 }
@@ -237,7 +238,7 @@ func (t *deletionTree) checkNodeDeletable(n *TreeNode) WriteOutcome {
 		if n.UUID == t.deletion.Root && !t.endedLongEnough(n) {
 			return Fenced
 		}
-		return Written // it never changes, and is older than the end of its run
+		return Written // a superseded generation never changes, and is older than the end of its run
 	}
 	epoch, quiet := t.deletion.EndedBeforeCall[n.UUID]
 	quiet = quiet && epoch == n.Epoch || n.EndedAt.Before(t.now.Add(-MinRetention))

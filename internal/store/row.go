@@ -128,12 +128,12 @@ func (s StepStatus) String() string {
 type Run struct {
 	UUID              uuid.UUID
 	Parent            uuid.NullUUID // not valid for a root
-	Name              string        // with its scope, if it is a child's
+	Name              string        // of a child: with the scope of the call
 	Workflow          string
 	Version           string // of the code that started it; for information only
 	Queue             string
-	Priority          int16          // runs with a higher one are claimed first
-	Admission         AdmissionState // of a run that is started; it is not read, see Store.QueuePlaceOfRun
+	Priority          int16          // runs with a higher priority are claimed first
+	Admission         AdmissionState // only in StartWrite.Run; stores do not read it, see QueueStore.QueuePlaceOfRun
 	Status            Status
 	Epoch             Epoch // the count begins at 1 if the worker that starts the run executes it
 	Owner             uuid.NullUUID
@@ -149,7 +149,7 @@ type Run struct {
 	Unreleased bool
 
 	Control      ControlBits
-	PausedBy     string // the actor; Reason has the reason
+	PausedBy     string // the actor of the pause; PauseOrHoldReason has the reason
 	CancelledBy  string
 	CancelReason string
 
@@ -182,7 +182,7 @@ const (
 	PausedItself     ControlBits = 1 // by a pause of the run itself
 	PausedByAncestor ControlBits = 2 // by a pause of an ancestor
 	CancelRequested  ControlBits = 4
-	HasStartBy       ControlBits = 8                               // no request: the run's function was never called, and who calls it first reads Place.StartBy; see QueueStore.ClearStartByDeadline
+	HasStartBy       ControlBits = 8                               // no request: the run's function was never called, and the worker that calls it first reads QueuePlace.StartBy; see QueueStore.ClearStartByDeadline
 	HeldForDrift     ControlBits = 16                              // no request: the run is Paused because the code does not fit its history; see DivergenceStore
 	PausedForRepair  ControlBits = 32                              // with PausedItself: a repair has paused it; see RepairStore
 	PausedMask                   = PausedItself | PausedByAncestor // a mask
@@ -224,8 +224,9 @@ func (s *Step) Position() int32 { return s.Seq >> 1 }
 func (s *Step) WasMadeByScopeGoroutine() bool { return s.Seq&SeqOwnGoroutineBit != 0 }
 
 // SeqOwnGoroutineBit is the lowest bit of Step.Seq. SeqOwnGoroutineBit is set if the call was made by the goroutine of the workflow
-// function, or of the call's branch; such a goroutine makes its calls one after the other. It is also set for the items of a Map. If a repair drops or changes a call, it clears
-// SeqOwnGoroutineBit in the calls after that call, because the code need not make these calls any more.
+// function, or of the call's branch; such a goroutine makes its calls one after the other. It is also set for the items of a Map. If a repair
+// drops or changes a call, the repair clears SeqOwnGoroutineBit in the calls after that call, because the code need not make these calls any
+// more.
 const SeqOwnGoroutineBit = 1
 
 // WorkerState tells whether a worker claims runs or is stopping. The database stores the numbers of WorkerState constants.
@@ -252,15 +253,15 @@ type Worker struct {
 	ID          uuid.UUID
 	Name        string // host and process by default
 	Version     string
-	Capacity    int32 // runs that it executes at once
-	ActiveRuns  int32 // runs that it executed at its last heartbeat
+	Capacity    int32 // how many runs it executes at once, at most
+	ActiveRuns  int32 // how many runs it executed at its last heartbeat
 	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
 	Workflows   []string // what it executes; nil if there are too many to be recorded
-	Queues      []string // from which queues it takes runs; nil: from all, or there are too many to be recorded
-	// SchemaVersion is the version of the database schema for which the worker's code was written; see SchemaVersion. Schema is zero for
-	// code from before version 3, which does not record its schema version.
+	Queues      []string // from which queues it takes runs; nil if it takes runs from all queues, or if there are too many queues to be recorded
+	// SchemaVersion is the version of the database schema for which the worker's code was written; see SchemaVersion. SchemaVersion is
+	// zero for code that was written for a version before 3, which does not record its schema version.
 	SchemaVersion int16
 	// Quiet says that an operator wants the worker to claim no runs. LastChange is what an operator has last done to the worker, or nil.
 	// RenewLeases writes Quiet and LastChange only if the worker is not registered yet.

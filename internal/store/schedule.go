@@ -22,9 +22,9 @@ const CompactFiresAtCount = FiresKeptInFull + 100
 
 // ScheduleStore keeps the schedules of one database. Every Store is also a ScheduleStore.
 type ScheduleStore interface {
-	// DueSchedules returns the names of up to limit schedules that are due at the time now. A schedule is due if its NextAt has come, if
-	// the last run for which it waits has ended, or if its last run is still to be cancelled. The result next is when the next of the other
-	// schedules is due, or zero if no other schedule has a next time.
+	// DueSchedules returns the names of up to limit schedules that are due at the time now. A schedule is due if its NextAt has come, if it
+	// waits for the end of its last run and that run has ended, or if its last run is still to be cancelled. The result next is the
+	// earliest NextAt of the other schedules, or zero if no other schedule has a NextAt.
 	DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error)
 
 	// ChangeSchedule locks one schedule, calls u.Plan, and writes what Plan returns, all in one transaction. ChangeSchedule starts runs,
@@ -47,7 +47,8 @@ type ScheduleStore interface {
 type Schedule struct {
 	Name  string
 	State []byte // the settings, and what else the engine records; in the engine's encoding, which is a JSON object
-	// NextAt is when the schedule is due next. NextAt is zero while the schedule is paused, and if the schedule has no further time.
+	// NextAt is when the schedule is due next. NextAt is zero while the schedule is paused, or if the schedule has no further
+	// scheduled time.
 	NextAt    time.Time
 	WaitingAt time.Time // the scheduled time that waits for the end of LastRun; zero: none
 	LastRun   uuid.NullUUID
@@ -71,7 +72,7 @@ type ScheduleChangeRequest struct {
 	// calls Plan again if ScheduleSnapshot.NeedsReplanForTakenID reports true.
 	Plan func(s ScheduleSnapshot) *ScheduleWrite
 
-	// ActorAndReason is the actor and the reason that an event records, for each run that the change starts or for the deletion of the schedule.
+	// ActorAndReason is recorded in the event of each run that the change starts, or in the event of the deletion of the schedule.
 	ActorAndReason ActorAndReason
 
 	// Found reports whether the schedule's row existed. Found is also false if SkipLocked is true and the row was locked.
@@ -84,13 +85,13 @@ type ScheduleChangeRequest struct {
 // ScheduleSnapshot is the argument of ScheduleChangeRequest.Plan, and holds the rows that Plan needs for its decision.
 type ScheduleSnapshot struct {
 	Row        *Schedule          // nil: there is none
-	FiredTimes map[time.Time]bool // the times of TimesToDecide at which a run was started, or which wait; keys are in UTC
+	FiredTimes map[time.Time]bool // those times of TimesToDecide for which a run was started or a start waits; keys are in UTC
 	// LastStatus and LastControl are the status and the control bits of the run Row.LastRun. LastStatus and LastControl are zero if that
 	// run no longer exists.
 	LastStatus  Status
 	LastControl ControlBits
-	// TakenIDs has, by scheduled time in UTC, the existing run that has the ID which the run of that scheduled time would have. TakenIDs
-	// contains only scheduled times for which an earlier call of Plan in the same transaction has tried to start a run.
+	// TakenIDs has, by scheduled time in UTC, the existing run whose ID is the ID of the run to start at that time. TakenIDs contains
+	// only scheduled times for which an earlier call of Plan in the same transaction has tried to start a run.
 	TakenIDs map[time.Time]uuid.UUID
 }
 
@@ -117,7 +118,7 @@ func (s *ScheduleSnapshot) NeedsReplanForTakenID(w *ScheduleWrite) bool {
 type ScheduleWrite struct {
 	Row    Schedule       // the new row; the store ignores Row.FireCount
 	Delete bool           // the row is deleted, with its fires
-	Fires  []ScheduleFire // in the order of their times, each time once
+	Fires  []ScheduleFire // in the order of their times; no two fires have the same time
 	// LastRunFireIndex is an index into Fires. If the store starts the run of the fire with the index LastRunFireIndex, that run becomes
 	// Row.LastRun. LastRunFireIndex is -1 if Row.LastRun stays as it is.
 	LastRunFireIndex int
@@ -143,7 +144,7 @@ const (
 	FireWaiting  FireOutcome = 2 // until the last run has ended
 	FireSkipped  FireOutcome = 3 // the last run had not ended
 	FireReplaced FireOutcome = 4 // it waited, and a newer time replaced it
-	FireMissed   FireOutcome = 5 // it was too long ago; so were the times after it, up to the next fire
+	FireMissed   FireOutcome = 5 // it was too long ago, and so were the scheduled times between it and the next fire
 	FireFailed   FireOutcome = 6 // the ID of its run was taken
 )
 
@@ -179,7 +180,7 @@ type ScheduleFire struct {
 	// existing run that has the ID.
 	RunToStart *StartWrite
 
-	RunStatus Status // set by Store.Fires; zero: there is no such run any more
+	RunStatus Status // set by LatestScheduleFires; zero: the run does not exist any more
 }
 
 // SetOutcomesFromStarts sets the outcome of each fire from the outcome of its start, and also sets Row.LastRun and Row.FireCount. Stores

@@ -30,7 +30,7 @@ type StartKeyKind int16
 const (
 	StartKeySingleton StartKeyKind = 1 // at most one run with the key is live
 	StartKeyDebounce  StartKeyKind = 2 // starts in quick succession become one run
-	StartKeyThrottle  StartKeyKind = 3 // at most so many starts per period
+	StartKeyThrottle  StartKeyKind = 3 // at most a given number of starts per period
 )
 
 var startKeyKinds = [...]string{"unknown", "singleton", "debounce", "throttle"}
@@ -60,7 +60,7 @@ type StartKeyRow struct {
 	CheckAfterRun uuid.NullUUID // a worker also checks the row when this run has ended
 	WaitingRun    uuid.NullUUID // the run that is not released yet
 	State         []byte        // what the engine records; in its encoding, which is a JSON object
-	WaitingInput  []byte        // of a run that waits, if it is another than the run was started with; else nil
+	WaitingInput  []byte        // the input of WaitingRun, if it differs from the input with which that run was started; else nil
 }
 
 // StartKeyRun is a run as the transaction has read it for StartKeyChangeRequest.Plan. The run may change at any time, because the

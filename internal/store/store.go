@@ -104,23 +104,24 @@ type Store interface {
 	// History returns the checkpoints of one run, in the order of SortByCallOrder.
 	History(ctx context.Context, run uuid.UUID) ([]Step, error)
 
-	// HistoryFrom returns the checkpoints of one run whose names are equal to the argument from or later, ordered by name. HistoryFrom
-	// stops after about the given number of bytes, but returns at least one checkpoint if there is one.
+	// HistoryFrom returns the checkpoints of one run, ordered by name, beginning with the name from or the first name after it.
+	// HistoryFrom stops after about the given number of bytes, but returns at least one checkpoint if there is one.
 	HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]Step, UnreadHistory, error)
 
 	// HistoryOutline returns the checkpoints of one run without their payloads, in the order of SortByCallOrder. Only the checkpoints of
 	// choices, Maps, renewals and graphs in a HistoryOutline have their Output; no checkpoint has its Error or its Failures.
 	HistoryOutline(ctx context.Context, run uuid.UUID) ([]Step, error)
 
-	// CheckpointsByName returns the checkpoints of one run with the given names, in the order of SortByCallOrder. Checkpoints omits each Output
-	// that is longer than maxOutput bytes.
+	// CheckpointsByName returns the checkpoints of one run with the given names, in the order of SortByCallOrder. CheckpointsByName omits each
+	// Output that is longer than maxOutput bytes.
 	CheckpointsByName(ctx context.Context, run uuid.UUID, names []string, maxOutput int) ([]SizedStep, error)
 
 	// RunProgress returns what the run waits for at the time now, how far its Maps are, and its tags.
 	RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (RunProgress, error)
 
 	// ListRuns returns up to limit runs that match the filter, ordered by descending UUID, so that the newest runs come first. If before is
-	// not zero, ListRuns returns only runs with lower UUIDs than before. ListRuns does not read the fields Input and Output of the runs.
+	// not zero, ListRuns returns only runs whose UUIDs are lower than before. ListRuns does not read the fields Input and Output of the
+	// runs.
 	ListRuns(ctx context.Context, f Filter, before uuid.UUID, limit int) ([]*Run, error)
 
 	// RunTree returns the run and all its descendants, level by level, each level ordered by UUID. If allGenerations is true, the
@@ -128,8 +129,8 @@ type Store interface {
 	// the fields Input and Output of the runs. If the run does not exist, RunTree returns an empty result.
 	RunTree(ctx context.Context, run uuid.UUID, allGenerations bool) ([]*Run, error)
 
-	// RunTreeCounts returns how many runs of a tree of all generations have each status, and how many checkpoints of each kind these runs
-	// wait for at the time now.
+	// RunTreeCounts counts the runs of a tree by status, and the checkpoints for which these runs wait at the time now by kind. The tree
+	// includes the children of superseded generations.
 	RunTreeCounts(ctx context.Context, run uuid.UUID, now time.Time) (TreeCounts, error)
 
 	// SetTags sets tags of a run; an empty value removes a tag. SetTags returns false if the run does not exist. If the argument epoch is
@@ -190,7 +191,7 @@ type Store interface {
 	// ctx.
 	Listen(ctx context.Context, worker uuid.UUID, onHint func(WakeHint)) error
 
-	// DeadWorkers returns the registered workers, except self, that are known to be dead although their leases have not expired.
+	// DeadWorkers returns the registered workers, except self, that the store knows to be dead although their leases have not expired.
 	// DeadWorkers only speeds up takeovers: a store that cannot detect dead workers returns none, and other workers take over the runs when
 	// the leases expire. A store may check only the MinDeadWorkerChecks workers that follow self in the order of their IDs, because every
 	// worker calls DeadWorkers. In addition, DeadWorkers always checks the workers in known, which the caller knows to be dead.
@@ -209,7 +210,7 @@ const MinDeadWorkerChecks = 32
 // DeadWorkersResult holds what Store.DeadWorkers returns about other workers.
 type DeadWorkersResult struct {
 	Dead                 []uuid.UUID
-	LiveCount            int // how many other workers show that they are alive, or have died too recently for the caller to know
+	LiveCount            int // how many other workers show that they are alive, or have died so recently that the store does not know it
 	LiveWithLowerIDCount int // how many of the live workers have a lower ID than the caller
 
 	// WorkersSharingConns is how many workers on other schemas of the same database share the caller's connections. If many workers share

@@ -76,7 +76,7 @@ func uuidWithTicksAndShard(id uuid.UUID, shard int16, ticks uint64) uuid.UUID {
 	return id
 }
 
-// hashedUUID returns a UUID with a hash of the parts in place of random bits. Its time and shard are to be set.
+// hashedUUID returns a UUID with a hash of the parts in place of random bits. The caller sets its time and its shard.
 func hashedUUID(parts ...[]byte) uuid.UUID {
 	h := sha256.New()
 	for _, part := range parts {
@@ -92,8 +92,8 @@ func NewChildUUID(parent uuid.UUID) uuid.UUID {
 	return uuidAfterParent(parent, NewUUIDAt(ShardOf(parent), time.Now()))
 }
 
-// ChildUUID returns the UUID of the child that a generation of the parent started in the call with the given name at the given time. A UUID
-// of ChildUUID can be computed from the checkpoint of the call even after the child's outcome has replaced the UUID there; see
+// ChildUUID returns the UUID of the child that a generation of the parent started in the call with the given name at the given time.
+// ChildUUID can also be computed from the checkpoint of the call after the child's outcome has replaced the UUID there; see
 // record.ChildUUID. The result of ChildUUID is a UUIDv7 in the parent's shard, with a hash in place of the random bits. Because the clock
 // of a test stands still while code executes, two generations of a parent may start a child at the same time.
 func ChildUUID(parent uuid.UUID, name string, at time.Time, generation int32) uuid.UUID {

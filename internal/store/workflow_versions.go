@@ -90,7 +90,7 @@ type VersionClaimRules struct {
 
 // versionsOfWorkflow are the versions of one workflow.
 type versionsOfWorkflow struct {
-	sightings []VersionSighting // of the same version, they have the same FirstSeen
+	sightings []VersionSighting // all sightings of one version have the same FirstSeen
 	pinned    bool
 	pinGrace  time.Duration // of a pinned workflow
 }
@@ -180,8 +180,8 @@ func (g *VersionClaimRules) ReservedUntil(queue, workflow, version string, diver
 	return until, until.After(g.computedAt)
 }
 
-// reservedForLaterUntil is ReservedUntil without the rule for runs on which the worker's own version has diverged. Nothing is kept for the versions
-// that have diverged, because they do not claim the runs, unless the workflow is pinned.
+// reservedForLaterUntil is ReservedUntil without the rule for runs on which the worker's own version has diverged. The runs are not reserved for
+// versions that have diverged, which do not claim them, unless the workflow is pinned.
 func (g *VersionClaimRules) reservedForLaterUntil(queue, workflow, version string, diverged DivergedVersions) (until time.Time, kept bool) {
 	if version == g.ownVersion || !IsOrderedVersion(version) {
 		return time.Time{}, false
@@ -225,15 +225,15 @@ func (g *VersionClaimRules) IsOtherOrderedVersion(version string) bool {
 // rules know.
 func (g *VersionClaimRules) LastVersionArrivalTime() time.Time {
 	if g == nil || g.latestArrival.IsZero() {
-		return time.Unix(0, 0).UTC() // before any
+		return time.Unix(0, 0).UTC() // before any version
 	}
 	return g.latestArrival
 }
 
 // VersionAfterClaim returns the version that a run of the given version gets when the worker claims the run: usually the worker's version,
-// so that the rules of the next claim are about the version that has executed the run. This also applies to a pinned run: a client that
-// executes no runs, or a version whose workers are gone, cannot keep it. A run whose version has a place in the order of versions keeps it if
-// the worker's version has no place there.
+// so that the rules of the next claim are about the version that has executed the run. This also applies to a run of a pinned workflow,
+// because such a run may come from a client that executes no runs, or from a version whose workers are gone. A run whose version has a place
+// in the order of versions keeps it if the worker's version has no place there.
 func (g *VersionClaimRules) VersionAfterClaim(version string) string {
 	if g == nil || g.ownVersion == "" || IsOrderedVersion(version) && !IsOrderedVersion(g.ownVersion) {
 		return version

@@ -38,8 +38,8 @@ func (w *OwnershipEnd) CancelForbidsEnd(control ControlBits) bool {
 	return control&CancelRequested != 0 && w.Status.IsTerminal() && w.Status != Cancelled
 }
 
-// The outcomes of writes that changed no row. A store calls OutcomeFromRows with the rows that it has read since. The
-// model in package model has its own copy of these rules, to check them.
+// The outcomes of writes that changed no row. A store calls OutcomeFromRows with the rows that it has read after the write. The model
+// in package model has its own copy of these rules, to check them.
 
 // OutcomeFromRows returns the outcome of a start that created no run. The argument parent is the state of a child's parent; existing is the
 // run with the same name and parent, or nil. OutcomeFromRows returns zero if nothing prevents the start any more; the caller then writes
@@ -50,7 +50,7 @@ func (w *StartWrite) OutcomeFromRows(parent RunState, existing *Run) WriteOutcom
 	case existing != nil && existing.UUID == w.Run.UUID:
 		return Written // the result of an earlier try was lost
 	case child && !parent.IsOwnedAt(w.ParentEpoch):
-		return Fenced // a superseded writer adopts nothing
+		return Fenced // a writer that no longer owns the parent does not adopt the existing child
 	case existing != nil:
 		return AlreadyRecorded
 	case child && parent.Control != 0:
@@ -70,9 +70,9 @@ func (w *StepWrite) OutcomeFromRows(run RunState, row *Step) WriteOutcome {
 	case row != nil && row.Status.IsTerminal():
 		return AlreadyRecorded
 	case run.Control != 0 && w.StartsChild():
-		return Fenced // as the start of the child is
+		return Fenced // as the start of the child is Fenced
 	case row != nil && w.OlderThan(row):
-		return Written // without effect
+		return Written // the write is older than the row, and has no effect
 	}
 	return 0
 }

@@ -100,7 +100,7 @@ func showPreflight(p *printer, report *durable.PreflightReport, all bool) error 
 	return printRows(p, report.Needed, func(c *change) string { return c.Name }, []column[change]{
 		{title: "CHANGE", isShortenedLast: true, text: func(c *change) string { return c.Name }},
 		{title: "WORKFLOW", text: func(c *change) string { return c.Workflow }},
-		{title: "KIND", text: func(c *change) string { return string(c.Kind) }},
+		{title: "KIND", text: func(c *change) string { return cmp.Or(string(c.Kind), "branch") }},
 		{title: "RUNS", alignsRight: true, text: func(c *change) string { return fmt.Sprint(c.Runs) }},
 	})
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// noteNeededNameChanges notes which declared changes of names the history needs, or the idempotency keys of calls that a repair has dropped.
+// noteNeededNameChanges notes which declared changes of names are needed for the history, or for the idempotency keys of calls that a repair
+// has dropped.
 func (r *run) noteNeededNameChanges() {
 	def := r.workflowDefinition()
 	noteRenamed := func(last string, kind store.StepKind) {
@@ -28,7 +29,7 @@ func (r *run) noteNeededNameChanges() {
 			}
 		}
 		if !isCallOfUser(row.Kind) {
-			continue // neither Renamed nor Retired has an effect on it
+			continue // neither Renamed nor Retired has an effect on such a row
 		}
 		last := name[len(scopePrefix(name)):]
 		if def.RetiredCalls[last] {

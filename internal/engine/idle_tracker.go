@@ -77,8 +77,7 @@ func (i *idleTracker) startSuspendTimer() {
 	if i.isConcurrent {
 		after = concurrentRunIdleTime
 	}
-	after = max(after, i.minIdleTime)
-	i.suspendTimer = time.AfterFunc(min(after, i.r.e.cfg.ParkAfter), i.suspendIfIdle)
+	i.suspendTimer = time.AfterFunc(max(min(after, i.r.e.cfg.ParkAfter), i.minIdleTime), i.suspendIfIdle)
 }
 
 // suspendIfIdle suspends the run if it still does nothing but wait, and none of its waits ends within

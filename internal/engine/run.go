@@ -63,6 +63,7 @@ type run struct {
 	suspension        *suspensionSpec
 	returnTimer       *time.Timer // calls releaseWithoutReturn if the function does not return in time
 	suspensionNotices goroutinesNotifiedOfSuspension
+	isCountedAsStuck  bool // earlyParkCounts counts this execution among those whose functions do not return
 	forcedEnd         *forcedEnd
 	contextEndTimer   *time.Timer // ends the contexts of a run that must end; see run_end_contexts.go
 	nextGeneration    continueAsNewRequest

@@ -22,7 +22,7 @@ func TestVerifyAfterTotalTimeout(t *testing.T) {
 			entered <- struct{}{}
 			<-ctx.Done() // the step has taken effect, and the process ends
 			return "", ctx.Err()
-		}, durable.TotalTimeout(time.Second), durable.Verify(func(context.Context) (string, bool, error) {
+		}, durable.TotalTimeout(3*time.Second), durable.Verify(func(context.Context) (string, bool, error) {
 			asked.Add(1)
 			return "charged", true, nil
 		}))
@@ -34,7 +34,7 @@ func TestVerifyAfterTotalTimeout(t *testing.T) {
 	}
 	<-entered
 	stop()
-	waitUntil(t, s, historyOf(t, engineOn(t, s), "a")[0].StartedAt.Add(time.Second)) // no process executes the run meanwhile
+	waitUntil(t, s, historyOf(t, engineOn(t, s), "a")[0].StartedAt.Add(3*time.Second)) // no process executes the run meanwhile
 	got, err := w.Call(within(t), engineOn(t, s, w), 0, durable.ID("a"))
 	if got != "charged" || err != nil || asked.Load() != 1 {
 		t.Errorf("got %q, %v (outcome unknown: %v); Verify was asked %d times", got, err, errors.Is(err, durable.ErrOutcomeUnknown), asked.Load())

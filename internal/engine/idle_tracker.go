@@ -13,8 +13,6 @@ import (
 const (
 	concurrentRunIdleTime = 100 * time.Millisecond
 	sequentialRunIdleTime = 5 * time.Millisecond
-
-	maxIdleTimeOfShortParkAfter = time.Second // how long a run that was parked too early stays idle in memory, although ParkAfter is shorter
 )
 
 // idleTracker tracks whether a run does anything but wait. If the run executes no durable call, and none of its waits ends soon, it
@@ -79,10 +77,7 @@ func (i *idleTracker) startSuspendTimer() {
 	if i.isConcurrent {
 		after = concurrentRunIdleTime
 	}
-	// If a short ParkAfter bounded the time of a run that was parked too early, each execution would park at the same place, and the run would
-	// never get past it.
-	parkAfter := i.r.e.cfg.ParkAfter
-	i.suspendAfter(max(min(after, parkAfter), min(i.minIdleTime, max(parkAfter, maxIdleTimeOfShortParkAfter))))
+	i.suspendAfter(max(min(after, i.r.e.cfg.ParkAfter), i.minIdleTime))
 }
 
 // suspendAfter starts the timer. A timer that has fired, and was replaced before it had i.mu, has no effect. i.mu is held.

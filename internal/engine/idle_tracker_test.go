@@ -31,7 +31,6 @@ func TestARunParksWhenItHasSettled(t *testing.T) {
 			i.minIdleTime, i.r.e.cfg.ParkAfter = 300*time.Millisecond, 2*time.Millisecond
 			i.beginWait(time.Time{})
 		}, 300 * time.Millisecond},
-		"parked too early often": {func(i *idleTracker) { i.minIdleTime = time.Hour; i.beginWait(time.Time{}) }, time.Second},
 		"a call during the settling time": {func(i *idleTracker) {
 			i.beginWait(time.Time{})
 			time.Sleep(sequentialRunIdleTime - 1)

@@ -21,8 +21,10 @@ import (
 
 const (
 	maxRememberedEarlyParks = 10_000 // the maximum number of runs parked too early that a worker remembers
-	maxWakesOfStuckRun      = 1      // the maximum number of delayed wake-ups of a run whose function does not return, and keeps its slot
+	maxStuckExecutions      = 2      // with so many executions whose functions do not return, and keep their slots, a run is not woken again
 	maxEarlyParkDoublings   = 10     // the maximum number of doublings of the delay and of the settling time
+
+	maxIdleTimeOfShortParkAfter = time.Second // the maximum settling time of a run that was parked too early, if ParkAfter is shorter
 )
 
 // goroutinesNotifiedOfSuspension records which goroutines know that the run is suspended.
@@ -121,7 +123,8 @@ func (r *run) noteWait() {
 
 // wakeDelayIfParkedEarly reports whether the run was parked too early, and returns the delay after which such a run is woken. A
 // function that ignores the suspension and makes calls from another goroutine cannot be distinguished from a run that was parked too
-// early, so the delay doubles each time.
+// early, so the delay doubles each time. A function that does not return is slow, or stuck. If it was stuck in each execution, each execution
+// would keep a slot.
 func (r *run) wakeDelayIfParkedEarly(s *suspensionSpec) (away time.Duration, early bool) {
 	if s.cause != ErrParked || s.status != store.Waiting {
 		return 0, false
@@ -129,45 +132,88 @@ func (r *run) wakeDelayIfParkedEarly(s *suspensionSpec) (away time.Duration, ear
 	r.mu.Lock()
 	stuck := !r.goroutines.allReturned
 	early = r.suspensionNotices.callBeforeNotice || stuck
+	r.isCountedAsStuck = stuck // with mu held, so that noteExecutionOver, which follows the return, sees it
+	times, stuckExecutions := r.w.earlyParks.recordPark(r.row.UUID, early, stuck)
 	r.mu.Unlock()
-	times := r.w.earlyParks.recordPark(r.row.UUID, early)
-	if stuck && times >= maxWakesOfStuckRun {
+	if stuckExecutions >= maxStuckExecutions {
 		return 0, false
 	}
 	return max(concurrentRunIdleTime, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, maxEarlyParkDoublings), early
 }
 
+// noteExecutionOver notes that the function of an execution has returned, or that the worker no longer waits for it.
+func (r *run) noteExecutionOver() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isCountedAsStuck {
+		r.isCountedAsStuck = false
+		r.w.earlyParks.removeStuck(r.row.UUID)
+	}
+}
+
 // earlyParkCounts counts how often runs were parked too early, by their UUIDs.
 type earlyParkCounts struct {
 	mu         sync.Mutex
-	countByRun map[uuid.UUID]int
+	countByRun map[uuid.UUID]earlyParkCount
 }
 
-// recordPark records whether the run was parked too early, and returns how often that had happened before.
-func (p *earlyParkCounts) recordPark(id uuid.UUID, early bool) (times int) {
+// earlyParkCount is what a worker remembers of one run that was parked too early.
+type earlyParkCount struct {
+	times           int  // how often in a row it was parked too early
+	stuckExecutions int  // how many executions were released whose functions have not returned
+	wasStuck        bool // the function had not returned when the run was last released
+}
+
+// recordPark records whether the run was parked too early, and whether its function does not return. It returns how often the run had been parked
+// too early before, and how many executions of it do not return now.
+func (p *earlyParkCounts) recordPark(id uuid.UUID, early, stuck bool) (times, stuckExecutions int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	times = p.countByRun[id]
+	c := p.countByRun[id]
+	times = c.times
 	if !early {
 		delete(p.countByRun, id)
-		return times
+		return times, 0
 	}
 	if p.countByRun == nil {
-		p.countByRun = make(map[uuid.UUID]int)
+		p.countByRun = make(map[uuid.UUID]earlyParkCount)
 	}
 	if len(p.countByRun) >= maxRememberedEarlyParks { // some of these runs have ended in other processes
 		clear(p.countByRun)
 	}
-	p.countByRun[id] = times + 1
-	return times
+	c.times, c.wasStuck = times+1, stuck
+	if stuck {
+		c.stuckExecutions++
+		stuckExecutions = c.stuckExecutions
+	}
+	p.countByRun[id] = c
+	return times, stuckExecutions
 }
 
-// minIdleTime returns the least idle time of a run that was parked too early before, or zero.
-func (p *earlyParkCounts) minIdleTime(id uuid.UUID) time.Duration {
+// removeStuck records that the function of an execution that did not return is over.
+func (p *earlyParkCounts) removeStuck(id uuid.UUID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if times := p.countByRun[id]; times > 0 {
-		return 2 * concurrentRunIdleTime << min(times, maxEarlyParkDoublings)
+	if c, known := p.countByRun[id]; known && c.stuckExecutions > 0 {
+		c.stuckExecutions--
+		p.countByRun[id] = c
 	}
-	return 0
+}
+
+// minIdleTime returns the least idle time of a run that was parked too early before, or zero. It is at most parkAfter, or a second if parkAfter is
+// shorter: otherwise each execution would park at the same place, and the run would never get past it. If the function of the run had not
+// returned long after the run was parked, the run gets more time each time, because its slot is taken in any case.
+func (p *earlyParkCounts) minIdleTime(id uuid.UUID, parkAfter time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.countByRun[id]
+	if c.times == 0 {
+		return 0
+	}
+	doublings := min(c.times, maxEarlyParkDoublings)
+	settles := min(2*concurrentRunIdleTime<<doublings, max(parkAfter, maxIdleTimeOfShortParkAfter))
+	if c.wasStuck {
+		settles = max(settles, 2*min(parkAfter, time.Hour)<<doublings)
+	}
+	return settles
 }

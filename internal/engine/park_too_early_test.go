@@ -93,3 +93,26 @@ func TestARunWhoseFunctionHasReturnedDoesNotPark(t *testing.T) {
 		})
 	}
 }
+
+// A run whose function returned late gets more time before it parks again. A run is not woken again while two executions of it do not return.
+func TestARunWhoseFunctionReturnsLate(t *testing.T) {
+	const parkAfter = time.Second
+	id, counts := store.NewUUID(0), new(earlyParkCounts)
+	for i, want := range []time.Duration{4 * parkAfter, 8 * parkAfter} {
+		if _, stuck := counts.recordPark(id, true, true); stuck != 1 {
+			t.Errorf("execution %d: %d executions do not return, want this one", i+1, stuck)
+		}
+		if got := counts.minIdleTime(id, parkAfter); got != want {
+			t.Errorf("execution %d: the next one parks after %v, want %v", i+1, got, want)
+		}
+		counts.removeStuck(id)
+	}
+	counts.recordPark(id, true, true)
+	if _, stuck := counts.recordPark(id, true, true); stuck != maxStuckExecutions {
+		t.Errorf("%d executions do not return, want %d", stuck, maxStuckExecutions)
+	}
+	counts.recordPark(id, true, false)
+	if got := counts.minIdleTime(id, parkAfter); got != parkAfter {
+		t.Errorf("a run that was parked too early, and whose function returned, parks after %v, want %v", got, parkAfter)
+	}
+}

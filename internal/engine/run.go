@@ -62,6 +62,7 @@ type run struct {
 	suspension        *suspensionSpec
 	returnTimer       *time.Timer // calls releaseWithoutReturn if the function does not return in time
 	suspensionNotices goroutinesNotifiedOfSuspension
+	isCountedAsStuck  bool // earlyParkCounts counts this execution among those whose functions do not return
 	forcedEnd         *forcedEnd
 	repeatTimers
 	nextGeneration    continueAsNewRequest

@@ -213,7 +213,7 @@ func (r *run) rereadAndApplyChanges() (over bool) {
 // executeNextGeneration executes the next generation of a run in the run's slot.
 func (w *worker) executeNextGeneration(r *run, c *store.ClaimedRun) {
 	next := newRun(w, c)
-	next.idleTracker.minIdleTime = w.earlyParks.minIdleTime(next.row.UUID)
+	next.idleTracker.minIdleTime = w.earlyParks.minIdleTime(next.row.UUID, w.e.cfg.ParkAfter)
 	r.slot.MoveTo(&next.slot)
 	w.loadedRuns.add(next)
 	if w.slots.IsClosed() { // see startExecution

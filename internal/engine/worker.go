@@ -251,7 +251,7 @@ func clearOwner(r *store.Run) {
 // caller has reserved or, if none is left, waits for a slot as a prefetched run.
 func (w *worker) startExecution(c *store.ClaimedRun, late time.Duration, from *slots.Reservation) {
 	r := newRun(w, c)
-	r.idleTracker.minIdleTime = w.earlyParks.minIdleTime(r.row.UUID)
+	r.idleTracker.minIdleTime = w.earlyParks.minIdleTime(r.row.UUID, w.e.cfg.ParkAfter)
 	from.Assign(&r.slot)
 	w.setSuspectRunIfCrashedOften(r)
 	if before := w.loadedRuns.add(r); before != nil {
@@ -267,6 +267,7 @@ func (w *worker) startExecution(c *store.ClaimedRun, late time.Duration, from *s
 // action, and a drain calls it for a run that does not return. The second call does nothing.
 func (w *worker) removeRun(r *run) {
 	r.clearSuspect()
+	r.noteExecutionOver()
 	w.loadedRuns.remove(r)
 	r.slot.Release()
 	w.queueAdmitter.NoteRunLeftQueue(r.row.Queue)

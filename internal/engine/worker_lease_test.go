@@ -128,7 +128,7 @@ func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 		for _, w := range c.ended() {
 			if w.UUID == old.row.UUID {
 				if away := w.WakeAt.Sub(w.Now); away > time.Second {
-					t.Errorf("parked too early for the first time, it stays away for %v; counted %d times", away, c.w.earlyParks.countByRun[old.row.UUID])
+					t.Errorf("parked too early for the first time, it stays away for %v; counted %d times", away, c.w.earlyParks.countByRun[old.row.UUID].times)
 				}
 			}
 		}

@@ -20,7 +20,7 @@ type Page struct {
 	// returned. With an empty Cursor, a method returns the first page. A cursor of List is a position in the order of all runs,
 	// so that the cursor stays valid if you change the filter.
 	Cursor string
-	// MaxTime bounds how long [Engine.List] searches if no index finds the runs that match the filter; see RunPage.SearchedTo.
+	// MaxTime bounds how long [Engine.List] searches if no index finds just the runs that match the filter; see RunPage.SearchedTo.
 	// With a MaxTime of zero, List searches until the page is full. Other methods ignore MaxTime.
 	MaxTime time.Duration
 }
@@ -54,7 +54,8 @@ const (
 // Conditions on RunID, Parent, IDPrefix, Tag, GroupKey, Failure and Held, and on the statuses failed, expired and paused, use
 // an index. With a condition on Owner, List reads the runs that are executed, that are due, and that wait for a time. If the
 // filter has none of these conditions, List reads all runs, the newest first, until the page is full; Page.MaxTime bounds the
-// time of this search. List returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that
+// time of this search. On PostgreSQL, if the index has other runs too, or has the runs in another order, List searches like this
+// when it has read the index for Page.MaxTime: for example if many runs have the tag, and few of them the version. List returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that
 // List did not return.
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err := e.checkUsable(ctx); err != nil {

@@ -58,18 +58,20 @@ func TestListByVersionWorkerAndEnd(t *testing.T) {
 			t.Errorf("a run that has not ended is listed: %+v", got)
 		}
 
-		seen, parts := make(map[string]bool), 0
-		for cursor := ""; parts == 0 || cursor != ""; parts++ {
-			page := read(e.List(within(t), durable.Filter{Workflow: "done"}, durable.Page{Limit: 1000, Cursor: cursor, MaxTime: 1}))(t)
-			for _, r := range page.Runs {
-				seen[r.ID] = true
+		for _, f := range []durable.Filter{{Workflow: "done"}, {IDPrefix: "done-"}, {Workflow: "done", IDPrefix: "done-", Version: "v7"}} {
+			seen, parts := make(map[string]bool), 0
+			for cursor := ""; parts == 0 || cursor != ""; parts++ {
+				page := read(e.List(within(t), f, durable.Page{Limit: 1000, Cursor: cursor, MaxTime: 1}))(t)
+				for _, r := range page.Runs {
+					seen[r.ID] = true
+				}
+				if cursor = page.Next; (cursor == "") != page.SearchedTo.IsZero() || parts > runs {
+					t.Fatalf("%+v: part %d continues at %q and has come to %v", f, parts, cursor, page.SearchedTo)
+				}
 			}
-			if cursor = page.Next; (cursor == "") != page.SearchedTo.IsZero() || parts > runs {
-				t.Fatalf("part %d continues at %q and has come to %v", parts, cursor, page.SearchedTo)
+			if len(seen) != runs {
+				t.Errorf("%+v: the search has found %d runs in %d parts", f, len(seen), parts)
 			}
-		}
-		if len(seen) != runs {
-			t.Errorf("the search has found %d runs in %d parts", len(seen), parts)
 		}
 		if page := read(e.List(within(t), durable.Filter{Workflow: "done"}, durable.Page{Limit: 7, MaxTime: time.Minute}))(t); len(page.Runs) != 7 || page.Next == "" || !page.SearchedTo.IsZero() {
 			t.Errorf("a full page has %d runs, continues at %q and has come to %v", len(page.Runs), page.Next, page.SearchedTo)

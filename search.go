@@ -15,17 +15,15 @@ const (
 	maxExaminedPerShard   = 256
 )
 
-// searchRuns lists runs. If no index finds them and maxTime is not zero, searchRuns stops after that time, and returns the UUID below which it
-// has not searched.
+// searchRuns lists runs. If maxTime is not zero, and no index has exactly these runs in order, searchRuns stops after that time, and returns the
+// UUID below which it has not searched. If an index leads to these runs and to others, searchRuns reads this index first, for maxTime at most.
 func (e *Engine) searchRuns(ctx context.Context, f store.Filter, before uuid.UUID, limit int, maxTime time.Duration) (rows []*store.Run, reached uuid.UUID, err error) {
 	s := e.inner.Store()
-	times := !f.EndedAfter.IsZero() || !f.EndedBefore.IsZero() || !f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero()
-	conditions := f.Workflow != "" || f.Queue != "" || f.Version != "" || f.Owner != (uuid.UUID{}) || len(f.Statuses)+len(f.Priorities) > 0 || f.OnlyRoots
-	if maxTime <= 0 || f.UsesIndex() || !conditions && !times {
+	if maxTime <= 0 || f.SelectsFewRuns() || f.IsOrderedIndexRange() {
 		rows, err = s.ListRuns(ctx, f, before, limit)
 		return rows, reached, err
 	}
-	if f.Owner != (uuid.UUID{}) { // among the runs that are executed or due; the others are far more, unless very many wait
+	if f.UsesIndex() {
 		bounded, cancel := context.WithTimeout(ctx, maxTime)
 		defer cancel()
 		if rows, err = s.ListRuns(bounded, f, before, limit); err == nil || bounded.Err() == nil || ctx.Err() != nil {

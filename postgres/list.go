@@ -105,7 +105,8 @@ func (s *database) SearchRuns(ctx context.Context, f store.Filter, before uuid.U
 		batch.Queue(s.statements.runsSearch, pgUUID(below), int32(max(examine, 1)), f.Workflow, f.Queue,
 			int2Array{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
 			int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
-			pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots, pgTime(f.EndedAfter), pgTime(f.EndedBefore), f.Version, ownerArg(&f), pgUUID(from))
+			pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.OnlyRoots, pgTime(f.EndedAfter), pgTime(f.EndedBefore), f.Version, ownerArg(&f), pgUUID(from),
+			f.NamePrefix, f.Tag.Key, f.Tag.Value, f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
 	}, func(res statementResults) error {
 		found = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

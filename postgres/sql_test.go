@@ -99,7 +99,7 @@ var plans = map[string][]string{
 	"runs_list.sql":                          {"run_pkey", "step_pkey"},
 	"runs_list_by_id.sql":                    {"generation_archive", "place_key", "run_pkey", "step_pkey", "tag_pkey"},
 	"runs_list_by_parent.sql":                {"generation_pkey", "place_key", "run_child", "step_pkey", "tag_pkey"},
-	"runs_search.sql":                        {"run_pkey"},
+	"runs_search.sql":                        {"run_pkey", "tag_pkey"},
 	"runs_list_by_failure.sql":               {"run_failure", "step_pkey", "tag_pkey"},
 	"runs_list_by_status.sql":                {"run_idle", "step_pkey", "tag_pkey"},
 	"admission_idle_runs_lock.sql":           {"place_pkey", "run_idle", "run_pkey"},

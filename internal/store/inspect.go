@@ -36,11 +36,36 @@ type Filter struct {
 	EndedBefore time.Time // exclusive
 }
 
-// UsesIndex reports whether a store finds the runs that the filter selects with an index, so that it does not matter how many other runs
-// there are.
+// UsesIndex reports whether a store finds the runs that the filter selects with an index, or some more runs, of which it leaves out those that do
+// not match the other conditions of the filter.
 func (f *Filter) UsesIndex() bool {
-	return f.OnlyHeld || len(f.UUIDs)+len(f.Parents) > 0 || f.Failure.Workflow != "" || f.GroupKey != "" || f.Tag.Key != "" || f.NamePrefix != "" ||
+	return f.SelectsFewRuns() || f.Owner != (UUID{}) || f.Failure.Workflow != "" || f.Tag.Key != "" || f.NamePrefix != "" ||
 		f.SelectsOnlyStatuses(Paused, Failed, Expired)
+}
+
+// SelectsFewRuns reports whether the filter has a condition that few runs match, and for which there is an index.
+func (f *Filter) SelectsFewRuns() bool {
+	return f.OnlyHeld || len(f.UUIDs)+len(f.Parents) > 0 || f.GroupKey != ""
+}
+
+// IsOrderedIndexRange reports whether an index has the runs that the filter selects, and no others, in the order of their UUIDs.
+func (f *Filter) IsOrderedIndexRange() bool {
+	g := *f
+	switch {
+	case g.Failure.Workflow != "" && (g.Workflow == "" || g.Workflow == g.Failure.Workflow):
+		g.Workflow, g.Failure = "", FailureKey{}
+	case g.Tag.Value != "":
+		g.Tag = Tag{}
+	case g.SelectsOnlyStatuses(Paused, Failed, Expired):
+		g.Statuses = nil
+	}
+	return !g.HasConditions()
+}
+
+// HasConditions reports whether the filter restricts the runs in any way.
+func (f *Filter) HasConditions() bool {
+	return f.UsesIndex() || f.Workflow != "" || f.Queue != "" || f.Version != "" || len(f.Statuses)+len(f.Priorities) > 0 || f.OnlyRoots ||
+		!f.EndedAfter.IsZero() || !f.EndedBefore.IsZero() || !f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero()
 }
 
 // maxUUIDTimeDeviation bounds by how much the time in the UUID of a run differs from the time of its creation, and the clocks of two servers from each

@@ -19,8 +19,7 @@ type OverviewStore interface {
 	// SearchRuns examines the newest runs whose UUIDs are lower than before (zero: the newest of all), and returns the UUIDs of the runs
 	// that match the filter, in descending order. SearchRuns examines up to the given number of runs of each shard, or ShardCount times as
 	// many runs if the store keeps the runs of all shards together. The result reached is the UUID below which SearchRuns has not examined
-	// runs, or zero if it has examined all. SearchRuns ignores the fields UUIDs, Parents, Failure, GroupKey, Tag, NamePrefix and OnlyHeld of
-	// the filter, for which there are indexes; see Filter.UsesIndex.
+	// runs, or zero if it has examined all. SearchRuns ignores the fields UUIDs, Parents, GroupKey and OnlyHeld of the filter.
 	SearchRuns(ctx context.Context, f Filter, before UUID, examine int) (found []UUID, reached UUID, err error)
 
 	// EventsBefore returns up to limit events before the cursor, newest first, among the events that Events can return. For an empty

@@ -15,9 +15,16 @@ WITH part AS MATERIALIZED (
                AND ($10::timestamptz IS NULL OR own.ended_at > $10::timestamptz)
                AND ($11::timestamptz IS NULL OR own.ended_at < $11::timestamptz)
                AND ($12::text = '' OR own.version = $12::text)
-               AND ($13::uuid IS NULL OR own.owner = $13::uuid) AS matches
+               AND ($13::uuid IS NULL OR own.owner = $13::uuid)
+               AND ($15::text = '' OR starts_with(own.name, $15::text))
+               AND ($18::text = '' OR own.failed_step IS NOT NULL AND own.workflow = $18::text AND own.failed_step = $19::text AND own.failed_type = $20::text)
+               AND ($16::text = '' OR EXISTS (
+                   SELECT FROM durable.tag AS g
+                   WHERE g.shard = own.shard AND g.run_id = own.id AND g.key = $16::text AND ($17::text = '' OR g.value = $17::text)
+               )) AS matches
         FROM (
-            SELECT r.id, r.workflow, r.queue, r.status, r.priority, r.created_at, r.parent_id, r.ended_at, r.version, r.owner
+            SELECT r.shard, r.id, r.name, r.workflow, r.queue, r.status, r.priority, r.created_at, r.parent_id, r.ended_at, r.version, r.owner,
+                   r.failed_step, r.failed_type
             FROM durable.run AS r
             WHERE r.shard = place.shard::smallint AND r.id < $1::uuid AND r.id >= $14::uuid
             ORDER BY r.id DESC

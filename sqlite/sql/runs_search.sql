@@ -11,6 +11,12 @@ SELECT id,
        AND (?22 IS NULL OR coalesce(ended_at < ?22, 0))
        AND (?19 = '' OR version = ?19)
        AND (?20 IS NULL OR coalesce(owner = ?20, 0))
+       AND name >= ?10 AND name < coalesce(?11, x'')
+       AND (?16 = '' OR coalesce(failed_step = ?17 AND failed_type = ?18 AND workflow = ?16, 0))
+       AND (?12 = '' OR EXISTS (
+           SELECT 1 FROM durable_tag AS tag
+           WHERE tag.shard = durable_run.shard AND tag.run_id = durable_run.id AND tag.key = ?12 AND (?13 = '' OR tag.value = ?13)
+       ))
 FROM durable_run
 WHERE id < ?2 AND id >= ?23
 ORDER BY id DESC

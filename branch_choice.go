@@ -29,8 +29,8 @@ const (
 	//   - The children that the ended branch and its inner branches started are cancelled, unless they are [Detached]. The
 	//     children of a losing branch that has already returned are cancelled, too.
 	//   - The compensations that the ended branch registered with [Ctx.Compensate] stay registered.
-	//   - A wait for a handle that was made outside of the ended branch, such as [Child.Wait], [Callback.Wait] or Future.Wait, is
-	//     not a call of the branch. The choice does not end such a wait, and the ended branch returns only when the wait is
+	//   - A wait for a handle that was created outside of the ended branch, such as [Child.Wait], [Callback.Wait] or Future.Wait,
+	//     is not a call of the branch. The choice does not end such a wait, and the ended branch returns only when the wait is
 	//     over. To let a choice end the wait, start the child or create the callback in the branch.
 	//
 	// If a losing branch received a signal before the choice ended the branch, no other call receives that signal. If an ended

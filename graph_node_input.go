@@ -79,7 +79,7 @@ func (n *Node[T]) Of(in *NodeInput) T {
 //   - If a choice cancelled the node, the error wraps [ErrCancelled].
 //   - If the node is a member of a choice and did not win, the error wraps [ErrNotChosen].
 //
-// Get panics as [Node.Of] does unless the calling node refers to n in one of its options.
+// Get panics as [Node.Of] does, unless the calling node refers to n in one of its options.
 func (n *Node[T]) Get(in *NodeInput) (T, error) {
 	var zero T
 	if n == nil || n.n == nil || n.n.graph != in.node.graph {

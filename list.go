@@ -51,12 +51,14 @@ const (
 // List returns a page of the runs that match the filter, the newest first. Runs that are started while you read the pages do not
 // shift the later pages.
 //
-// Conditions on RunID, Parent, IDPrefix, Tag, GroupKey, Failure and Held, and on the statuses failed, expired and paused, use
-// an index. With a condition on Owner, List reads the runs that are executed, that are due, and that wait for a time. If the
-// filter has none of these conditions, List reads all runs, the newest first, until the page is full; Page.MaxTime bounds the
-// time of this search. On PostgreSQL, if the index has other runs too, or has the runs in another order, List searches like this
-// when it has read the index for Page.MaxTime: for example if many runs have the tag, and few of them the version. List returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that
-// List did not return.
+// Conditions on RunID, Parent, IDPrefix, Tag, GroupKey, Failure and Held, and on the statuses failed, expired and paused,
+// use an index. With a condition on Owner, List reads the runs that are executed, that are due, and that wait for a time. If
+// the filter has none of these conditions, List reads all runs, the newest first, until the page is full; Page.MaxTime
+// bounds the time of this search. On PostgreSQL, if the index also contains runs that do not match, for example because many
+// runs have the tag and few of them the version, or if the index has the runs in another order, List reads the index for at
+// most Page.MaxTime. If the page is not complete then, List searches all runs, again for at most Page.MaxTime. Conditions on
+// RunID, Parent, GroupKey and Held match few runs, so Page.MaxTime does not bound them. List returns [ErrInvalidConfig] for
+// an invalid filter or page, and [ErrInvalidCursor] for a cursor that List did not return.
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)

@@ -126,9 +126,9 @@ func (e *Engine) EventCursor(ctx context.Context) (string, error) {
 const maxMarkedCalls = 10_000
 
 // RunFingerprints returns a fingerprint of each of the runs with the given UUIDs. A fingerprint is a string that changes
-// whenever the run, or one of its calls, changes. A program that shows runs compares fingerprints to learn which runs to read
-// again. One query returns all fingerprints. The fingerprint of a run that does not exist is empty. RunFingerprints considers
-// at most 10,000 calls of a run: a change of a further call may not change the fingerprint. RunFingerprints returns
+// whenever the run, or one of its calls, changes. A program that shows runs compares fingerprints to learn which runs to
+// read again. One query returns all fingerprints. The fingerprint of a run that does not exist is empty. RunFingerprints
+// considers at most 10,000 calls of a run, so changes of calls beyond these may go unnoticed. RunFingerprints returns
 // [ErrInvalidConfig] for a text that is no UUID.
 func (e *Engine) RunFingerprints(ctx context.Context, runIDs ...string) ([]string, error) {
 	if err := e.checkUsable(ctx); err != nil {

@@ -61,8 +61,8 @@ type QueueUse struct {
 	// Waiting is how many runs are due and wait for their turn, as last seen by a worker. Waiting does not change while no
 	// worker is running.
 	Waiting int
-	// WaitingForKey is how many of the runs in Waiting wait because their group key has reached its bounds, or because enough
-	// other runs of the same key wait before them.
+	// WaitingForKey counts those waiting runs that may not be executed yet because of the bounds of their group key: either the
+	// key has reached its bounds, or the runs of the same key that are already in the line will use up the bounds.
 	WaitingForKey int
 }
 

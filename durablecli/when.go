@@ -9,7 +9,7 @@ import (
 // age is wording.Age at this moment.
 func (p *printer) age(t time.Time) string { return wording.Age(p.now(), t) }
 
-// past is wording.Past at this moment.
+// past is wording.PastAge at this moment.
 func (p *printer) past(t time.Time) string { return wording.PastAge(p.now(), t) }
 
 // ageAndExact is wording.AgeAndExact at this moment.

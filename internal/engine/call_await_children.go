@@ -38,10 +38,10 @@ func (s *Scope) HoldInMemory() (release func()) {
 	return sync.OnceFunc(s.r.idleTracker.endBusy)
 }
 
-// AwaitChildren waits until the children that were started as items of the scope have ended, and records their results.
-// Child.Wait then returns at once. If AwaitChildren cannot wait for all children, it returns earlier; Child.Wait then waits
-// itself, or returns the cause. The caller must have called HoldInMemory. While AwaitChildren does nothing but wait, the run may
-// leave memory nevertheless.
+// AwaitChildren waits until all the given children have ended, and records their results. The children must have been started
+// in the scope s, each for one item of an EachChild node. Child.Wait returns at once after AwaitChildren. If AwaitChildren
+// cannot wait for all children, it returns earlier; Child.Wait then waits itself, or returns the cause. The caller must have
+// called HoldInMemory. While AwaitChildren does nothing but wait, the run may leave memory nevertheless.
 func (s *Scope) AwaitChildren(children []*Child) {
 	r := s.r
 	unrecorded := slices.DeleteFunc(slices.Clone(children), func(c *Child) bool { return c.startRow.Status.IsTerminal() })

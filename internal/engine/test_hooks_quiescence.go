@@ -119,6 +119,7 @@ func (e *Engine) CountResultChecks() (looks uint64, waiting bool) {
 }
 
 // CountAwaitCallers returns how many callers wait for results of runs that have not ended. CountAwaitCallers does not count runs that wait
-// for other runs, nor their steps. A caller whose result has arrived is not counted, even if its goroutine has not continued yet, so that
-// the clock of a test stands still until it continues. The result changes counts how often a caller began to wait or got its result.
+// for other runs, nor their steps. A caller whose result has arrived no longer counts, even if its goroutine has not continued yet. The
+// clock of a test advances because of callers that wait, so such a caller does not make it advance. The result changes counts how often a
+// caller began to wait or got its result.
 func (e *Engine) CountAwaitCallers() (waiting int, changes uint64) { return e.awaitCallerCount.Read() }

@@ -151,8 +151,8 @@ type VersionWait struct {
 	Until      time.Time // when other workers may claim the run, unless a worker of such a version reports again
 }
 
-// VersionWait returns the reason why no live worker claims a due run if the run's version is the reason. Otherwise it
-// returns nil.
+// If no live worker claims a due run because of the run's version, VersionWait returns a description of this, and otherwise
+// nil.
 func (e *Engine) VersionWait(ctx context.Context, r *store.Run, now time.Time) (*VersionWait, error) {
 	if r.Status.IsTerminal() || r.Status == store.Running || r.WakeAt.IsZero() || r.WakeAt.After(now) || !store.IsOrderedVersion(r.Version) {
 		return nil, nil

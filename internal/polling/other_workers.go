@@ -42,7 +42,7 @@ type OtherWorkers struct {
 	listening    atomic.Bool  // notifications arrive
 	liveCount    atomic.Int32 // live workers, without this one
 	lowerIDCount atomic.Int32 // how many of them have a lower ID
-	siblingCount atomic.Int32 // see store.Peers
+	siblingCount atomic.Int32 // see store.DeadWorkersResult.WorkersSharingConns
 }
 
 // SetListening records whether notifications arrive.

@@ -56,8 +56,9 @@ const (
 	// MaxRunsReadPerAdmission is how many runs of each kind a store reads for one admission at most; see QueueState.AddRuns for the kinds.
 	MaxRunsReadPerAdmission = 500
 
-	// MaxRunsReadBehindKey is how many of the runs that wait behind one group key a store reads for one admission at most.
-	// MaxRunsReadBehindKey applies to each class of these runs.
+	// MaxRunsReadBehindKey is how many of the runs that wait behind one group key a store reads for one admission at most. The limit
+	// applies separately to each WaitingRunsRange: roots that have begun, children that have begun, children that have not begun, and roots
+	// that have not begun.
 	MaxRunsReadBehindKey = 20
 
 	// MaxGroupKeysRead is how many group keys a store reads at most for one admission because the CheckAt of the keys has come.
@@ -340,7 +341,7 @@ type QueueKeyState struct {
 	InLine             [3]int              // runs in the line of the queue, by class
 	InLineByPriority   NumberPerPriority   // the same runs, by priority
 	WaitingForKeyCount int                 // runs that wait behind the key
-	FirstBehindKey     [3]FirstWaitingRuns // the first runs behind the key, by class, at most MaxRunsReadBehindKey of each
+	FirstBehindKey     [3]FirstWaitingRuns // the first runs behind the key, by class, at most MaxRunsReadBehindKey of each WaitingRunsRange
 
 	changed  bool
 	admitted bool // a run of the key was admitted by this pass

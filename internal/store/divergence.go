@@ -56,9 +56,9 @@ type Divergence struct {
 // divergedSeparator separates the versions in a DivergedVersions. No version contains it.
 const divergedSeparator = "\x1f"
 
-// DivergedVersions is the sorted list of the versions that diverged on a run before another version continued the run. The row and the lane
-// of the run contain its DivergedVersions, so that workers of these versions neither read nor claim the run again; see
-// VersionClaimRules.AllowsClaim.
+// DivergedVersions is the sorted list of the versions that diverged on a run before another version continued the run. The store records
+// DivergedVersions in the run's row, and DivergedVersions is part of the hash that gives the run's ClaimLane. Claims by workers of these
+// versions therefore skip the run as long as VersionClaimRules.AllowsClaim returns false.
 type DivergedVersions string
 
 // DivergedVersionsOf returns the versions that the given divergences record.

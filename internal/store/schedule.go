@@ -55,7 +55,8 @@ type Schedule struct {
 	Paused    bool
 	// CancelsLastRun says that LastRun is to be cancelled, because the start for a newer scheduled time waits for the end of LastRun.
 	CancelsLastRun bool
-	// FireCount is the number of the schedule's fires that the store keeps in full. Only stores set FireCount.
+	// FireCount is the number of fires of the schedule that the store has not compacted into bits yet; see CompactFiresAtCount. Only stores
+	// set FireCount.
 	FireCount int
 }
 
@@ -90,14 +91,15 @@ type ScheduleSnapshot struct {
 	// run no longer exists.
 	LastStatus  Status
 	LastControl ControlBits
-	// TakenIDs has, by scheduled time in UTC, the existing run whose ID is the ID of the run to start at that time. TakenIDs contains
-	// only scheduled times for which an earlier call of Plan in the same transaction has tried to start a run.
+	// TakenIDs maps a scheduled time in UTC to the UUID of the existing run that already has the ID of the run to start at that time.
+	// TakenIDs contains only scheduled times for which an earlier call of Plan in the same transaction has tried to start a run.
 	TakenIDs map[time.Time]uuid.UUID
 }
 
-// NeedsReplanForTakenID reports whether Plan must be called again after the starts of w. This is so if the run that was to become LastRun
-// was not started because its ID is taken, although Plan has decided later fires as if that run had been started. Stores call
-// NeedsReplanForTakenID after SetOutcomesFromStarts.
+// NeedsReplanForTakenID reports whether Plan must be called again after the starts of w. Plan assumes that the run of w.LastRunFireIndex is
+// started and becomes LastRun, and decides the fires after it on this assumption. If that run was not started, because its ID is taken,
+// these decisions are wrong, and Plan must be called again, unless another run of w was started. Stores call NeedsReplanForTakenID after
+// SetOutcomesFromStarts.
 func (s *ScheduleSnapshot) NeedsReplanForTakenID(w *ScheduleWrite) bool {
 	i := w.LastRunFireIndex
 	if i < 0 || i >= len(w.Fires)-1 || w.Fires[i].Outcome != FireFailed || slices.ContainsFunc(w.Fires, func(f ScheduleFire) bool { return f.RunToStart != nil && f.Outcome == FireStarted }) {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// StartKeyStore keeps the keys of starts with the options Singleton, Debounce and Throttle. Several starts with the same start key lead to
-// one run, or to none. Every Store is also a StartKeyStore.
+// StartKeyStore keeps the keys of starts with the options Singleton, Debounce and Throttle. A start key decides whether a start creates a
+// run, joins or replaces an existing run, or is refused. Every Store is also a StartKeyStore.
 type StartKeyStore interface {
 	// UpdateStartKeyRow locks the row of one start key, calls c.Plan, and writes what Plan returns, all in one transaction. UpdateStartKeyRow
 	// reads all rows again if the transaction is retried.

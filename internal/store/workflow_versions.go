@@ -95,7 +95,7 @@ type versionsOfWorkflow struct {
 	pinGrace  time.Duration // of a pinned workflow
 }
 
-// PinnedWorkflows has, for each pinned workflow, its grace period.
+// PinnedWorkflows maps the name of each pinned workflow to its grace period.
 type PinnedWorkflows map[string]time.Duration
 
 // MinPinnedSilence is how long a version must have sent no reports, at least, before workers of other versions execute its pinned runs.

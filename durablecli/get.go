@@ -84,7 +84,7 @@ func showRun(ctx context.Context, s *session, r *durable.RunInfo) error {
 		}
 		fields = append(fields, waitFields(p, r)...)
 		for _, d := range divergences {
-			fields = append(fields, field{label: "Does not fit", text: fmt.Sprintf("version %q, %s, %s: %s", d.Version, p.past(d.At), wording.DivergedCall(d.Call), d.Reason), color: red})
+			fields = append(fields, field{label: "Does not fit", text: fmt.Sprintf("%s%s, %s: %s", textIf(d.Version != "", fmt.Sprintf("version %q, ", d.Version)), p.past(d.At), wording.DivergedCall(d.Call), d.Reason), color: red})
 		}
 		fields = append(fields,
 			field{label: "Parent", text: r.Parent + textIf(r.ParentGeneration > 0, fmt.Sprintf(", generation %d", r.ParentGeneration))},

@@ -1,6 +1,7 @@
 package wording
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -63,7 +64,7 @@ func WaitFacts(now time.Time, r *durable.RunInfo) (facts []Fact) {
 		add("Held", PastAge(now, r.PausedAt)+", because the code does not fit its history", Bad)
 		add("Paused", WithReason("until it is resumed", r.Reason, r.PausedBy), Warning)
 	case r.Diverged:
-		add("Held", WithReason(PastAge(now, r.PausedAt)+", because the code does not fit its history", r.Reason, ""), Bad)
+		add("Held", WithReason(PastAge(now, r.PausedAt), cmp.Or(r.Reason, "the code does not fit its history"), ""), Bad) // the reason says it, too
 	case r.Status == durable.StatusPaused:
 		add("Paused", WithReason(PastAge(now, r.PausedAt), r.Reason, r.PausedBy), Warning)
 	case r.Reason != "":

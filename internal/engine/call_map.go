@@ -71,7 +71,8 @@ func (m *mapRow) write() {
 	})
 }
 
-// isClosed reports whether calls in the scope can do nothing new.
+// isClosed reports whether calls in the scope can do nothing new. Other than endReason, it does not record that the goroutine was notified of a
+// suspension, because the call that follows is refused, and then shows whether the run was parked too early.
 func (s *Scope) isClosed() bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()

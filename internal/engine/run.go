@@ -153,7 +153,6 @@ func (r *run) execute(late time.Duration) {
 
 // writeResultOrSuspension writes the end of this ownership: the run's result, or what its suspension specifies.
 func (r *run) writeResultOrSuspension(output []byte, failure *record.Failure) {
-	r.idleTracker.noteFunctionReturned()
 	r.mu.Lock()
 	r.goroutines.functionReturned = true // stray goroutines of the function get ErrSuspended
 	if r.stepGoexitFailure != nil {

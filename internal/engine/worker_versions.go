@@ -170,20 +170,23 @@ func (e *Engine) VersionWait(ctx context.Context, r *store.Run, now time.Time) (
 		return nil, err
 	}
 	divergences = slices.DeleteFunc(divergences, func(d store.Divergence) bool { return d.ContinuedBy == "" }) // a resume lets every version try the run
+	diverged := store.DivergedVersionsOf(divergences)
 	var wait *VersionWait
 	for i := range live {
 		if o := &live[i]; o.State != store.WorkerRunning || o.Quiet || !o.Serves(r.Queue, r.Workflow) {
 			continue
 		}
-		until, kept := store.NewVersionClaimRules(live[i].Version, known, e.pinnedWorkflows, now).ReservedUntil(r.Queue, r.Workflow, r.Version, store.DivergedVersionsOf(divergences))
+		until, kept := store.NewVersionClaimRules(live[i].Version, known, e.pinnedWorkflows, now).ReservedUntil(r.Queue, r.Workflow, r.Version, diverged)
 		if !kept {
 			return nil, nil
 		}
 		if wait == nil || until.Before(wait.Until) {
 			wait = &VersionWait{RunVersion: r.Version, Until: until}
-			for _, d := range divergences {
-				wait.Diverged = append(wait.Diverged, d.Version)
-			}
+		}
+	}
+	if wait != nil {
+		for _, d := range divergences {
+			wait.Diverged = append(wait.Diverged, d.Version)
 		}
 	}
 	return wait, nil

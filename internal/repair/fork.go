@@ -69,10 +69,8 @@ func CopyHistory(s *RunToRepair, q *Request, values map[string][]byte) (steps []
 			continue
 		default:
 			d.Kept++
-			if choice, changed := withoutReturnedLosers(&row, executedAgain); changed {
-				row = choice
-			} else if counted, changed := p.withItemCount(&row); changed {
-				row = counted
+			if changed, ok := p.changeKeptValue(&row, executedAgain); ok {
+				row = changed
 			}
 		}
 		row.Seq = store.SeqOfKeptCall(row.Seq, first)

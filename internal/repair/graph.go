@@ -174,7 +174,7 @@ func (p *plan) hasCompleted(shape *graph.Shape, node string) bool {
 // withItemCount returns the row of a Map of a node with the number of items that its list has if the repair sets the value of the list, and at
 // least the number of its recorded items, which stay. It reports false if that is the number that the row has.
 func (p *plan) withItemCount(row *store.Step) (changed store.Step, ok bool) {
-	if row.Kind != store.KindMap || len(p.callsWithValue) == 0 {
+	if len(p.callsWithValue) == 0 {
 		return changed, false
 	}
 	node, _, _ := strings.Cut(row.Name, naming.Separator)

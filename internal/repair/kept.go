@@ -14,8 +14,14 @@ func (p *plan) changeKept(row *store.Step, executedAgain map[string]bool) (chang
 	if p.wasInterrupted(row) {
 		return p.withInterruptedAttempt(row), true
 	}
-	if changed, ok := p.withItemCount(row); ok {
-		return changed, true
+	return p.changeKeptValue(row, executedAgain)
+}
+
+// changeKeptValue returns the row of a kept choice or Map, if the repair changes what it has recorded about other calls. It reports false
+// if the row does not change.
+func (p *plan) changeKeptValue(row *store.Step, executedAgain map[string]bool) (changed store.Step, ok bool) {
+	if row.Kind == store.KindMap {
+		return p.withItemCount(row)
 	}
 	return withoutReturnedLosers(row, executedAgain)
 }

@@ -59,11 +59,11 @@ func (f *Filter) IsOrderedIndexRange() bool {
 	case g.SelectsOnlyStatuses(Paused, Failed, Expired):
 		g.Statuses = nil
 	}
-	return !g.HasConditions()
+	return !g.hasConditions()
 }
 
-// HasConditions reports whether the filter restricts the runs in any way.
-func (f *Filter) HasConditions() bool {
+// hasConditions reports whether the filter restricts the runs in any way.
+func (f *Filter) hasConditions() bool {
 	return f.UsesIndex() || f.Workflow != "" || f.Queue != "" || f.Version != "" || len(f.Statuses)+len(f.Priorities) > 0 || f.OnlyRoots ||
 		!f.EndedAfter.IsZero() || !f.EndedBefore.IsZero() || !f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero()
 }

@@ -43,10 +43,11 @@ func (c *check) later(t time.Time) time.Time {
 	return t.Add(time.Duration(1+c.dice("for", 5)) * time.Second)
 }
 
-// newID is made of a number, so that a sequence that is tried again has the same IDs.
+// newID is made of a number, so that a sequence that is tried again has the same IDs. Its time is that of the runs' creation: a list by time reads
+// only the UUIDs of that time.
 func (c *check) newID(shard int16) (id uuid.UUID) {
 	c.ids++
-	binary.BigEndian.PutUint64(id[:8], 0x019000000000<<16|0x7000)
+	binary.BigEndian.PutUint64(id[:8], uint64(base.UnixMilli())<<16|0x7000)
 	id[8] = 0x80
 	binary.BigEndian.PutUint32(id[9:13], c.ids)
 	id[15] = byte(shard)

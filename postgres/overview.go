@@ -27,7 +27,7 @@ func (s *database) FailureGroups(ctx context.Context, f store.Filter, examine, l
 		int2Array{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 		f.Tag.Key, f.Tag.Value, from, to,
 	}
-	args = append(args, commonFilterArgs(&f)...)
+	args = append(append(args, commonFilterArgs(&f)...), f.Failure.Workflow, f.Failure.Step, f.Failure.Type)
 	var groups []store.FailureGroup
 	err := s.runBatch(ctx, s.enginePool, "group failures", func(batch *pgx.Batch) { batch.Queue(s.statements.failureGroups, args...) },
 		func(res statementResults) error {

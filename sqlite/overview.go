@@ -28,6 +28,9 @@ func (s *database) FailureGroups(ctx context.Context, f store.Filter, examine, l
 			if err != nil || !found || f.Workflow != "" && after.Workflow != f.Workflow {
 				return err
 			}
+			if f.Failure.Workflow != "" && after != f.Failure {
+				continue
+			}
 			args[2], args[15], args[16], args[17] = int64(examine), after.Workflow, after.Step, after.Type
 			err = x.query(qFailureGroup, func(v []driver.Value) error {
 				c := columnReader{values: v}

@@ -103,7 +103,8 @@ func (w *Workflow[I, O]) refuseRenamedInGraph() {
 // called.
 type Graph[I any] struct{ definition *graphDefinition }
 
-// Input returns the input of the run. The argument in is the [NodeInput] that the function of a node gets.
+// Input returns the input of the run. The argument in is the [NodeInput] that the function of a node gets. All nodes share the input, so
+// functions must not change it.
 func (g *Graph[I]) Input(in *NodeInput) I { return in.run.input.(*typedInput[I]).value }
 
 // typedInput holds the input of a run. It is a type of its own because I may be an interface.

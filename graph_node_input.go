@@ -64,6 +64,9 @@ func (e *NodeError) Unwrap() error { return e.Err }
 // [ErrUndeclaredNeed] and names both nodes. If Of panics, the run fails at once with the error of the panic. Use [Node.Get] if
 // n may have no value: with [After], with [NeedsAny], with a [NeedsQuorum] that does not require all of its nodes, and with the
 // policy [RunAnyway].
+//
+// All nodes that read the value of n in one execution share it, so functions must not change it: clone a slice before you sort it. A
+// replay reads what n returned.
 func (n *Node[T]) Of(in *NodeInput) T {
 	v, err := n.Get(in)
 	if err != nil {
@@ -79,7 +82,7 @@ func (n *Node[T]) Of(in *NodeInput) T {
 //   - If a choice cancelled the node, the error wraps [ErrCancelled].
 //   - If the node is a member of a choice and did not win, the error wraps [ErrNotChosen].
 //
-// Get panics as [Node.Of] does, unless the calling node refers to n in one of its options.
+// The value is shared, as that of [Node.Of]. Get panics as Of does, unless the calling node refers to n in one of its options.
 func (n *Node[T]) Get(in *NodeInput) (T, error) {
 	var zero T
 	if n == nil || n.n == nil || n.n.graph != in.node.graph {

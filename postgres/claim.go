@@ -81,7 +81,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 				if lost {
 					overtaken = append(overtaken, len(claims.Runs))
 				}
-				claims.Runs = append(claims.Runs, store.ClaimedRun{Run: *run, CheckpointsAtLastCrash: int(progress), BypassesQueue: passing})
+				claims.Runs = append(claims.Runs, store.ClaimedRun{Run: *run, ProgressAtLastCrash: int(progress), BypassesQueue: passing})
 			}
 			return err
 		})

@@ -166,7 +166,7 @@ func (s *database) repairRun(ask roundTripFunc, r *store.RepairRequest, run *sto
 			batch.Queue(s.statements.repairSignalsMarkUnreceived, shard, id, textArray{len(run.ReleasedReceivers), func(i int) *string { return &run.ReleasedReceivers[i] }})
 		}
 		batch.Queue(s.statements.repairBeginNextGeneration, shard, id, int16(run.StateBefore.Status), run.StateBefore.Epoch.EncodeInt64(), int16(run.StateBefore.Control),
-			run.Epoch.EncodeInt64(), int16(run.Status), int16(run.Control), pgTime(run.WakeAt), pgTime(run.Deadline), int32(run.TerminalStepCount),
+			run.Epoch.EncodeInt64(), int16(run.Status), int16(run.Control), pgTime(run.WakeAt), pgTime(run.Deadline), int32(run.Progress),
 			pgTime(r.Now), textOrNull(&r.Actor), textOrNull(&r.Reason), strconv.Itoa(int(run.SupersededNumber)), strconv.Itoa(int(run.SupersededNumber)+1),
 			pgNullUUID(run.Owner), run.ContinuesAsNew, run.Input, int16(r.EventType()), run.FirstInputHash)
 	}, func(res statementResults) error {

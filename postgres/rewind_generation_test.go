@@ -25,7 +25,7 @@ func nextGeneration(r store.Run, continues bool, now time.Time) *store.RepairReq
 	renewal.Kind = store.KindKeyRenewal
 	run := store.RunRepair{
 		Run: r.UUID, StateBefore: store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}, SupersededNumber: 1, ContinuesAsNew: continues,
-		NewSteps: []store.Step{renewal}, TerminalStepCount: 1, Epoch: epochAt(2), WakeAt: now.Add(time.Minute),
+		NewSteps: []store.Step{renewal}, Progress: 1, Epoch: epochAt(2), WakeAt: now.Add(time.Minute),
 	}
 	if run.Status = store.Waiting; continues {
 		run.Status, run.Owner, run.Input = store.Running, r.Owner, []byte("{}")

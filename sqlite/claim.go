@@ -148,11 +148,11 @@ func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, b
 	// A due run that is still running has lost its lease: its worker crashed or hung.
 	lost := row.Status == store.Running
 	fresh := row.Epoch.Count == 0 // never executed, so it has no history
-	crashes, progress := int64(row.Crashes), row.checkpointsAtLastCrash
+	crashes, progress := int64(row.Crashes), row.progressAtLastCrash
 	halted := lost && row.Control&store.PausedMask != 0
 	excused := lost && q.LeaseEndedInOutage(row.WakeAt)
 	if lost && !halted && !excused {
-		reached, err := countTerminalSteps(x, id)
+		reached, err := readProgress(x, id)
 		if err != nil {
 			return store.ClaimedRun{}, false, err
 		}
@@ -184,7 +184,7 @@ func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, b
 	if err != nil {
 		return store.ClaimedRun{}, false, err
 	}
-	claimed := store.ClaimedRun{Run: run, CheckpointsAtLastCrash: int(progress)}
+	claimed := store.ClaimedRun{Run: run, ProgressAtLastCrash: int(progress)}
 	if run.Status == store.Running && !fresh {
 		claimed.History, err = readHistory(x, id)
 	}
@@ -246,8 +246,8 @@ func pauseAsRequested(x executor, q *store.ClaimQuery, run *store.Run) error {
 	return checkOneRow("setting aside run", run.UUID, n, err)
 }
 
-func countTerminalSteps(x executor, run uuid.UUID) (n int64, err error) {
-	err = x.query(qStepsTerminalCount, func(v []driver.Value) error {
+func readProgress(x executor, run uuid.UUID) (n int64, err error) {
+	err = x.query(qRunProgress, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		n = c.int()
 		return c.err

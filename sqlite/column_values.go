@@ -172,8 +172,8 @@ func (c *columnReader) nullUUID() (id uuid.NullUUID) {
 // runRow is a run with the columns that only this store uses.
 type runRow struct {
 	store.Run
-	woken                  bool
-	checkpointsAtLastCrash int64 // the number of terminal checkpoints at the last claim after a crash
+	woken               bool
+	progressAtLastCrash int64 // the progress at the last claim after a crash; see run_progress.sql
 }
 
 // scanRun reads the columns of run_by_id.sql and of all statements that return runs.
@@ -209,7 +209,7 @@ func scanRun(values []driver.Value) (runRow, error) {
 	r.PausedAt = c.time()
 	r.CancelledAt = c.time()
 	r.woken = c.int() != 0
-	r.checkpointsAtLastCrash = c.int()
+	r.progressAtLastCrash = c.int()
 	return r, c.err
 }
 

@@ -124,13 +124,13 @@ func withControlRequestsApplied(w *store.OwnershipEnd, row *runRow) store.Owners
 
 // heldRunUpdate has the new values in the row of a held run.
 type heldRunUpdate struct {
-	status                 store.Status
-	control                store.ControlBits
-	reason                 string
-	wakeAt                 time.Time
-	pausedAt               time.Time
-	crashes                int16
-	checkpointsAtLastCrash int64
+	status              store.Status
+	control             store.ControlBits
+	reason              string
+	wakeAt              time.Time
+	pausedAt            time.Time
+	crashes             int16
+	progressAtLastCrash int64
 }
 
 // holdRejectedRun releases or pauses a run whose writes the database rejects.
@@ -144,7 +144,7 @@ func holdRejectedRun(x *writeTx, w *store.OwnershipEnd) error {
 	}
 	h := holdUpdateForPause(w, &row)
 	if row.Control&store.PausedMask == 0 {
-		reached, err := countTerminalSteps(x, w.UUID)
+		reached, err := readProgress(x, w.UUID)
 		if err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func holdRejectedRun(x *writeTx, w *store.OwnershipEnd) error {
 	}
 	n, err := x.exec(
 		qRunHoldAfterRejectedWrite, int64(h.status), int64(h.control), bindTime(h.wakeAt), h.reason, bindTime(h.pausedAt),
-		int64(h.crashes), h.checkpointsAtLastCrash, bindText(w.Trace), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.EncodeInt64(),
+		int64(h.crashes), h.progressAtLastCrash, bindText(w.Trace), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.EncodeInt64(),
 	)
 	if err != nil || n != 1 {
 		return checkOneRow("holding run", w.UUID, n, err)
@@ -167,25 +167,25 @@ func holdRejectedRun(x *writeTx, w *store.OwnershipEnd) error {
 func holdUpdateForPause(w *store.OwnershipEnd, row *runRow) heldRunUpdate {
 	return heldRunUpdate{
 		status: store.Paused, control: row.Control, reason: cmp.Or(row.PauseOrHoldReason, w.HoldReason), // the reason of the pause
-		crashes: row.Crashes, checkpointsAtLastCrash: row.checkpointsAtLastCrash,
+		crashes: row.Crashes, progressAtLastCrash: row.progressAtLastCrash,
 	}
 }
 
 // holdUpdateForCrash returns the update of any other held run. It counts a crash, unless the write has NotCountedAsCrash. The run becomes
-// claimable later, or is paused if it has reached MaxCrashes. The argument reached is the number of its terminal checkpoints.
+// claimable later, or is paused if it has reached MaxCrashes. The argument reached is its progress; see run_progress.sql.
 func holdUpdateForCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldRunUpdate {
 	if w.NotCountedAsCrash {
 		return heldRunUpdate{
 			status: store.Pending, control: row.Control, reason: w.HoldReason, wakeAt: store.HoldUntilAfterCrash(w, ownershipEndTime(w), 0, row.Deadline),
-			crashes: row.Crashes, checkpointsAtLastCrash: row.checkpointsAtLastCrash,
+			crashes: row.Crashes, progressAtLastCrash: row.progressAtLastCrash,
 		}
 	}
 	crashes := row.Crashes
-	if reached > row.checkpointsAtLastCrash {
+	if reached > row.progressAtLastCrash {
 		crashes = 0
 	}
 	crashes = min(crashes, math.MaxInt16-1) + 1
-	h := heldRunUpdate{status: store.Pending, control: row.Control, reason: w.HoldReason, crashes: crashes, checkpointsAtLastCrash: reached}
+	h := heldRunUpdate{status: store.Pending, control: row.Control, reason: w.HoldReason, crashes: crashes, progressAtLastCrash: reached}
 	if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
 		h.status, h.control, h.pausedAt = store.Paused, row.Control|store.PausedItself, ownershipEndTime(w)
 		h.reason = store.HeldTooOftenReason(w.HoldReason, crashes)

@@ -27,7 +27,7 @@ const (
 	qCheckpointByName
 	qRunFingerprint
 	qHistoryPart
-	qStepsTerminalCount
+	qRunProgress
 	qStepsOpen
 	qRecordedChoices
 	qRunLastLeaseLoss

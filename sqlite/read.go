@@ -104,7 +104,7 @@ func crashesSinceProgress(x executor, row *runRow) (int16, error) {
 	if row.Crashes == 0 {
 		return 0, nil
 	}
-	if reached, err := countTerminalSteps(x, row.UUID); err != nil || reached > row.checkpointsAtLastCrash {
+	if reached, err := readProgress(x, row.UUID); err != nil || reached > row.progressAtLastCrash {
 		return 0, err
 	}
 	return row.Crashes, nil

@@ -123,7 +123,7 @@ func repairRun(ctx context.Context, x executor, r *store.RepairRequest, run *sto
 	}
 	if err == nil {
 		err = write("runs", 1, qRepairBeginNextGeneration, shard, id, int64(run.StateBefore.Status), run.StateBefore.Epoch.EncodeInt64(), int64(run.StateBefore.Control),
-			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.TerminalStepCount),
+			epoch, int64(run.Status), int64(run.Control), bindTime(run.WakeAt), bindTime(run.Deadline), int64(run.Progress),
 			bindNullUUID(run.Owner), bindBool(run.ContinuesAsNew), bindBytes(run.Input), bindTime(r.Now), bindBytes(run.FirstInputHash))
 	}
 	if err == nil && run.ReleasesHold() {

@@ -56,7 +56,7 @@ func sqlFileName(q queryID) string {
 		qHistoryWithoutPayloads:            "history_without_payloads.sql",
 		qCheckpointByName:                  "checkpoint_by_name.sql",
 		qRunFingerprint:                    "run_fingerprint.sql",
-		qStepsTerminalCount:                "steps_terminal_count.sql",
+		qRunProgress:                       "run_progress.sql",
 		qStepsOpen:                         "steps_open.sql",
 		qRecordedChoices:                   "recorded_choices.sql",
 		qRunLastLeaseLoss:                  "run_last_lease_loss.sql",

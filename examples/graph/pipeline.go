@@ -73,7 +73,11 @@ func define(l *ledger) (w workflows) {
 		}
 		analysts := []*durable.Node[int]{
 			analyse("forwards", sumOf),
-			analyse("backwards", func(s []Size) int { slices.Reverse(s); return sumOf(s) }),
+			analyse("backwards", func(s []Size) int {
+				mine := slices.Clone(s) // the nodes share the value
+				slices.Reverse(mine)
+				return sumOf(mine)
+			}),
 			analyse("in halves", func(s []Size) int { return sumOf(s[:len(s)/2]) + sumOf(s[len(s)/2:]) }),
 			g.Child("thoroughly", w.slow, sizes, durable.Needs(read)),
 			g.Child("twice", w.slow, sizes, durable.Needs(read)),

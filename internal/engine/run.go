@@ -88,7 +88,7 @@ type suspensionSpec struct {
 func newRun(w *worker, c *store.ClaimedRun) *run {
 	row := c.Run
 	r := &run{w: w, e: w.e, row: row}
-	r.unreadHistory, r.checkpointsAtCrash, r.usedNames = c.UnreadHistory, c.CheckpointsAtLastCrash, make(map[string]uintptr, r.expectedNameCount())
+	r.unreadHistory, r.progressAtCrash, r.usedNames = c.UnreadHistory, c.ProgressAtLastCrash, make(map[string]uintptr, r.expectedNameCount())
 	r.bypassesQueue = c.BypassesQueue
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.telemetry.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, naming.DisplayRun(&row), row.Epoch.Count, row.Trace)

@@ -182,7 +182,7 @@ func (r *run) planNextGeneration(input []byte) (*store.RepairRequest, store.Run)
 		RequestID: uuid.New(), Verb: continueVerb, Now: now,
 		Runs: []store.RunRepair{{
 			Run: r.row.UUID, StateBefore: store.RunState{Found: true, Status: store.Running, Epoch: r.row.Epoch}, SupersededNumber: number, ContinuesAsNew: true, Input: input, FirstInputHash: renewal.FirstInput,
-			NewSteps: []store.Step{renewal.NewStep(r.row.UUID, row.Epoch, now)}, TerminalStepCount: 1,
+			NewSteps: []store.Step{renewal.NewStep(r.row.UUID, row.Epoch, now)}, Progress: 1,
 			Owner: row.Owner, Epoch: row.Epoch, Status: row.Status, WakeAt: row.WakeAt,
 		}},
 	}, row

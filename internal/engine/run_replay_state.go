@@ -20,7 +20,8 @@ type replayState struct {
 	repairRecordCount       int                    // the terminal checkpoints that are records of a repair and not calls
 	keyRenewals             idempotencyKeyRenewals
 	unreadablePayload       error // why a payload of the history cannot be decoded; nil: all payloads can be decoded
-	checkpointsAtCrash      int   // terminal checkpoints when the crashes of the run were last counted; see run_crash_loop.go
+	progress                int   // the sum of store.Step.Progress
+	progressAtCrash         int   // the progress when the crashes of the run were last counted; see run_crash_loop.go
 
 	recordedCalls           []recordedCall      // the calls in the history, by their sequence numbers; nil: see hasCallBegunSince
 	usedNames               map[string]uintptr  // names called in this execution, and their call sites
@@ -51,6 +52,7 @@ func (c *replayState) addRows(rows []store.Step) {
 		c.history = make(map[string]*store.Step, len(rows))
 	}
 	for i := range rows {
+		c.progress += rows[i].Progress()
 		if rows[i].Kind == store.KindKeyRenewal {
 			c.keyRenewals.decodeRenewalRecord(&rows[i])
 			c.terminalCheckpointCount++

@@ -118,7 +118,7 @@ func TestARetryDropsTheFailureThatTheRunNames(t *testing.T) {
 	want(t, "kept", shown(r.Repair.KeptSteps), "after", "handled", "reserve")
 	want(t, "dropped", r.Detail.Dropped, "charge")
 	want(t, "renewed", r.Detail.Renewed) // the first attempt may have reached the bank
-	if p := r.Repair; p.CheckpointCount != 4 || p.TerminalStepCount != 4 || p.SupersededNumber != 1 || p.Status != store.Pending || p.Epoch != (store.Epoch{Count: 4, Nonce: 9}) ||
+	if p := r.Repair; p.CheckpointCount != 4 || p.Progress != 4 || p.SupersededNumber != 1 || p.Status != store.Pending || p.Epoch != (store.Epoch{Count: 4, Nonce: 9}) ||
 		!p.WakeAt.Equal(start.Add(time.Hour)) || !p.Deadline.Equal(start.Add(2*time.Hour)) || len(calls(p.NewSteps)) != 0 {
 		t.Errorf("the repair is %+v", p)
 	}

@@ -58,8 +58,8 @@ func TestAnOverrideDropsWhatBeganLater(t *testing.T) {
 	want(t, "renewed", r.Detail.Renewed, "charge")
 	want(t, "corrected", r.Detail.Corrected, "quote")
 	want(t, "released", r.Repair.ReleasedReceivers, "ok")
-	if seq := r.Repair.NewSteps[1].Seq; r.Repair.NewSteps[1].Name != "quote" || seq != store.EncodeSeq(2, true) || r.Repair.TerminalStepCount != 3 {
-		t.Errorf("the step has the place %d in the history, and the progress is %d", seq, r.Repair.TerminalStepCount)
+	if seq := r.Repair.NewSteps[1].Seq; r.Repair.NewSteps[1].Name != "quote" || seq != store.EncodeSeq(2, true) || r.Repair.Progress != 3 {
+		t.Errorf("the step has the place %d in the history, and the progress is %d", seq, r.Repair.Progress)
 	}
 	q := laterRequest()
 	q.FromEnd = true

@@ -163,7 +163,7 @@ type SignalWrite struct {
 // a child may only increase the count of ended children, and not wake the parent; see SetAwaitedChildEndsRequest.
 //
 // An OwnershipEnd with HoldsRun releases a run because the database rejects the run's writes, or because locks prevent them. The Status of
-// a held run is Pending. A hold counts as a crash of the run. If a held run has more terminal checkpoints than at its last crash, its count
+// a held run is Pending. A hold counts as a crash of the run. If a held run has made progress since its last crash (Step.Progress), its count
 // of crashes begins again at one. A held run becomes claimable at HoldUntilAfterCrash, even if its cancel was requested. If MaxCrashes is
 // not zero and a held run has reached MaxCrashes, the run becomes Paused, as a claim would pause it. A held run whose pause was requested
 // becomes Paused, and its count of crashes does not change. After a hold, the row of the run keeps the reason of the hold until the run is
@@ -354,10 +354,10 @@ type ClaimedRun struct {
 	Run           Run
 	History       []Step        // ordered by name
 	UnreadHistory UnreadHistory // tells whether HistoryFrom has to read more
-	// CheckpointsAtLastCrash is how many terminal checkpoints the run had at its last counted crash. If the run now has more
-	// terminal checkpoints, the run has made progress since the crash.
-	CheckpointsAtLastCrash int
-	BypassesQueue          bool // its admission state is AdmissionBypassed
+	// ProgressAtLastCrash is the sum of Step.Progress of the run's checkpoints at its last counted crash. If the sum is greater now, the run
+	// has made progress since the crash.
+	ProgressAtLastCrash int
+	BypassesQueue       bool // its admission state is AdmissionBypassed
 }
 
 // UnreadHistory tells whether a history has more checkpoints than a claim has read, and the name of the first unread

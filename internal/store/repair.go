@@ -173,12 +173,12 @@ type RunRepair struct {
 	FirstInputHash []byte        // only with ContinuesAsNew: see RepairStore.FirstInputHash
 	Owner          uuid.NullUUID // the worker that executes the new generation; then Status is Running and WakeAt the end of the lease
 
-	Epoch             Epoch // of the new generation: the epoch after StateBefore.Epoch
-	Status            Status
-	Control           ControlBits
-	WakeAt            time.Time
-	Deadline          time.Time // of a run that has ended; a live run keeps its own
-	TerminalStepCount int       // the number of its terminal checkpoints
+	Epoch    Epoch // of the new generation: the epoch after StateBefore.Epoch
+	Status   Status
+	Control  ControlBits
+	WakeAt   time.Time
+	Deadline time.Time // of a run that has ended; a live run keeps its own
+	Progress int       // the sum of Step.Progress of its checkpoints
 }
 
 // ReleasesHold reports whether the run was held for drift and its new generation is not. The store then deletes the divergences of the run.

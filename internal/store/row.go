@@ -220,6 +220,18 @@ func EncodeSeq(position int32, own bool) int32 {
 // Position returns the position of the call in the order in which the calls of its run began.
 func (s *Step) Position() int32 { return s.Seq >> 1 }
 
+// Progress returns how much the checkpoint adds to the progress of its run, by which crashes are judged: one for the start of a child, and one
+// for an outcome. So a run that crashes again and again makes progress if it starts or records one more child each time.
+func (s *Step) Progress() (n int) {
+	if s.Kind == KindChild {
+		n++
+	}
+	if s.Status.IsTerminal() {
+		n++
+	}
+	return n
+}
+
 // WasMadeByScopeGoroutine reports whether the goroutine of its scope made the call; see [SeqOwnGoroutineBit].
 func (s *Step) WasMadeByScopeGoroutine() bool { return s.Seq&SeqOwnGoroutineBit != 0 }
 

@@ -12,8 +12,8 @@
 -- whatever is joined to them.
 --
 -- If a run is running (2), its owner died or stalled. Such claims in a row are counted as crashes. The
--- count starts again at 1 if the run has more terminal checkpoints than at the last crash (progress). At
--- $6 crashes the run is paused (4) instead, so that it does not kill its process again and again. Zero
+-- count starts again at 1 if the run has made progress since the last crash: if it has more terminal checkpoints and
+-- children (6) together than then. At $6 crashes the run is paused (4) instead, so that it does not kill its process again and again. Zero
 -- means no limit.
 --
 -- If a lease ended after $9 and not after $10, that is no crash: the claiming worker could not renew its
@@ -75,8 +75,8 @@ WITH own AS MATERIALIZED (
            due.next_lane, due.next_version, due.version_before,
            CASE WHEN due.status = 2 AND due.control & 3 = 0
                  AND (due.wake_at > $9::timestamptz AND due.wake_at <= $10::timestamptz) IS NOT TRUE THEN (
-               SELECT count(*)::integer FROM durable.step AS s
-               WHERE s.shard = due.shard AND s.run_id = due.id AND s.status >= 3
+               SELECT (count(*) FILTER (WHERE s.status >= 3) + count(*) FILTER (WHERE s.kind = 6))::integer FROM durable.step AS s
+               WHERE s.shard = due.shard AND s.run_id = due.id
            ) END AS reached -- NULL: no crash
     FROM (SELECT * FROM due UNION ALL SELECT * FROM suspect) AS due
 ), judged AS MATERIALIZED (

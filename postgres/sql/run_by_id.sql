@@ -5,8 +5,8 @@
 -- key. With a plain equality, on tables without statistics, the two indexes have the same cost, and the
 -- planner reads a whole shard through the primary key to find one name.
 --
--- Crashes count since the last new checkpoint: if the run has more terminal checkpoints than at the last
--- crash (progress), there are none. The next claim that counts crashes updates the row itself.
+-- Crashes count since the last progress: if the run has more terminal checkpoints and children (6) together than at
+-- the last crash (progress), there are none. The next claim that counts crashes updates the row itself.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 --
@@ -14,8 +14,10 @@
 SELECT item.ordinal,
        run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.priority, run.status, run.epoch, run.owner,
        CASE WHEN run.crashes OPERATOR(pg_catalog.>) 0 AND (
-                SELECT pg_catalog.count(*) FROM durable.step AS s
-                WHERE s.shard OPERATOR(pg_catalog.=) run.shard AND s.run_id OPERATOR(pg_catalog.=) run.id AND s.status OPERATOR(pg_catalog.>=) 3
+                SELECT pg_catalog.count(CASE WHEN s.status OPERATOR(pg_catalog.>=) 3 THEN 1 END)
+                    OPERATOR(pg_catalog.+) pg_catalog.count(CASE WHEN s.kind OPERATOR(pg_catalog.=) 6 THEN 1 END)
+                FROM durable.step AS s
+                WHERE s.shard OPERATOR(pg_catalog.=) run.shard AND s.run_id OPERATOR(pg_catalog.=) run.id
             ) OPERATOR(pg_catalog.>) run.progress THEN 0::smallint ELSE run.crashes END AS crashes,
        CASE WHEN $4::boolean THEN run.input END,
        CASE WHEN $5::boolean THEN run.output END,

@@ -1,6 +1,6 @@
 -- Releases a run that is still running (2) at the writer's epoch, because the database does not accept
 -- what it has to write. That counts as a crash by the rule of claim_runs.sql: the count starts again at 1 if
--- the run has more terminal checkpoints than at its last crash (progress). The run becomes pending (1),
+-- the run has made progress since its last crash; see claim_runs.sql. The run becomes pending (1),
 -- and claimable after one second, four times as long after each further crash, and at most 300 seconds;
 -- or at its deadline, if that is earlier and not over. At $6 crashes it is paused (4) instead, as by
 -- claim_runs.sql; zero means no limit. A run that is to be paused (control 1, 2) is paused without a crash. If $8 is set, the
@@ -15,8 +15,8 @@ WITH own AS MATERIALIZED (
     FOR NO KEY UPDATE
 ), counted AS MATERIALIZED (
     SELECT own.shard, own.id, own.crashes, own.progress, own.ahead, own.control & 3 <> 0 AS halted,
-           (SELECT count(*)::integer FROM durable.step AS s
-            WHERE s.shard = own.shard AND s.run_id = own.id AND s.status >= 3) AS reached
+           (SELECT (count(*) FILTER (WHERE s.status >= 3) + count(*) FILTER (WHERE s.kind = 6))::integer FROM durable.step AS s
+            WHERE s.shard = own.shard AND s.run_id = own.id) AS reached
     FROM own
 ), judged AS MATERIALIZED (
     SELECT shard, id, ahead, halted,

@@ -22,7 +22,7 @@ WITH RECURSIVE tree AS (
     ) AS child
 )
 SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.priority, run.status, run.epoch, run.owner,
-       CASE WHEN run.crashes > 0 AND (SELECT count(*) FROM durable.step AS s WHERE s.shard = run.shard AND s.run_id = run.id AND s.status >= 3) > run.progress
+       CASE WHEN run.crashes > 0 AND (SELECT count(*) FILTER (WHERE s.status >= 3) + count(*) FILTER (WHERE s.kind = 6) FROM durable.step AS s WHERE s.shard = run.shard AND s.run_id = run.id) > run.progress
             THEN 0::smallint ELSE run.crashes END AS crashes, NULL::bytea, NULL::bytea, run.error, run.reason, run.trace,
        run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at

@@ -38,7 +38,7 @@ CREATE TABLE durable.run (
     timeout     bigint,                 -- in microseconds: a repair of the ended run begins it anew; NULL, 0: none
     epoch       bigint   NOT NULL,      -- fences writes; upper 32 bits: count, +1 at every claim; lower: nonce of the claim
     lane        bigint   NOT NULL,      -- hash of queue, workflow and priority; its three lowest bits are the admission state: 0 not needed 1 pending 2 granted 3 in line 6 bypassed
-    progress    integer  NOT NULL DEFAULT 0, -- terminal checkpoints at the last claim after a crash
+    progress    integer  NOT NULL DEFAULT 0, -- terminal checkpoints and children, together, at the last claim after a crash
     shard       smallint NOT NULL,
     status      smallint NOT NULL,      -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled 9 expired
     priority    smallint NOT NULL DEFAULT 0, -- higher first

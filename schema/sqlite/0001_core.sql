@@ -26,7 +26,7 @@ CREATE TABLE durable_run (
     status      INTEGER NOT NULL,       -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled 9 expired
     epoch       INTEGER NOT NULL,       -- fences writes; upper 32 bits: increased by 1 at every claim; lower 32 bits: the nonce of the claim
     crashes     INTEGER NOT NULL DEFAULT 0, -- claims after a lost lease, since the last new checkpoint
-    progress    INTEGER NOT NULL DEFAULT 0, -- number of checkpoints at the last claim after a crash
+    progress    INTEGER NOT NULL DEFAULT 0, -- terminal checkpoints and children, together, at the last claim after a crash
     owner       BLOB,
     lost_by     BLOB,                   -- the worker that lost its lease before lost_at
     lost_at     INTEGER,                -- when the run was last claimed after its lease had expired

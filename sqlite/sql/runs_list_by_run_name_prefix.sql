@@ -1,7 +1,7 @@
 -- Selects the newest runs below an ID whose names begin with a prefix, without payloads. It sorts all of them, so it is
 -- used only if there are few. It reads all shards, so ?1 is not used.
 SELECT id, parent_id, name, workflow, version, queue, priority, status, epoch, owner,
-       CASE WHEN durable_run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = durable_run.id AND s.status >= 3) > durable_run.progress THEN 0 ELSE durable_run.crashes END,
+       CASE WHEN durable_run.crashes > 0 AND (SELECT count(*) FILTER (WHERE s.status >= 3) + count(*) FILTER (WHERE s.kind = 6) FROM durable_step AS s WHERE s.run_id = durable_run.id) > durable_run.progress THEN 0 ELSE durable_run.crashes END,
        NULL, NULL, error,
        reason, trace, created_at, started_at, ended_at, wake_at, deadline_at,
        detached, control, paused_by, cancelled_by, cancel_reason, paused_at, cancelled_at, woken, progress

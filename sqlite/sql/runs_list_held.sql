@@ -1,7 +1,7 @@
 -- Selects the newest held runs below an ID, without payloads: those whose code does not fit their history (control 16), and those that were held
 -- for another reason and have recorded nothing since. Few runs have diverged or lose their process, so they are sorted. ?1 is not used.
 SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.priority, run.status, run.epoch, run.owner,
-       CASE WHEN run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) > run.progress THEN 0 ELSE run.crashes END,
+       CASE WHEN run.crashes > 0 AND (SELECT count(*) FILTER (WHERE s.status >= 3) + count(*) FILTER (WHERE s.kind = 6) FROM durable_step AS s WHERE s.run_id = run.id) > run.progress THEN 0 ELSE run.crashes END,
        NULL, NULL, run.error,
        run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at, run.woken, run.progress
@@ -13,7 +13,7 @@ FROM (
 CROSS JOIN durable_run AS run ON run.id = matched.id
 WHERE run.id < ?2 AND run.id >= ?23
   AND (run.wake_at IS NULL AND run.status = 4 AND run.control & 16 = 16 OR run.wake_at IS NOT NULL AND run.crashes > 0 AND run.reason <> ''
-       AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) <= run.progress)
+       AND (SELECT count(*) FILTER (WHERE s.status >= 3) + count(*) FILTER (WHERE s.kind = 6) FROM durable_step AS s WHERE s.run_id = run.id) <= run.progress)
   AND (?4 = '' OR +run.workflow = ?4)
   AND (?5 = '' OR run.queue = ?5)
   AND (?6 = 0 OR (?6 >> run.status) & 1)

@@ -112,12 +112,12 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 	excused := q.LeaseEndedInOutage(r.WakeAt)
 	halted := lost && r.Control&store.PausedMask != 0 // a lost lease counts no crash if a pause was requested
 	if lost && !halted && !excused {
-		reached := r.terminalSteps()
+		reached := r.progress()
 		if m.FencingState != nil && m.FencingState.Runs[r.UUID] != nil { // checkpoints that were committed just now may count at the next claim only
-			reached = m.FencingState.Runs[r.UUID].terminalSteps()
+			reached = m.FencingState.Runs[r.UUID].progress()
 		}
-		if reached > r.CheckpointsAtLastCrash {
-			r.Crashes, r.CheckpointsAtLastCrash = 0, reached
+		if reached > r.ProgressAtLastCrash {
+			r.Crashes, r.ProgressAtLastCrash = 0, reached
 		}
 		r.Crashes++
 	}
@@ -138,7 +138,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 			pause.Actor, pause.Reason = r.PausedBy, r.PauseOrHoldReason
 		}
 		m.recordAct(r.UUID, pause, store.Event{Type: store.EventPaused})
-		return store.ClaimedRun{Run: r.Run, CheckpointsAtLastCrash: r.CheckpointsAtLastCrash}
+		return store.ClaimedRun{Run: r.Run, ProgressAtLastCrash: r.ProgressAtLastCrash}
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil
 	r.Epoch = r.Epoch.Next(q.EpochNonce)
@@ -148,7 +148,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 	if r.StartedAt.IsZero() {
 		r.StartedAt = q.Now
 	}
-	return store.ClaimedRun{Run: r.Run, History: r.history(), CheckpointsAtLastCrash: r.CheckpointsAtLastCrash}
+	return store.ClaimedRun{Run: r.Run, History: r.history(), ProgressAtLastCrash: r.ProgressAtLastCrash}
 }
 
 // LeasesOfClaim models store.Store.LeasesOfClaim.

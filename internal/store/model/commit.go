@@ -315,8 +315,8 @@ func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 	} else if w.NotCountedAsCrash {
 		r.PauseOrHoldReason, r.WakeAt = w.HoldReason, store.HoldUntilAfterCrash(w, w.Now, 0, r.Deadline)
 	} else {
-		if reached := r.terminalSteps(); reached > r.CheckpointsAtLastCrash {
-			r.Crashes, r.CheckpointsAtLastCrash = 0, reached
+		if reached := r.progress(); reached > r.ProgressAtLastCrash {
+			r.Crashes, r.ProgressAtLastCrash = 0, reached
 		}
 		r.Crashes++
 		r.PauseOrHoldReason = w.HoldReason

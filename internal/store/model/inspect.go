@@ -237,9 +237,9 @@ func (m *Model) TreeCounts(run uuid.UUID, now time.Time) store.TreeCounts {
 	return counts
 }
 
-// crashesSinceProgress returns the number of crashes since the last new checkpoint.
+// crashesSinceProgress returns the number of crashes since the last progress.
 func (r *Run) crashesSinceProgress() int16 {
-	if r.terminalSteps() > r.CheckpointsAtLastCrash {
+	if r.progress() > r.ProgressAtLastCrash {
 		return 0
 	}
 	return r.Crashes

@@ -45,13 +45,13 @@ type Model struct {
 // Run is one run with its checkpoints, signals and tags.
 type Run struct {
 	store.Run
-	Woken                  bool
-	CheckpointsAtLastCrash int // terminal checkpoints at the last claim after a crash
-	LastLeaseLoss          store.LeaseLoss
-	FirstInputHash         []byte
-	Steps                  map[string]store.Step
-	Signals                []Signal // in the order of their arrival
-	Tags                   map[string]string
+	Woken               bool
+	ProgressAtLastCrash int // at the last claim after a crash
+	LastLeaseLoss       store.LeaseLoss
+	FirstInputHash      []byte
+	Steps               map[string]store.Step
+	Signals             []Signal // in the order of their arrival
+	Tags                map[string]string
 
 	Divergences map[string]store.Divergence // by their versions
 
@@ -212,12 +212,10 @@ func (r *Run) history() []store.Step {
 	return slices.SortedFunc(maps.Values(r.Steps), func(l, r store.Step) int { return cmp.Compare(l.Name, r.Name) })
 }
 
-// terminalSteps returns the number of terminal checkpoints.
-func (r *Run) terminalSteps() (n int) {
+// progress returns the sum of Step.Progress of all checkpoints.
+func (r *Run) progress() (n int) {
 	for _, s := range r.Steps {
-		if s.Status.IsTerminal() {
-			n++
-		}
+		n += s.Progress()
 	}
 	return n
 }

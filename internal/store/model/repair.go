@@ -126,7 +126,7 @@ func (m *Model) repairRun(r *store.RepairRequest, p *store.RunRepair) {
 	if p.ReleasesHold() {
 		run.Divergences = make(map[string]store.Divergence)
 	}
-	run.Status, run.Epoch, run.Control, run.WakeAt, run.Owner, run.CheckpointsAtLastCrash = p.Status, p.Epoch, p.Control, p.WakeAt, p.Owner, p.TerminalStepCount
+	run.Status, run.Epoch, run.Control, run.WakeAt, run.Owner, run.ProgressAtLastCrash = p.Status, p.Epoch, p.Control, p.WakeAt, p.Owner, p.Progress
 	if live && p.Status == store.Waiting && !run.Deadline.IsZero() && run.Deadline.Before(run.WakeAt) {
 		run.WakeAt = run.Deadline
 	}

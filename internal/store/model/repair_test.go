@@ -100,9 +100,7 @@ func (c *check) repairOf(r *model.Run) store.RepairRequest {
 		case s.Kind == store.KindKeyRenewal:
 		case c.dice("keep", 3) > 0:
 			p.KeptSteps = append(p.KeptSteps, s.Name)
-			if s.Status.IsTerminal() {
-				p.TerminalStepCount++
-			}
+			p.Progress += s.Progress()
 		case s.Kind == store.KindReceive && s.Status.IsTerminal():
 			p.ReleasedReceivers = append(p.ReleasedReceivers, s.Name)
 		}
@@ -134,7 +132,7 @@ func (c *check) repairOf(r *model.Run) store.RepairRequest {
 	}
 	slices.SortFunc(p.DetachedChildren, store.CompareUUIDsByShard)
 	renewal := record.Renewal{Generation: p.SupersededNumber + 1}
-	p.NewSteps, p.TerminalStepCount = []store.Step{renewal.NewStep(r.UUID, p.Epoch, out.Now)}, p.TerminalStepCount+1
+	p.NewSteps, p.Progress = []store.Step{renewal.NewStep(r.UUID, p.Epoch, out.Now)}, p.Progress+1
 	out.Runs = []store.RunRepair{p}
 	return out
 }
@@ -145,7 +143,7 @@ func (c *check) continuation() store.RepairRequest {
 	now := c.at("now")
 	p := store.RunRepair{
 		Run: r.UUID, StateBefore: store.RunState{Found: true, Status: store.Running, Epoch: c.epoch(r)}, SupersededNumber: store.CurrentGeneration(c.now().GenerationsOf(r.UUID)), ContinuesAsNew: true,
-		Input: pick(c, "input", payloads), FirstInputHash: pick(c, "first input", payloads), Status: store.Pending, WakeAt: now, TerminalStepCount: 1,
+		Input: pick(c, "input", payloads), FirstInputHash: pick(c, "first input", payloads), Status: store.Pending, WakeAt: now, Progress: 1,
 	}
 	p.Epoch = p.StateBefore.Epoch.Next(c.nonce())
 	switch c.dice("owned", 4) {

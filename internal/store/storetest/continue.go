@@ -31,7 +31,7 @@ func (b *fixture) continueOf(r store.Run, number int32) *store.RepairRequest {
 		RequestID: uuid.New(), Verb: "continue", Now: b.afterStart(time.Minute),
 		Runs: []store.RunRepair{{
 			Run: r.UUID, StateBefore: store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}, SupersededNumber: number, ContinuesAsNew: true,
-			Input: fmt.Appendf(nil, `"input %d"`, number+1), FirstInputHash: fmt.Appendf(nil, "hash %d", number), NewSteps: []store.Step{renewal}, TerminalStepCount: 1,
+			Input: fmt.Appendf(nil, `"input %d"`, number+1), FirstInputHash: fmt.Appendf(nil, "hash %d", number), NewSteps: []store.Step{renewal}, Progress: 1,
 			Epoch: next, Status: store.Running, Owner: r.Owner, WakeAt: b.afterStart(time.Minute + 30*time.Second),
 		}},
 	}

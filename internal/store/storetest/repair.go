@@ -82,7 +82,7 @@ func (b *fixture) repairOf(r store.Run, number int32, keep ...string) *store.Rep
 		RequestID: uuid.New(), Verb: "retry", Actor: "ada", Reason: "the bank is back", Now: b.afterStart(time.Hour),
 		Runs: []store.RunRepair{{
 			Run: r.UUID, StateBefore: stateOf(r), SupersededNumber: number, CheckpointCount: len(b.history(r.UUID)), FromStep: "fails", KeptSteps: keep, Detail: []byte(`{"kept":1}`),
-			Epoch: r.Epoch.Next(nonce), Status: store.Pending, WakeAt: b.afterStart(time.Hour), TerminalStepCount: len(keep),
+			Epoch: r.Epoch.Next(nonce), Status: store.Pending, WakeAt: b.afterStart(time.Hour), Progress: len(keep),
 		}},
 	}
 }

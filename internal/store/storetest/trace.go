@@ -111,8 +111,8 @@ func traceCrashes(b *fixture) {
 	}
 	b.tag(r.UUID, store.Tag{Key: "t.a", Value: "1"})
 	shown("after a crash", 1)
-	if claimed.CheckpointsAtLastCrash != 0 {
-		b.Errorf("the claim tells of %d checkpoints, want none", claimed.CheckpointsAtLastCrash)
+	if claimed.ProgressAtLastCrash != 0 {
+		b.Errorf("the claim tells of the progress %d, want none", claimed.ProgressAtLastCrash)
 	}
 	b.commitStep(b.startedMarker(r.UUID, claimed.Run.Epoch, 1, "begun"), false)
 	shown("after a marker", 1)
@@ -121,8 +121,20 @@ func traceCrashes(b *fixture) {
 	q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 	again := b.claimOne(q, r.UUID)
 	shown("after another crash", 1)
-	if again.CheckpointsAtLastCrash != 1 || again.Run.Crashes != 1 {
-		b.Errorf("the claim tells of %d checkpoints and %d crashes, want one of each", again.CheckpointsAtLastCrash, again.Run.Crashes)
+	if again.ProgressAtLastCrash != 1 || again.Run.Crashes != 1 {
+		b.Errorf("the claim tells of the progress %d and %d crashes, want one of each", again.ProgressAtLastCrash, again.Run.Crashes)
+	}
+	for i, status := range []store.StepStatus{store.StepStarted, store.StepCompleted} {
+		child := b.startedMarker(r.UUID, again.Run.Epoch, 1, "child")
+		child.Kind, child.Status = store.KindChild, status
+		b.commitStep(child, i > 0)
+		shown("after a child is "+status.String(), 0)
+		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
+		again = b.claimOne(q, r.UUID)
+		shown("after a further crash", 1)
+		if again.ProgressAtLastCrash != 2+i || again.Run.Crashes != 1 {
+			b.Errorf("the claim tells of the progress %d and %d crashes, want %d and 1", again.ProgressAtLastCrash, again.Run.Crashes, 2+i)
+		}
 	}
 }
 

@@ -6,12 +6,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/record"
 )
 
-// A run may crash Config.MaxCrashes times in a row without a new checkpoint: its process dies, or the run
-// is held. The start of a child counts as a new checkpoint, and so does its recorded end; see store.Step.Progress. The store then pauses the run. With Config.FailAtMaxCrashes, the store does not pause the run: a worker claims it like any
-// other run, and the run fails here. As at any failure, the run's children are cancelled and its parent is woken, and a requested
-// cancel has precedence over the failure. If the process dies before the end is written, the worker that claims the run next writes
-// it. The workflow function is not called, because it may be what kills the process. So no compensations are registered, and none are
-// executed.
+// A run may crash Config.MaxCrashes times in a row without a new checkpoint: its process dies, or the run is held. The start of a child
+// counts as a new checkpoint, and so does its recorded end; see store.Step.Progress. The store then pauses the run. With
+// Config.FailAtMaxCrashes, the store does not pause the run: a worker claims it like any other run, and the run fails here. As at any
+// failure, the run's children are cancelled and its parent is woken, and a requested cancel has precedence over the failure. If the process
+// dies before the end is written, the worker that claims the run next writes it. The workflow function is not called, because it may be
+// what kills the process. So no compensations are registered, and none are executed.
 
 // crashesBeforePause returns after how many crashes in a row the store pauses a run. Zero means never.
 func (c *Config) crashesBeforePause() int {

@@ -324,12 +324,10 @@ func (p *plan) buildResult() *Result {
 			r.NewSteps = append(r.NewSteps, valued)
 			d.Corrected = append(d.Corrected, naming.Display(row.Name))
 			delete(p.renewedKeys, row.Name)
-			r.Progress += valued.Progress()
 			continue
 		case isOpen:
 			open.Seq = store.SeqOfKeptCall(open.Seq, r.FirstChangedSeq)
 			r.NewSteps = append(r.NewSteps, open)
-			r.Progress += open.Progress()
 			d.Dropped = append(d.Dropped, naming.Display(row.Name))
 			continue
 		case p.droppedBefore[row.Name]:
@@ -344,7 +342,6 @@ func (p *plan) buildResult() *Result {
 			}
 			continue
 		}
-		r.Progress += row.Progress()
 		if kept, changed := p.changeKept(row, executedAgain); changed {
 			kept.Seq = store.SeqOfKeptCall(kept.Seq, r.FirstChangedSeq)
 			r.NewSteps = append(r.NewSteps, kept)
@@ -352,6 +349,7 @@ func (p *plan) buildResult() *Result {
 			continue
 		}
 		r.KeptSteps = append(r.KeptSteps, row.Name)
+		r.Progress += row.Progress()
 	}
 	d.Kept += len(r.KeptSteps)
 	p.renewCompensations()
@@ -363,7 +361,9 @@ func (p *plan) buildResult() *Result {
 		renewal.Failure = &record.Failure{Message: f.Message, Type: f.Type, Codes: f.Codes, Step: f.Step, Permanent: f.Permanent}
 	}
 	r.NewSteps = append(r.NewSteps, renewal.NewStep(run.UUID, r.Epoch, p.request.Now))
-	r.Progress++ // for the renewal
+	for i := range r.NewSteps {
+		r.Progress += r.NewSteps[i].Progress()
+	}
 	slices.Sort(r.KeptSteps)
 	slices.Sort(r.ReleasedReceivers)
 	slices.SortFunc(r.NewSteps, func(a, b store.Step) int { return cmp.Compare(a.Name, b.Name) })

@@ -13,8 +13,8 @@
 --
 -- If a run is running (2), its owner died or stalled. Such claims in a row are counted as crashes. The
 -- count starts again at 1 if the run has made progress since the last crash: if it has more terminal checkpoints and
--- children (6) together than then. At $6 crashes the run is paused (4) instead, so that it does not kill its process again and again. Zero
--- means no limit.
+-- children (6) together than then. At $6 crashes the run is paused (4) instead, so that it does not kill
+-- its process again and again. Zero means no limit.
 --
 -- If a lease ended after $9 and not after $10, that is no crash: the claiming worker could not renew its
 -- own leases at that time, and perhaps the owner could not either.

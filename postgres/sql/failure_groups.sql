@@ -1,7 +1,8 @@
 -- Groups failed and expired runs by workflow, step and type of error: up to $1 groups of the workflows from $13 to $14, in
 -- their order. Of each group it examines the $2 newest runs, and counts those that the filter selects. It needs one probe of
 -- the index run_failure for each group, and one for each run that it examines. If $11 is not empty, the runs have a tag of
--- this key and, unless $12 is empty, this value. If $19 is not empty, only the group of the workflow $19, the step $20 and the type $21 is read.
+-- this key and, unless $12 is empty, this value. If $19 is not empty, it reads only the group of the workflow $19, the step $20
+-- and the type $21.
 WITH RECURSIVE failure AS (
     (
         SELECT r.workflow, r.failed_step, r.failed_type

@@ -59,7 +59,7 @@ func TestADivergedRunIsExplained(t *testing.T) {
 			run, err := e.Get(within(t), "a-1")
 			return err == nil && run.Diverged
 		})
-		if got := runOn(t, e, 0, "", "get", "a-1").out; !strings.Contains(got, "the code does not fit its history") || !strings.Contains(got, `call "book"`) {
+		if got := runOn(t, e, 0, "", "get", "a-1").out; !strings.Contains(got, `the code of version "v1" does not fit its history`) || !strings.Contains(got, `call "book"`) {
 			t.Errorf("the run is %s", got)
 		}
 		if got := runOn(t, e, durablecli.ExitError, "", "doctor").out; !strings.Contains(got, "diverged runs") {

@@ -16,10 +16,17 @@ import (
 
 var (
 	leaf = durable.Define("leaf", func(*durable.Ctx, int) (int, error) { return 1, nil })
-	// large has many children or many calls.
+	// large has many children or many calls. It waits for its children: the end of their parent would cancel them.
 	large = durable.Define("large", func(c *durable.Ctx, in [2]int) (int, error) {
-		for i := range in[0] {
-			if _, err := c.StartChild(fmt.Sprint("kid ", i), leaf, i); err != nil {
+		children := make([]*durable.Child[int], in[0])
+		for i := range children {
+			var err error
+			if children[i], err = c.StartChild(fmt.Sprint("kid ", i), leaf, i); err != nil {
+				return 0, err
+			}
+		}
+		for _, child := range children {
+			if _, err := child.Wait(); err != nil {
 				return 0, err
 			}
 		}

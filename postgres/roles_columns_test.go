@@ -23,7 +23,7 @@ var columnRights = map[schema.Role]map[string]string{
 	schema.Starter: {
 		"run INSERT": "control created_at deadline_at detached epoch id input lane name owner parent_id priority queue shard started_at status" +
 			" timeout trace version wake_at workflow",
-		"step SELECT": "run_id shard status",
+		"step SELECT": "kind run_id shard status",
 	},
 	schema.Reader: {},
 	schema.Worker: {},

@@ -11,7 +11,7 @@ GRANT SELECT, INSERT ON durable.tag TO durable_starter;
 -- A start into a queue with settings records what the run needs there.
 GRANT SELECT ON durable.queue TO durable_starter;
 GRANT SELECT, INSERT ON durable.place TO durable_starter;
--- The state of a run includes how many checkpoints it has, but not which ones.
-GRANT SELECT (shard, run_id, status) ON durable.step TO durable_starter;
+-- The state of a run includes how many checkpoints and children it has, but not which ones.
+GRANT SELECT (shard, run_id, kind, status) ON durable.step TO durable_starter;
 -- A start that folds locks and changes the row of its key. The runs that it cancels, a worker cancels.
 GRANT SELECT, INSERT, UPDATE ON durable.fold TO durable_starter;

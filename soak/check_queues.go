@@ -228,43 +228,44 @@ func (e *evidence) checkBeginRate(f *findings) {
 	check("began", claimed, 2*store.UnclaimedStopsRateAfter+clockSkew)
 }
 
-// queueChange is a change of a queue, from when it was first tried to when its effect is certain.
+// queueChange is a change of a queue, which took effect between its call and the time at which its effect is certain. A process that is
+// stopped records the return late.
 type queueChange struct{ from, to time.Time }
 
-// checkPauses checks that while queue bounded was surely paused, no more runs began than had been admitted before.
+// checkPauses checks that while queue bounded was surely paused, no more runs began than had been admitted before. A function that a
+// stopped process calls past its lease is no beginning: its run may have ended long ago.
 func (e *evidence) checkPauses(f *findings, all []*ownedExecution) {
-	var paused []time.Time    // when a pause had surely taken effect
-	var resumed []queueChange // when a resume may have taken effect
-	last, asked := make(map[int]time.Time), make(map[string]time.Time)
+	var pauses, resumes []queueChange
+	last, returned := make(map[int]time.Time), make(map[string]time.Time)
 	for _, x := range e.entries {
 		last[x.Pid] = x.At
 		if x.Kind == kindVerbReturned && x.Err == "" {
-			asked[x.Exec] = x.At
+			returned[x.Exec] = x.At
 		}
 	}
 	for _, x := range e.entries {
-		at, done := asked[x.Exec]
+		at, done := returned[x.Exec]
 		switch {
 		case x.Kind != kindVerbCalled || x.Value != boundedQueue:
 		case x.Step == askPause && done:
-			paused = append(paused, at)
+			pauses = append(pauses, queueChange{x.At, at})
 		case x.Step == askResume && done:
-			resumed = append(resumed, queueChange{x.At, at})
+			resumes = append(resumes, queueChange{x.At, at})
 		case x.Step == askResume:
-			resumed = append(resumed, queueChange{x.At, last[x.Pid].Add(maxChangeDelay)})
+			resumes = append(resumes, queueChange{x.At, last[x.Pid].Add(maxChangeDelay)})
 		}
 	}
 	begun := firstExecutions(all)
-	for _, from := range paused {
-		to := e.queueLoad.resumed // by the controller, at the end
-		for _, r := range resumed {
-			if r.to.After(from) && r.from.Before(to) {
+	for _, p := range pauses {
+		from, to := p.to, e.queueLoad.resumed // by the controller, at the end
+		for _, r := range resumes {
+			if r.to.After(p.from) && r.from.Before(to) { // it may have taken effect after the pause
 				to = r.from
 			}
 		}
 		n := 0
 		for _, s := range begun {
-			if s.queue == boundedQueue && !s.mayPass && s.from.After(from) && s.from.Before(to) {
+			if s.queue == boundedQueue && !s.mayPass && s.to.After(s.from) && s.from.After(from) && s.from.Before(to) {
 				n++
 			}
 		}

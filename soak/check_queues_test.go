@@ -103,6 +103,23 @@ func TestQueueChecker(t *testing.T) {
 				add(stayed(50, "C"+strconv.Itoa(i), boundedQueue, "b9", 1500+2*i, 1501+2*i)...)(e)
 			}
 		}, "began while it was paused"},
+		"many runs begin after a resume, and before a stopped process records the pause": {func(e *evidence) {
+			for i := range e.entries {
+				if x := &e.entries[i]; x.Kind == kindVerbReturned && x.Step == askPause {
+					x.At = noon.Add(2100 * time.Millisecond)
+				}
+			}
+			for i := range mostExecuting + 1 {
+				add(stayed(50, "C"+strconv.Itoa(i), boundedQueue, "b9", 2200+2*i, 2201+2*i)...)(e)
+			}
+		}, ""},
+		"a stopped process calls many functions past its lease in a pause": {func(e *evidence) {
+			for i := range mostExecuting + 1 {
+				some := stayed(50, "C"+strconv.Itoa(i), boundedQueue, "b9", 1500+2*i, 1501+2*i)
+				some[0].Value = noon.Add(1400 * time.Millisecond).Format(time.RFC3339Nano)
+				add(some...)(e)
+			}
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, f := goodQueues(), &findings{}

@@ -263,11 +263,11 @@ func (e *evidence) checkBackfills(f *findings, runs map[string]map[time.Time]*kn
 			started[x.Reason] = append(started[x.Reason], x)
 		}
 	}
-	replaced := make(map[string]time.Time) // when the times without a run were decided
+	waited := make(map[string]bool) // IDs of the times without a run that have waited for one
 	for name, fires := range e.scheduleFires {
 		for _, x := range fires {
 			if x.Outcome == durable.FireReplaced || x.Outcome == durable.FireWaiting {
-				replaced[shiftRunID(name, x.At)] = x.FiredAt
+				waited[shiftRunID(name, x.At)] = true
 			}
 		}
 	}
@@ -293,8 +293,10 @@ func (e *evidence) checkBackfills(f *findings, runs map[string]map[time.Time]*kn
 				continue
 			}
 			least++
-			id := shiftRunID(b.schedule, at)
-			if runs[b.schedule][at] == nil && replaced[id].Before(b.called.Add(-clockSkew)) { // otherwise it waited at the time of the call
+			// Only the newest time may have waited at the time of the call: a newer one replaces it. FiredAt does not tell when, since a
+			// process may be stopped between the decision and its commit.
+			waiting := at.Equal(b.decided) && waited[shiftRunID(b.schedule, at)]
+			if runs[b.schedule][at] == nil && !waiting {
 				f.addViolation("backfill: call %s of schedule %s from %v to %v left %v without a run", b.reason, b.schedule, b.from, b.to, at)
 			}
 		}

@@ -52,7 +52,7 @@ func goodSchedules() *evidence {
 	}
 	e.scheduleLoad.triggers = []*triggerCall{{schedule: skippingSchedule, reason: "t", id: now.ID}, {schedule: skippingSchedule, reason: "u", failed: true}}
 	e.scheduleLoad.backfills = []*backfillCall{{
-		schedule: skippingSchedule, reason: "b", from: evening, to: evening.Add(3 * time.Second), decided: evening.Add(2 * time.Second), called: evening.Add(4 * time.Second),
+		schedule: skippingSchedule, reason: "b", from: evening, to: evening.Add(3 * time.Second), decided: evening.Add(2 * time.Second),
 		result: durable.BackfillResult{Started: 1, AlreadyFired: 2},
 	}}
 	return e
@@ -105,12 +105,16 @@ func TestScheduleChecker(t *testing.T) {
 		"a backfill starts too few":      {func(e *evidence) { e.events = e.events[:1] }, "and started 0 runs"},
 		"a backfill counts wrong":        {func(e *evidence) { e.scheduleLoad.backfills[0].result.AlreadyFired = 1 }, "for 3 to 3 times"},
 		"a backfill starts another time": {func(e *evidence) { e.scheduleLoad.backfills[0].from = evening.Add(1500 * time.Millisecond) }, "started {"},
-		"a backfill leaves what is replaced later": {func(e *evidence) {
-			b := e.scheduleLoad.backfills[0]
+		"a backfill leaves what waits, and is replaced later": {func(e *evidence) {
 			e.scheduleLoad.backfills = append(e.scheduleLoad.backfills, &backfillCall{
-				schedule: waitingSchedule, reason: "c", from: evening, to: evening.Add(2 * time.Second), decided: b.decided, called: evening.Add(1500 * time.Millisecond), result: durable.BackfillResult{AlreadyFired: 2},
+				schedule: waitingSchedule, reason: "c", from: evening, to: evening.Add(2 * time.Second), decided: evening.Add(time.Second), result: durable.BackfillResult{AlreadyFired: 2},
 			})
 		}, ""},
+		"a backfill leaves what was replaced before": {func(e *evidence) {
+			e.scheduleLoad.backfills = append(e.scheduleLoad.backfills, &backfillCall{
+				schedule: waitingSchedule, reason: "c", from: evening, to: evening.Add(2 * time.Second), decided: evening.Add(2 * time.Second), result: durable.BackfillResult{AlreadyFired: 2},
+			})
+		}, "without a run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, f := goodSchedules(), &findings{}

@@ -45,7 +45,6 @@ type backfillCall struct {
 	schedule, reason string
 	from, to         time.Time
 	decided          time.Time // the schedule had decided the times up to this one before the call
-	called           time.Time
 	result           durable.BackfillResult
 	failed           bool // which of its runs were started is not known
 }
@@ -129,7 +128,6 @@ func (l *scheduleLoad) backfill(ctx context.Context, reason string, r *rand.Rand
 	b.decided = decided
 	b.from = first.Add(time.Duration(r.Int64N(int64(decided.Sub(first)))))
 	b.to = b.from.Add(time.Millisecond + time.Duration(r.Int64N(int64(longestBackfill))))
-	b.called = time.Now()
 	bounded, cancel := context.WithTimeout(ctx, longestCall)
 	defer cancel()
 	b.result, err = l.controller.Backfill(bounded, b.schedule, b.from, b.to, durable.Actor(scheduleActor), durable.Reason(reason))

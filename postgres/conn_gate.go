@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,7 +20,7 @@ const (
 	// begin at the same time slow the server down. If each of them opened further connections because of that, they would use up
 	// max_connections.
 	connOpenWait = time.Second
-	// connIdleTime is how long an unused connection is kept.
+	// connIdleTime is how long an unused connection is kept, and a connection more than the bound allows.
 	connIdleTime = 15 * time.Second
 	// connShrinkInterval is the time between two decisions about how many connections are needed.
 	connShrinkInterval = 10 * time.Second
@@ -28,8 +29,9 @@ const (
 )
 
 // connGate bounds how many calls use a pool at the same time, and so how many connections it opens. The bound grows while calls wait long or
-// follow one another closely. Otherwise it shrinks. So a worker without work keeps one connection, although its loops sometimes make their
-// calls at the same moment.
+// follow one another closely. Otherwise it shrinks, and then the surplus connections are closed: pgxpool hands out its free connections in
+// turns, so a few calls per second keep each of them in use. So a worker without work keeps one connection, although its loops sometimes
+// make their calls at the same moment.
 type connGate struct {
 	max       int
 	openConns func() int // how many connections the pool has, without those that are being opened
@@ -38,6 +40,7 @@ type connGate struct {
 	currentMax          int
 	inUse               int
 	changedAt           time.Time     // when inUse changed
+	aboveBoundSince     time.Time     // since when the pool has more connections than currentMax; zero: it has not
 	usedTime            time.Duration // the sum of the times for which connections were in use since currentMaxCheckedAt
 	currentMaxCheckedAt time.Time
 	frozenUntil         time.Time
@@ -45,6 +48,8 @@ type connGate struct {
 	callsInInterval     int             // calls that began in the present interval
 	lastIntervalBusy    bool            // the previous interval had connBusyCalls calls, and ended when the present one began
 	waiting             []chan struct{} // closed when the call may use the pool; in the order of arrival
+
+	surplusConns atomic.Int32 // how many connections are still to be closed; changed with mu held
 }
 
 func newConnGate(most int, openConns func() int) *connGate {
@@ -135,6 +140,8 @@ func (g *connGate) recordCall() bool {
 func (g *connGate) raiseBound() {
 	if g.currentMax < g.max && time.Now().After(g.frozenUntil) {
 		g.currentMax++
+		g.aboveBoundSince = time.Time{}
+		g.surplusConns.Store(0)
 		g.admitWaiting()
 	}
 }
@@ -150,7 +157,36 @@ func (g *connGate) updateInUseCount(change int) {
 		needed := int(math.Ceil(2*float64(g.usedTime)/float64(window) + 0.5))
 		g.currentMax = max(1, min(g.currentMax, needed))
 		g.usedTime, g.currentMaxCheckedAt = 0, now
+		g.updateSurplus(now)
 	}
+}
+
+// updateSurplus records how many connections to close. g.mu is held.
+func (g *connGate) updateSurplus(now time.Time) {
+	surplus := g.openConns() - g.currentMax
+	switch {
+	case surplus <= 0:
+		g.aboveBoundSince, surplus = time.Time{}, 0
+	case g.aboveBoundSince.IsZero():
+		g.aboveBoundSince, surplus = now, 0
+	case now.Sub(g.aboveBoundSince) < connIdleTime:
+		surplus = 0
+	}
+	g.surplusConns.Store(int32(surplus))
+}
+
+// takeSurplusConn reports whether the caller must close its connection instead of returning it to the pool.
+func (g *connGate) takeSurplusConn() bool {
+	if g == nil || g.surplusConns.Load() == 0 {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.surplusConns.Load() == 0 {
+		return false
+	}
+	g.surplusConns.Add(-1)
+	return true
 }
 
 // capBoundAtOpenConns lowers the bound to the number of open connections, because the server has refused a further one.

@@ -144,6 +144,52 @@ func TestConnGateShrinks(t *testing.T) {
 	})
 }
 
+// A gate whose pool has had more connections than the bound allows for connIdleTime closes the surplus ones, one with each call, and
+// none if the bound grows meanwhile.
+func TestConnGateClosesSurplusConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := 3
+		g := newConnGate(3, func() int { return open })
+		call := func() (closed bool) {
+			if err := g.acquireSlot(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			defer g.releaseSlot()
+			if closed = g.takeSurplusConn(); closed {
+				open--
+			}
+			return closed
+		}
+		began := time.Now()
+		for open > 1 {
+			time.Sleep(time.Second)
+			if closed := call(); closed && time.Since(began) < connShrinkInterval+connIdleTime {
+				t.Fatalf("a connection is closed after %v", time.Since(began))
+			}
+			if time.Since(began) > 4*connShrinkInterval {
+				t.Fatalf("%d connections after %v", open, time.Since(began))
+			}
+		}
+		time.Sleep(3 * connIdleTime)
+		if call() || call() {
+			t.Error("the last connection is closed")
+		}
+		open = 3
+		for range 3 { // until connections are to be closed
+			time.Sleep(connIdleTime)
+			_ = g.acquireSlot(t.Context())
+			g.releaseSlot()
+		}
+		if g.surplusConns.Load() != 2 {
+			t.Fatalf("%d connections are to be closed", g.surplusConns.Load())
+		}
+		g.raiseBound()
+		if g.takeSurplusConn() {
+			t.Error("a connection is closed although the bound has grown")
+		}
+	})
+}
+
 // After the server has refused a connection, calls wait for those that there are, until connFreezeTime is over.
 func TestConnGateFreezes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -96,8 +96,14 @@ func (s *database) connGateOf(pool *pgxpool.Pool) *connGate {
 
 // releaseConn returns a connection of acquireConn to its pool.
 func (s *database) releaseConn(pool *pgxpool.Pool, conn *pgxpool.Conn) {
+	gate := s.connGateOf(pool)
+	if gate.takeSurplusConn() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		_ = conn.Conn().Close(ctx) // sends a last message; the pool drops the connection
+		cancel()
+	}
 	conn.Release()
-	s.connGateOf(pool).releaseSlot()
+	gate.releaseSlot()
 	s.endCall(pool)
 }
 

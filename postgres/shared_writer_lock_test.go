@@ -53,7 +53,7 @@ func TestTakeoverWaitsForAllWithoutMarks(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "DELETE FROM durable.step WHERE ended_at < now()"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // the wait ends after half of it, and a loaded machine may stand still for the rest
 	defer cancel()
 	began := time.Now()
 	if err := s.awaitStepWriters(ctx); err != nil {
@@ -69,10 +69,8 @@ func TestTakeoverWaitsWithoutSight(t *testing.T) {
 	url := migratedURL(t)
 	pgtest.RemoveLocalFacts(t, url)
 	s := openAt(t, url)
-	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
-	defer cancel()
 	began := time.Now()
-	if err := s.awaitStepWriters(ctx); err != nil {
+	if err := s.awaitStepWriters(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 150*time.Millisecond {

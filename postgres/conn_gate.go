@@ -185,6 +185,10 @@ func (g *connGate) takeSurplusConn() bool {
 	if g.surplusConns.Load() == 0 {
 		return false
 	}
+	if g.openConns() <= g.currentMax { // the pool has closed the surplus ones: they were idle, or led to another host
+		g.surplusConns.Store(0)
+		return false
+	}
 	g.surplusConns.Add(-1)
 	return true
 }

@@ -190,6 +190,31 @@ func TestConnGateClosesSurplusConnections(t *testing.T) {
 	})
 }
 
+// A gate closes none of the remaining connections if the pool has closed the surplus ones itself, as it does with connections that are idle or lead to
+// another host.
+func TestConnGateKeepsConnectionsAfterThePoolClosedTheSurplus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := 3
+		g := newConnGate(3, func() int { return open })
+		for range 3 { // until connections are to be closed
+			time.Sleep(connIdleTime)
+			_ = g.acquireSlot(t.Context())
+			g.releaseSlot()
+		}
+		if g.surplusConns.Load() != 2 {
+			t.Fatalf("%d connections are to be closed", g.surplusConns.Load())
+		}
+		open = 1
+		if g.takeSurplusConn() {
+			t.Error("the last connection is closed")
+		}
+		open = 2
+		if g.takeSurplusConn() {
+			t.Error("a connection is closed that was opened after the surplus ones were closed")
+		}
+	})
+}
+
 // After the server has refused a connection, calls wait for those that there are, until connFreezeTime is over.
 func TestConnGateFreezes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
-	"github.com/seed8ec063be/durable/internal/telemetry"
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
@@ -55,7 +54,7 @@ func (w *worker) leadClaims(ctx context.Context) {
 		switch {
 		case err != nil:
 			w.stopIfFatal(err)
-			w.log.Warn("could not claim runs; trying again", telemetry.KeyError, err)
+			w.logFailure("could not claim runs; trying again", err)
 			wakeup.SleepCtx(ctx, pace.noteFailure(limit))
 			continue
 		case limit == 0:

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/queues"
 	"github.com/seed8ec063be/durable/internal/store"
-	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
 const (
@@ -44,7 +43,7 @@ func (w *worker) claimRunsExpiredInQueue() (wait time.Duration) {
 	})
 	if err != nil {
 		w.stopIfFatal(err)
-		w.log.Warn("could not claim runs whose time in line is over; trying again", telemetry.KeyError, err)
+		w.logFailure("could not claim runs whose time in line is over; trying again", err)
 	}
 	if got.reachedLimit {
 		return expiringRunPoll // by then most of the claimed runs have ended

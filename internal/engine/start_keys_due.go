@@ -35,7 +35,7 @@ func (w *worker) dueStartKeysLoop(ctx context.Context) {
 				return
 			}
 			w.stopIfFatal(err)
-			w.log.Warn("could not look at the starts that wait; trying again", telemetry.KeyError, err)
+			w.logFailure("could not look at the starts that wait; trying again", err)
 		}
 		if done < len(due) { // other workers check these keys, or the database rejects the writes
 			if !wakeup.SleepCtx(ctx, failed/2+rand.N(failed)) {

@@ -48,6 +48,7 @@ type worker struct {
 	suspectRun    atomic.Pointer[run] // the suspect that is executed; nil: none; see claim_suspect.go
 	failedClaims  failedClaims
 	renewalOutage renewalOutage
+	failureLog    failureLog
 	earlyParks    earlyParkCounts
 	signalCounts  signalCountQueue
 	endedRuns     endedRunsToCheckSignals
@@ -217,7 +218,7 @@ func (w *worker) register(ctx context.Context) error {
 		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, store.ErrLocked) {
 			return err
 		}
-		w.log.Warn("the worker could not be registered; trying again", telemetry.KeyError, err)
+		w.logFailure("the worker could not be registered; trying again", err)
 		if !wakeup.SleepCtx(ctx, wait/2+rand.N(wait)) {
 			return ctx.Err()
 		}

@@ -44,7 +44,7 @@ func (w *worker) renewLeasesLoop(ctx context.Context) {
 		w.ownedRunChangesPending.Notify()
 		if err != nil {
 			w.stopIfFatal(err)
-			w.log.Warn("could not renew leases; trying again", telemetry.KeyError, err)
+			w.logFailure("could not renew leases; trying again", err)
 		}
 		if err != nil || busy {
 			wait = every / 8
@@ -125,6 +125,7 @@ func (w *worker) renewLeases(ctx context.Context, held []*run) (busy bool, err e
 		return false, err
 	}
 	w.renewalOutage.noteHeartbeat(now, w.e.clock.Now(), cfg.Lease)
+	w.logEndOfOutage()
 	w.e.counters.heartbeats.Add(1)
 	w.e.counters.renewedLeases.Add(int64(len(due) - len(pulse.LostRuns) - len(pulse.LockedRuns)))
 	w.e.clock.AddReading(pulse.Now, asked)
@@ -218,7 +219,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 		}
 		freed, err := w.e.store.EndLeases(ctx, sure, q)
 		if err != nil {
-			w.log.Warn("could not take over the runs of dead workers; trying again", telemetry.KeyError, err)
+			w.logFailure("could not take over the runs of dead workers; trying again", err)
 			continue
 		}
 		for _, id := range sure {

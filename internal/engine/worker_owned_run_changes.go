@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
-	"github.com/seed8ec063be/durable/internal/telemetry"
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
@@ -30,7 +29,7 @@ func (w *worker) ownedRunChangeLoop(ctx context.Context) {
 			continue
 		}
 		if err := w.applyOwnedRunChanges(ctx, runs); err != nil {
-			w.log.Warn("could not read what was asked of the runs here; trying again", telemetry.KeyError, err)
+			w.logFailure("could not read what was asked of the runs here; trying again", err)
 			if !wakeup.SleepCtx(ctx, wait) {
 				return
 			}

@@ -11,7 +11,7 @@ import (
 // newPermitBatcher returns the Batcher that requests and returns the permits of this worker's steps. serve executes its loop.
 func (w *worker) newPermitBatcher() *permits.Batcher {
 	return permits.NewBatcher(permits.Config{
-		Store: w.e.store, Clock: w.e.clock, Log: w.log, Lease: w.e.cfg.Lease, PollInterval: w.otherWorkers.PollInterval,
+		Store: w.e.store, Clock: w.e.clock, LogFailure: w.logFailure, Lease: w.e.cfg.Lease, PollInterval: w.otherWorkers.PollInterval,
 		OrderedVersion: w.e.programVersionIfOrdered, WorkerStarted: w.comparableStartTime, WarnOfOlderWorkers: w.warnOfOlderWorkers,
 	})
 }

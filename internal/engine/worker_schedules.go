@@ -58,7 +58,7 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 				}
 				logged = true
 			} else if err != nil && ctx.Err() == nil {
-				w.log.Warn("could not declare schedules; trying again", telemetry.KeyError, err)
+				w.logFailure("could not declare schedules; trying again", err)
 				declare = time.Now().Add(failed)
 			}
 		}
@@ -69,7 +69,7 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 				return
 			}
 			w.stopIfFatal(err)
-			w.log.Warn("could not look for due schedules; trying again", telemetry.KeyError, err)
+			w.logFailure("could not look for due schedules; trying again", err)
 			if !wakeup.SleepCtx(ctx, failed/2+rand.N(failed)) {
 				return
 			}
@@ -124,7 +124,7 @@ func (w *worker) reportFireFailure(name string, err error) {
 		return
 	}
 	w.stopIfFatal(err)
-	w.log.Warn("could not fire a schedule; trying again", telemetry.KeySchedule, name, telemetry.KeyError, err)
+	w.logFailure("could not fire a schedule; trying again", err, telemetry.KeySchedule, name)
 }
 
 // unfireableScheduleError is the error of fireSchedule for a schedule that cannot be fired. The row of the schedule has the reason.

@@ -74,7 +74,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 		if ctx.Err() != nil {
 			return // the worker is stopping: all of its runs have been released
 		}
-		w.log.Warn("could not count the signals that wait for the runs here; trying again", telemetry.KeyCount, len(runs), telemetry.KeyError, err)
+		w.logFailure("could not count the signals that wait for the runs here; trying again", err, telemetry.KeyCount, len(runs))
 		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 			for _, r := range runs {
 				r.waitingReceives.deliverSignalCounts(nil, false)

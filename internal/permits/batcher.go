@@ -15,7 +15,6 @@ package permits
 
 import (
 	"context"
-	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
@@ -48,7 +47,6 @@ type Store interface {
 type Config struct {
 	Store Store
 	Clock clock.Clock
-	Log   *slog.Logger
 	Lease time.Duration // how long a worker that does not renew keeps its runs, and so their permits
 	// PollInterval returns the interval of a poll that a lone worker makes once in d: with more workers, each polls less often.
 	PollInterval func(d time.Duration) time.Duration
@@ -56,6 +54,8 @@ type Config struct {
 	OrderedVersion func() string
 	// WorkerStarted returns when the worker started, to be compared with the starts of other workers.
 	WorkerStarted func(now time.Time) time.Time
+	// LogFailure logs that the loop has failed and tries again.
+	LogFailure func(message string, err error, args ...any)
 	// WarnOfOlderWorkers is called once, after the first request, and logs if a worker lives that knows no limits.
 	WarnOfOlderWorkers func(ctx context.Context)
 }

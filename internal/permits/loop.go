@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/store"
-	"github.com/seed8ec063be/durable/internal/telemetry"
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
@@ -65,7 +64,7 @@ func (p *Batcher) Loop(ctx context.Context) {
 			continue
 		}
 		if ctx.Err() == nil {
-			p.cfg.Log.Warn("could not exchange permits; trying again", telemetry.KeyError, err)
+			p.cfg.LogFailure("could not exchange permits; trying again", err)
 		}
 		if wakeup.SleepCtx(ctx, wait/2+rand.N(wait)) {
 			wait = min(2*wait, maxPermitRetryDelay)

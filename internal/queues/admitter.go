@@ -3,7 +3,6 @@ package queues
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/store"
-	"github.com/seed8ec063be/durable/internal/telemetry"
 	"github.com/seed8ec063be/durable/internal/wakeup"
 )
 
@@ -31,14 +29,14 @@ type AdmitterConfig struct {
 	Rows  *RowCache
 	Store store.QueueAdmitter
 	Clock clock.Clock
-	Log   *slog.Logger
 	Lease time.Duration // how long a worker that does not renew keeps its runs
 	// PollInterval returns the interval of a poll that a lone worker makes once in d: with more workers, each polls less often.
 	PollInterval func(d time.Duration) time.Duration
 	// HintClaim tells the worker that a run may be claimable, because the rows of the queues have changed. HintClaimOfAdmitted tells it that
 	// runs were admitted, which replace runs that have ended.
 	HintClaim, HintClaimOfAdmitted func()
-	StopIfFatal                    func(err error) // makes the worker stop if the error means that the store will never work again
+	LogFailure                     func(message string, err error, args ...any) // logs that the loop has failed and tries again
+	StopIfFatal                    func(err error)                              // makes the worker stop if the error means that the store will never work again
 }
 
 // Admitter gives places to runs in queues with a row. One goroutine, which executes Loop, looks at each queue when
@@ -260,7 +258,7 @@ func (a *Admitter) Loop(ctx context.Context) {
 		case ctx.Err() != nil:
 		case err != nil:
 			a.cfg.StopIfFatal(err)
-			a.cfg.Log.Warn("could not admit runs to their queues; trying again", telemetry.KeyError, err)
+			a.cfg.LogFailure("could not admit runs to their queues; trying again", err)
 			wakeup.SleepCtx(ctx, wait/2+rand.N(wait))
 			wait = min(2*wait, maxAdmissionRetryDelay)
 			a.RequestPassOverAllQueues()

@@ -2,7 +2,6 @@ package queues
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +31,7 @@ func TestQueuesGetAPassWhenARunHasLeft(t *testing.T) {
 		s := &passRecorder{result: func(*store.AdmissionRequest) {}}
 		hints := 0
 		a := NewAdmitter(AdmitterConfig{
-			Rows: NewRowCache(new(oneQueue)), Store: s, Clock: estimate, Log: slog.New(slog.DiscardHandler), Lease: time.Minute,
+			Rows: NewRowCache(new(oneQueue)), Store: s, Clock: estimate, LogFailure: func(string, error, ...any) {}, Lease: time.Minute,
 			PollInterval: func(d time.Duration) time.Duration { return d },
 			HintClaim:    func() {}, HintClaimOfAdmitted: func() { hints++ }, StopIfFatal: func(error) {},
 		})

@@ -62,6 +62,7 @@ type conn struct {
 	statementTexts *statementTexts
 	files          *movedFileDetector
 	busyTimeout    time.Duration // how long to wait for the write lock
+	writeLockWait  *lockWait     // of the store; nil for a connection that does not write
 	inTx           bool          // a transaction of database/sql is open
 	stmts          [queryCount]underlyingStmt
 	args           [maxArgs]driver.NamedValue
@@ -74,6 +75,7 @@ type connector struct {
 	statementTexts *statementTexts
 	files          *movedFileDetector
 	busyTimeout    time.Duration
+	writeLockWait  *lockWait // nil if the connections do not write
 }
 
 func newConnector(dsn string, t *statementTexts, f *movedFileDetector, patience time.Duration) (*connector, error) {
@@ -101,7 +103,7 @@ func (k *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the driver's connection %T lacks a method that durable needs", opened), opened.Close())
 	}
-	c := &conn{driverConn: raw, statementTexts: k.statementTexts, files: k.files, busyTimeout: k.busyTimeout}
+	c := &conn{driverConn: raw, statementTexts: k.statementTexts, files: k.files, busyTimeout: k.busyTimeout, writeLockWait: k.writeLockWait}
 	for i := range c.args {
 		c.args[i].Ordinal = i + 1
 	}
@@ -141,7 +143,7 @@ func keepWALFile(c driver.Conn) error {
 func (c *conn) begin(ctx context.Context) error {
 	return retryBusy(ctx, c.busyTimeout, func() error {
 		_, err := c.exec(qBegin)
-		return err
+		return c.writeLockWait.note(err)
 	})
 }
 

@@ -69,6 +69,8 @@ func (s *database) wrapError(what string, err error) error {
 	switch {
 	case moved, refused:
 		return err
+	case errors.Is(err, context.DeadlineExceeded) && s.writeLockWait.isRecent():
+		return fmt.Errorf("sqlite: %s: another connection has locked the file %q: %w: %s", what, s.path, err, lockedFix)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, store.ErrUnavailable):
@@ -103,7 +105,9 @@ func checkOneQueueRow(what, queue string, rows int64, err error) error {
 // classifyError wraps an SQLite error with the sentinel of package store for its result code.
 func classifyError(path, what string, err error) error {
 	switch c := resultCode(err); primaryResultCode(c) {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
+	case sqlite3.SQLITE_BUSY:
+		return fmt.Errorf("sqlite: %s: another connection has locked the file %q: %w: %w: %s", what, path, store.ErrUnavailable, err, lockedFix)
+	case sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL,
 		sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_ABORT:
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrUnavailable, err)

@@ -64,6 +64,7 @@ type database struct {
 	workerLocks         workerLockFolder
 	unadmittedLaneCache unadmittedLaneCache
 	knownWorkers        knownWorkers
+	writeLockWait       lockWait
 
 	closed atomic.Bool
 	done   chan struct{} // closed by Close
@@ -109,6 +110,7 @@ func openDatabase(path string, opts ...Option) (*database, error) {
 		writerDB: openPool(write, 1), readerDB: openPool(read, readerConns), listenerDB: openPool(read, 0),
 		done: make(chan struct{}), listeners: make(map[*func(store.WakeHint)]struct{}),
 	}
+	write.writeLockWait = &s.writeLockWait
 	ctx, cancel := context.WithTimeout(context.Background(), o.busyTimeout+openTimeout)
 	defer cancel()
 	if err := s.prepareFile(ctx, o.migrate); err != nil {
@@ -174,14 +176,14 @@ func explainOpenError(path string, patience time.Duration, err error) error {
 		e.Problem = "it is not an SQLite database"
 		e.Fix = "name another file"
 	case sqlite3.SQLITE_BUSY:
-		e.Err = err // a retry may help
+		e.Err = fmt.Errorf("%w: %w", store.ErrUnavailable, said) // a retry may help
 		e.Problem = fmt.Sprintf("another connection has locked it for longer than %v (BusyTimeout)", patience)
 		e.Fix = lockedFix
 	default:
 		if !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		e.Err = err
+		e.Err = context.DeadlineExceeded
 		e.Problem = fmt.Sprintf("it was locked, or the disk did not reply, for %v (a minute more than BusyTimeout)", patience+openTimeout)
 		e.Fix = lockedFix
 	}

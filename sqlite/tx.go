@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -16,6 +17,9 @@ func (s *database) withConn(ctx context.Context, db *sql.DB, what string, fn fun
 	}
 	lent, err := db.Conn(ctx)
 	if err != nil {
+		if db == s.writerDB && errors.Is(err, context.DeadlineExceeded) && !s.writeLockWait.isRecent() {
+			return fmt.Errorf("sqlite: %s: another transaction of this process is open, or a commit waits for the disk: %w: keep the functions of Tx and the transactions on Store.Writer short", what, err)
+		}
 		return s.wrapError(what, err)
 	}
 	defer lent.Close()
@@ -71,7 +75,7 @@ func (s *database) writeWithoutTx(ctx context.Context, what string, fn func(exec
 		err := retryBusy(ctx, c.busyTimeout, func() error {
 			rows, err := fn(c)
 			written = rows == 1
-			return err
+			return c.writeLockWait.note(err)
 		})
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	var tx driver.Tx
 	err := retryBusy(ctx, c.busyTimeout, func() (err error) {
 		tx, err = c.driverConn.BeginTx(context.Background(), opts) // returns at once, because busy_timeout is 0
-		return err
+		return c.writeLockWait.note(err)
 	})
 	if err != nil {
 		return nil, err

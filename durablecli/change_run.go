@@ -56,7 +56,7 @@ func (c *runChange) execute(ctx context.Context, s *session, b *bulkFlags, args 
 		},
 		countReached: func(r changeRow) (changed, refused int) { return r.Changed, 0 },
 		report: func(results []changeRow) error {
-			return printRows(s.printer, results, func(r *changeRow) string { return r.ID }, []column[changeRow]{
+			return printResults(s.printer, results, func(r *changeRow) string { return r.ID }, []column[changeRow]{
 				{title: "ID", isShortenedLast: true, text: func(r *changeRow) string { return cmp.Or(r.ID, "(filter)") }},
 				{title: "MATCHED", alignsRight: true, text: func(r *changeRow) string { return fmt.Sprint(r.Matched) }},
 				{title: "CHANGED", alignsRight: true, text: func(r *changeRow) string { return fmt.Sprint(r.Changed) }},

@@ -77,7 +77,7 @@ func controlCommand(f *globalFlags, name, short string, options func() []durable
 			},
 			countReached: func(r controlRow) (changed, refused int) { return r.Matched, 0 },
 			report: func(results []controlRow) error {
-				return printRows(s.printer, results, func(r *controlRow) string { return r.ID }, controlledColumns())
+				return printResults(s.printer, results, func(r *controlRow) string { return r.ID }, controlledColumns())
 			},
 		}
 		return v.execute(ctx, s, &b, s.args)

@@ -59,7 +59,7 @@ func reportDeletions(p *printer, results []deletionRow) error {
 			refused++
 		}
 	}
-	err := printRows(p, results, func(r *deletionRow) string { return r.ID }, []column[deletionRow]{
+	err := printResults(p, results, func(r *deletionRow) string { return r.ID }, []column[deletionRow]{
 		{title: "ID", isShortenedLast: true, text: func(r *deletionRow) string { return cmp.Or(r.ID, "(filter)") }},
 		{title: "MATCHED", alignsRight: true, text: func(r *deletionRow) string { return fmt.Sprint(r.Matched) }},
 		{title: "DELETED", alignsRight: true, text: func(r *deletionRow) string { return fmt.Sprint(r.Deleted) }},

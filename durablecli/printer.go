@@ -137,6 +137,17 @@ func printRows[T any](p *printer, rows []T, id func(*T) string, columns []column
 	return p.write(renderTable(p, rows, columns))
 }
 
+// printResults writes the results of a command that changes things, as printRows does. If there are none, it writes no table: an error says why.
+func printResults[T any](p *printer, results []T, id func(*T) string, columns []column[T]) error {
+	if len(results) == 0 && p.writesTables() {
+		return nil
+	}
+	return printRows(p, results, id, columns)
+}
+
+// writesTables reports whether the format of the command is one for people.
+func (p *printer) writesTables() bool { return p.format == formatTable || p.format == formatWide }
+
 // field is one line of a description.
 type field struct {
 	label string

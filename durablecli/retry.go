@@ -97,7 +97,7 @@ func reportRepairs(p *printer, results []durable.RepairedRuns) error {
 		}
 	}
 	type row = durable.Repaired
-	err := printRows(p, repaired, func(r *row) string { return r.ID }, []column[row]{
+	err := printResults(p, repaired, func(r *row) string { return r.ID }, []column[row]{
 		{title: "ID", isShortenedLast: true, text: func(r *row) string { return r.ID }},
 		{title: "RUN ID", isWideOnly: true, text: func(r *row) string { return r.RunID }},
 		{title: "GENERATION", alignsRight: true, isShortenedLast: true, text: func(r *row) string { return fmt.Sprint(r.Generation) }},

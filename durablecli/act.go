@@ -64,7 +64,7 @@ type bulkFlags struct {
 func (b *bulkFlags) addTo(cmd *cobra.Command) {
 	b.actFlags.addTo(cmd)
 	b.filterFlags.addTo(cmd)
-	cmd.Flags().BoolVar(&b.dryRun, "dry-run", false, "change nothing, and tell what would be done")
+	cmd.Flags().BoolVar(&b.dryRun, dryRunFlag, false, "change nothing, and tell what would be done")
 	cmd.Flags().BoolVarP(&b.yes, "yes", "y", false, "do not ask")
 }
 

@@ -29,7 +29,7 @@ func forkCommand(f *globalFlags) []*cobra.Command {
 	flags.StringVar(&newID, "new-id", "", "the ID of the new run (default: the run itself, as its next generation)")
 	flags.StringArrayVar(&with, "with", nil, "give a call a value instead of executing it, as CALL=JSON; may be repeated")
 	flags.BoolVar(&interruptSteps, "interrupt-steps", false, "interrupt the running steps of a live run instead of waiting for them; they are executed again")
-	flags.BoolVar(&dryRun, "dry-run", false, "change nothing, and tell what would be done")
+	flags.BoolVar(&dryRun, dryRunFlag, false, "change nothing, and tell what would be done")
 	cmd.MarkFlagsMutuallyExclusive("from", "from-end")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		opts := act.options()

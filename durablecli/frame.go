@@ -31,6 +31,9 @@ type globalFlags struct {
 // databaseVariable is the environment variable that names the database.
 const databaseVariable = "DATABASE_URL"
 
+// dryRunFlag is the flag of the commands that can tell what they would do.
+const dryRunFlag = "dry-run"
+
 func (f *globalFlags) addGlobalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&f.output, "output", "o", formatTable, "output format: "+strings.Join(formats, ", "))
@@ -70,7 +73,11 @@ func (f *globalFlags) withEngine(cmd *cobra.Command, do action) *cobra.Command {
 		}
 		defer func() { err = errors.Join(err, closeStore()) }()
 		s.useEngine(ctx, engine)
-		return do(ctx, s)
+		err = do(ctx, s)
+		if flag := cmd.Flags().Lookup(dryRunFlag); flag != nil && flag.Value.String() == "true" && s.writesTables() && ExitCode(&commandError{err}) != ExitUsage {
+			s.writeMessage("this was a dry run: nothing was changed")
+		}
+		return err
 	})
 }
 

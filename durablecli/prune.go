@@ -38,7 +38,7 @@ func pruneCommand(f *globalFlags) []*cobra.Command {
 	flags.StringVarP(&filter.workflow, "workflow", "w", "", "runs of this workflow")
 	flags.StringSliceVarP(&filter.statuses, "status", "s", []string{"ended"}, "runs with one of these statuses: completed, failed, cancelled, expired; ended stands for all")
 	flags.StringVarP(&filter.tag, "tag", "t", "", "runs with this tag, as key or key=value")
-	flags.BoolVar(&dryRun, "dry-run", false, "delete nothing, and tell how many runs match")
+	flags.BoolVar(&dryRun, dryRunFlag, false, "delete nothing, and tell how many runs match")
 	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return []*cobra.Command{f.withEngine(cmd, func(ctx context.Context, s *session) error {
 		if olderThan <= 0 {

@@ -38,7 +38,7 @@ func repairStepCommand(f *globalFlags, use string, fewest, most int, short strin
 			"A value is JSON: given as it is, as @FILE, or as - for standard input.",
 	}
 	act.addTo(cmd)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, and tell what would be done")
+	cmd.Flags().BoolVar(&dryRun, dryRunFlag, false, "change nothing, and tell what would be done")
 	cmd.Flags().BoolVar(&interruptSteps, "interrupt-steps", false, "interrupt the running steps of a live run instead of waiting for them; they are executed again")
 	if cmd.Name() == "override" {
 		cmd.Flags().BoolVar(&fromEnd, "from-end", false, "keep the calls that began after the step")

@@ -107,8 +107,8 @@ func TestMapOfACancelledRunReturnsTheSameInAReplay(t *testing.T) {
 		})
 		e := durabletest.NewWithOptions(t, []durable.Definition{w}, durabletest.OnStore(s))
 		run := orFail(w.Handle(within(t), e.Engine, "run"))(t)
-		if _, err := run.Result(within(t)); !errors.Is(err, durable.ErrCancelled) || executions.Load() != 2 || undone.Load() != 2 {
-			t.Errorf("the run ended with %v after %d executions and %d calls of the compensation, want 2 of each", err, executions.Load(), undone.Load())
+		if _, err := run.Result(within(t)); !errors.Is(err, durable.ErrCancelled) || executions.Load() < 2 || undone.Load() != 2 {
+			t.Errorf("the run ended with %v after %d executions and %d calls of the compensation, want at least 2 and 2", err, executions.Load(), undone.Load())
 		}
 	})
 }

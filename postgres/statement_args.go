@@ -171,6 +171,7 @@ func ownershipEndArgs(items []*store.OwnershipEnd) []any {
 		timeArray{n, func(i int) *time.Time { return ownershipEndTime(items[i]) }},
 		textArray{n, func(i int) *string { return textIfFailed(items[i], &items[i].FailedStep) }},
 		textArray{n, func(i int) *string { return textIfFailed(items[i], &items[i].FailedType) }},
+		boolArray{n, func(i int) bool { return items[i].CancelBegun }}.nullIfAllZero(),
 	)
 }
 

@@ -111,7 +111,7 @@ func withControlRequestsApplied(w *store.OwnershipEnd, row *runRow) store.Owners
 	end := *w
 	switch {
 	case w.Status.IsTerminal():
-	case row.Control&store.CancelRequested != 0:
+	case row.Control&store.CancelRequested != 0 && !w.CancelBegun:
 		end.Status, end.WakeAt = store.Pending, ownershipEndTime(w)
 	case row.Control&store.PausedMask != 0:
 		end.Status, end.WakeAt = store.Paused, time.Time{}

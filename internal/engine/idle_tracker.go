@@ -118,12 +118,13 @@ func (i *idleTracker) suspendIfIdleLocked() {
 			first = w.due
 		}
 	}
-	if i.r.isDueUntilEnd() {
-		return // a compensation waits for its next attempt: a run that must end would be claimed again at once if it parked
+	isDueUntilEnd, cancelBegun := i.r.stateOfForcedEnd()
+	if isDueUntilEnd {
+		return // it is not recorded how the run ends, so it would be claimed again at once if it parked
 	}
 	if first.IsZero() || i.r.e.clock.Until(first) > i.r.e.cfg.ParkAfter {
 		i.isParked = true
-		i.r.suspend(suspensionSpec{cause: ErrParked, status: store.Waiting, wakeAt: first})
+		i.r.suspend(suspensionSpec{cause: ErrParked, status: store.Waiting, wakeAt: first, cancelBegun: cancelBegun})
 	}
 }
 

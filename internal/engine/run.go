@@ -81,6 +81,7 @@ type suspensionSpec struct {
 	compensationMissing bool              // the cause is ErrHeld, because the code lacks a compensation
 	divergence          *store.Divergence // the cause is ErrHeld, because the code does not fit the history
 	olderWorker         bool              // the cause is ErrHeld, because a worker ignores generations
+	cancelBegun         bool              // the cause is ErrParked, and the run executes the compensations of a cancel
 	unreadable          bool              // the cause is ErrHeld, because a payload cannot be decoded; see run_unreadable_payload.go
 	queueMissing        bool              // the cause is ErrHeld, because the queue of a child has no settings; see holdForMissingQueue
 }
@@ -317,7 +318,9 @@ func (r *run) writeSuspension(ctx context.Context, s *suspensionSpec) {
 // newReleaseWrite returns the write that releases a run.
 func (r *run) newReleaseWrite(s *suspensionSpec, away time.Duration, early bool) *store.OwnershipEnd {
 	now := r.e.clock.Now()
-	w := &store.OwnershipEnd{UUID: r.row.UUID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.traceparent}
+	w := &store.OwnershipEnd{
+		UUID: r.row.UUID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.traceparent, CancelBegun: s.cancelBegun,
+	}
 	if early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
 		w.WakeAt = now.Add(away)
 	}

@@ -70,12 +70,16 @@ func (r *run) isForcedToEnd() bool {
 	return r.forcedEnd != nil
 }
 
-// isDueUntilEnd reports whether the run, if it parked, would be claimed again at once: it is to be cancelled, or its deadline has passed and how
-// it ends is not recorded yet.
-func (r *run) isDueUntilEnd() bool {
+// stateOfForcedEnd reports whether the run, if it parked, would be claimed again at once, because it must end and how it ends is not recorded yet;
+// and whether it executes the compensations of a cancel.
+func (r *run) stateOfForcedEnd() (isDue, cancelBegun bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.forcedEnd != nil && (r.forcedEnd.status == store.Cancelled || !r.compensations.isEndRecorded)
+	if r.forcedEnd == nil {
+		return false, false
+	}
+	recorded := r.compensations.isEndRecorded
+	return !recorded, recorded && r.forcedEnd.status == store.Cancelled
 }
 
 // isEndRecorded reports whether it is recorded how the run ends. Its deadline then changes nothing any more.

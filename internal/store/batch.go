@@ -155,7 +155,7 @@ type SignalWrite struct {
 // A pause or a cancel that was requested while the worker owned the run takes precedence over the status of the OwnershipEnd:
 //   - A run whose cancel was requested can end only as Cancelled. If the OwnershipEnd has another final status, it is Fenced, RunState
 //     shows the cancel request, and the run does not change. If the OwnershipEnd parks or releases a run whose cancel was requested, the
-//     run becomes Pending at Now, so that a worker executes the run's compensations.
+//     run becomes Pending at Now, so that a worker executes the run's compensations. With CancelBegun, a Waiting run stays Waiting.
 //   - A run whose pause was requested becomes Paused, without WakeAt.
 //
 // The end of a child wakes its parent: a Waiting parent becomes claimable at Now, and a Running parent is marked as woken. If an
@@ -196,6 +196,7 @@ type OwnershipEnd struct {
 	// FailedStep and FailedType without an encoding, and only with the status Failed or Expired. See FailureKey.
 	FailedStep, FailedType string
 
+	CancelBegun       bool // with Waiting: the worker executes the compensations of a cancelled run, and parks it until the next attempt
 	HoldsRun          bool
 	MaxCrashes        int         // with HoldsRun; see ClaimQuery
 	NotCountedAsCrash bool        // with HoldsRun: it is no crash, and the run becomes claimable after UncountedHoldDelay

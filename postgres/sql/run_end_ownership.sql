@@ -3,7 +3,8 @@
 -- precedence:
 --
 --  to be cancelled (control 4)  it ends only as cancelled (7); another end changes no row. If
---                               it does not end, it becomes pending (1) to be compensated
+--                               it does not end, it becomes pending (1) to be compensated, unless it
+--                               parks between the attempts of a compensation (cancel_begun)
 --  to be paused (control 1, 2)  if it does not end, it is paused (4), with the pause's reason
 --  woken                        if it parks (3), it is claimable at once
 --
@@ -15,17 +16,17 @@
 WITH ended AS (
     UPDATE durable.run AS r
     SET status = CASE WHEN item.status >= 5 THEN item.status
-                      WHEN r.control & 4 <> 0 THEN 1
+                      WHEN r.control & 4 <> 0 AND item.cancel_begun IS NOT TRUE THEN 1
                       WHEN r.control & 3 <> 0 THEN 4
                       ELSE item.status END,
         wake_at = CASE WHEN item.status >= 5 THEN item.wake_at
-                       WHEN r.control & 4 <> 0 THEN item.at
+                       WHEN r.control & 4 <> 0 AND item.cancel_begun IS NOT TRUE THEN item.at
                        WHEN r.control & 3 <> 0 THEN NULL
                        WHEN item.status = 3 AND r.woken THEN item.at
                        ELSE item.wake_at END,
         reason = CASE WHEN item.status < 5 AND r.control & 4 = 0 AND r.control & 3 <> 0
                       THEN coalesce(r.reason, item.reason)
-                      WHEN item.status = 1 OR (item.status < 5 AND r.control & 4 <> 0)
+                      WHEN item.status = 1 OR (item.status < 5 AND r.control & 4 <> 0 AND item.cancel_begun IS NOT TRUE)
                       THEN coalesce(item.reason, r.reason) ELSE item.reason END,
         control = CASE WHEN item.status = 4 AND r.control & 7 = 0 THEN r.control | 1 ELSE r.control END,
         paused_at = CASE WHEN item.status = 4 AND r.control & 7 = 0 THEN item.at ELSE r.paused_at END,
@@ -34,11 +35,11 @@ WITH ended AS (
     FROM unnest(
         $1::smallint[], $2::uuid[], $3::bigint[], $4::smallint[],
         $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[],
-        $12::text[], $13::text[]
+        $12::text[], $13::text[], $14::boolean[]
     ) AS item(
         shard, id, epoch, status,
         output, error, reason, trace, ended_at, wake_at, at,
-        failed_step, failed_type
+        failed_step, failed_type, cancel_begun
     )
     WHERE r.shard = item.shard AND r.id = item.id AND r.epoch = item.epoch AND r.status = 2
       AND (r.control & 4 = 0 OR item.status < 5 OR item.status = 7)
@@ -51,5 +52,5 @@ WITH ended AS (
     FROM ended
     WHERE ended.status >= 4
 )
-SELECT count(*), CASE WHEN bool_or(ended.claimable) THEN pg_notify($14::text, '') END
+SELECT count(*), CASE WHEN bool_or(ended.claimable) THEN pg_notify($15::text, '') END
 FROM ended;

@@ -261,7 +261,7 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 	}
 	switch {
 	case w.Status.IsTerminal():
-	case cancel:
+	case cancel && !w.CancelBegun:
 		r.Status, r.WakeAt = store.Pending, w.Now
 	case pause:
 		r.Status, r.WakeAt = store.Paused, time.Time{}

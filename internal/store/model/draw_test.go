@@ -243,6 +243,7 @@ func (c *check) end() *store.OwnershipEnd {
 		if c.dice("timer", 2) == 0 {
 			w.WakeAt = c.at("wake")
 		}
+		w.CancelBegun = c.dice("cancel begun", 2) == 0
 	case store.Paused:
 		w.HoldReason = pick(c, "reason", []string{"", "why"})
 	case store.Completed:

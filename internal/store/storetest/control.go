@@ -15,6 +15,7 @@ var controls = []test{
 	{"a paused run may end", controlPausedEnd},
 	{"a park becomes what was asked for", controlPark},
 	{"a cancelled park goes on, to undo", controlCancelledPark},
+	{"a cancelled park between compensations stays", controlBegunCancelPark},
 	{"what was resumed parks as it likes", controlResumedPark},
 	{"a claim tells what is asked", controlClaim},
 	{"a dead run that was to pause is paused", controlDead},
@@ -160,6 +161,36 @@ func controlCancelledPark(b *fixture) {
 			}
 			wantOutcome(b, "its end", b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(2), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
 		}
+	}
+}
+
+// controlBegunCancelPark parks runs that execute the compensations of a cancel. They stay parked until they are due or woken.
+func controlBegunCancelPark(b *fixture) {
+	due := b.afterStart(time.Hour)
+	for _, woken := range []bool{false, true} {
+		r := b.commitRunningRun("")
+		b.controlExistingRuns(store.VerbCancel, r.UUID)
+		if woken {
+			b.commitNewSignal(r.UUID, "paid", 0)
+		}
+		w := b.park(r, due)
+		w.CancelBegun = true
+		want := b.row(r.UUID)
+		want.Status, want.Owner, want.WakeAt = store.Waiting, uuid.NullUUID{}, due
+		if woken {
+			want.WakeAt = w.Now
+		}
+		for _, when := range []string{"first", "replayed"} {
+			wantOutcome(b, "the park, "+when, b.commitOwnershipEnd(w).Outcome, store.Written)
+			wantRun(b, "parked, "+when, b.row(r.UUID), want)
+		}
+		if got := b.claim(b.query(want.WakeAt.Add(-time.Second))); len(got.Runs) != 0 || !got.NextDue.Equal(want.WakeAt) {
+			b.Errorf("parked: claimed %v, next %s, want nothing, next %s", describeClaims(got.Runs), show(got.NextDue), show(want.WakeAt))
+		}
+		if claimed := b.claimOne(b.query(want.WakeAt), r.UUID).Run; claimed.Control != store.CancelRequested {
+			b.Errorf("claimed with %d, want %d", claimed.Control, store.CancelRequested)
+		}
+		wantOutcome(b, "its end", b.commitOwnershipEnd(store.OwnershipEnd{UUID: r.UUID, Epoch: epochAt(2), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
 	}
 }
 

@@ -52,7 +52,7 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		if diverged := branch.CheckMissingCallsAtReturn(); diverged != nil {
 			value, err = zero, diverged
 		}
-		branch.Scope().NoteBranchReturned(err)
+		branch.Scope().NoteBranchReturned(withoutRecordedFailure(err))
 		f.storeResult(value, err)
 	}
 	err = sub.scope.Go(func() { finish(fn(sub)) }, func(failure *record.Failure) { finish(zero, newBranchPanicError(c.scope.DisplayName(name), failure)) })
@@ -60,6 +60,17 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		f.storeResult(zero, err)
 	}
 	return f
+}
+
+// withoutRecordedFailure returns nil if err is the recorded failure of a step or a run and does not also say that the run was suspended. A
+// recorded failure may wrap context.Canceled, but the end of a Ctx has not caused it.
+func withoutRecordedFailure(err error) error {
+	var step *StepError
+	var run *RunError
+	if !errors.Is(err, ErrSuspended) && (errors.As(err, &step) || errors.As(err, &run)) {
+		return nil
+	}
+	return err
 }
 
 // storeResult stores what the branch returned. It is called once.

@@ -96,7 +96,7 @@ func (x *graphRun) executeInBranch(n dueNode) {
 	c.scope = f.branch.Scope()
 	c.Context = c.scope.Context()
 	v, err := x.executeNodeAndRecordFailure(c, n)
-	c.scope.NoteBranchReturned(err)
+	c.scope.NoteBranchReturned(withoutRecordedFailure(err))
 	f.storeResult(v, err)
 }
 

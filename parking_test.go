@@ -275,6 +275,40 @@ func TestAFailureAfterTheRunParkedIsNotLost(t *testing.T) {
 	})
 }
 
+// The same holds for the recorded failure of a step, which may wrap context.Canceled: the end of the Ctx has not caused it.
+func TestARecordedFailureAfterTheRunParkedIsNotLost(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var parked [2]atomic.Bool
+		failLate := func(c *durable.Ctx, i int) (int, error) {
+			_, err := c.Step("call", func(context.Context) (int, error) { return 0, durable.Permanent(context.Canceled) })
+			if !parked[i].Swap(true) {
+				<-c.Done() // the work ends after the run was parked, and sees nothing of that
+			}
+			return 0, err
+		}
+		waits := func(c *durable.Ctx) *durable.Future[int] {
+			return c.Go("waits", func(c *durable.Ctx) (int, error) { return c.Receive[int]("never", durable.Within(time.Hour)) })
+		}
+		function := durable.Define("function", func(c *durable.Ctx, _ int) (int, error) {
+			waits(c)
+			return failLate(c, 0)
+		})
+		branch := durable.Define("branch", func(c *durable.Ctx, _ int) ([]int, error) {
+			return durable.AllOrCancel(c, "first failure", waits(c), c.Go("fails", func(c *durable.Ctx) (int, error) { return failLate(c, 1) }))
+		})
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{function, branch}, ParkAfter: 20 * time.Millisecond})
+		running(t, e)
+		read(function.Start(within(t), e, 0, durable.ID("function")))(t)
+		read(branch.Start(within(t), e, 0, durable.ID("branch")))(t)
+		for _, id := range []string{"function", "branch"} {
+			if !becomes(t, e, id, durable.StatusFailed) {
+				info := read(e.Get(within(t), id))(t)
+				t.Errorf("%s: the run is %s, and wakes at %v", id, info.Status, info.WakeAt)
+			}
+		}
+	})
+}
+
 // A parent that only waits for its child has no time at which it wakes.
 func TestAParentOfAWaitingChildStaysParked(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {

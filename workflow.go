@@ -131,7 +131,7 @@ func (w *Workflow[I, O]) engineDefinition(maxPayload int) (*engine.WorkflowDefin
 				ErrDiverged, s.RunNameOrUUID(), w.name, len(input), err, fix)))
 		}
 		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload, stepDefaults: w.stepDefaults}, in)
-		s.NoteFunctionReturned(err)
+		s.NoteFunctionReturned(withoutRecordedFailure(err))
 		if next := continueAsNewInput(err, s); next != nil {
 			s.SetContinueAsNewInput(next)
 			return nil, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // Calls that end with their context return an error that wraps the context's own error too, also if the context has a cause, such as the
@@ -48,6 +49,35 @@ func TestEndedCallsWrapTheContextsErrorAndItsCause(t *testing.T) {
 		}
 		if _, err := client.Get(within(t), "b"); !errors.Is(err, durable.ErrNotFound) {
 			t.Errorf("the run of a start with an ended context: %v, want ErrNotFound", err)
+		}
+	})
+}
+
+// backfillEndingStore is a store that ends the context of the caller when it has changed a schedule.
+type backfillEndingStore struct {
+	durable.Store
+	end func()
+}
+
+func (s *backfillEndingStore) ChangeSchedule(ctx context.Context, u *store.ScheduleChangeRequest) error {
+	defer s.end()
+	return s.Store.ChangeSchedule(ctx, u)
+}
+
+// The same holds for a call whose context ends between two of its transactions.
+func TestACallEndedBetweenTransactionsWrapsTheContextsError(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		w := durable.Define("w", func(*durable.Ctx, int) (int, error) { return 0, nil })
+		if err := engineOn(t, s).SetSchedule(within(t), w.Schedule(1, durable.Schedule{Name: "daily", Cron: "@daily"})); err != nil {
+			t.Fatal(err)
+		}
+		cause := errors.New("interrupt signal received")
+		ctx, cancel := context.WithCancelCause(within(t))
+		e := engineOn(t, &backfillEndingStore{s, func() { cancel(cause) }})
+		to := read(e.Now(within(t)))(t)
+		done, err := e.Backfill(ctx, "daily", to.AddDate(-1, 0, 0), to)
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) || done.Started == 0 {
+			t.Errorf("got %+v, %v, want %v and %v after the first transaction", done, err, context.Canceled, cause)
 		}
 	})
 }

@@ -64,7 +64,7 @@ func (e *Engine) DeleteTrees(ctx context.Context, rows []*store.Run, q DeleteReq
 			return results, err
 		}
 		if todo = left; len(todo) > 0 && !wakeup.SleepCtx(ctx, delay) {
-			return results, context.Cause(ctx)
+			return results, store.ContextError(ctx)
 		}
 	}
 	for i := range results {

@@ -83,7 +83,7 @@ func (e *Engine) Repair(ctx context.Context, ref string, q RepairRequest) ([]Pla
 		case err == nil && try == maxRepairTries:
 			err = fmt.Errorf("%s run %q: %w: the run or its children changed during each of %d tries: try again", q.Verb, ref, store.ErrLocked, try)
 		case err == nil && !wakeup.SleepCtx(ctx, repairRetryDelay(try)):
-			err = context.Cause(ctx)
+			err = store.ContextError(ctx)
 		}
 		if err != nil {
 			p.resumePausedRun(ctx)

@@ -97,7 +97,7 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time, 
 		done.Started, done.AlreadyFired, done.IDTaken = done.Started+started, done.AlreadyFired+b.AlreadyFired, done.IDTaken+taken
 		from = b.Next
 		if err := ctx.Err(); err != nil {
-			return done, context.Cause(ctx)
+			return done, store.ContextError(ctx)
 		}
 	}
 	return done, nil

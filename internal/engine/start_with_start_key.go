@@ -196,7 +196,7 @@ func (l *startKeyLocks) lockStartKey(ctx context.Context, key store.StartKey) (u
 		}, nil
 	case <-ctx.Done():
 		leave()
-		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), store.ErrLocked)
+		return nil, fmt.Errorf("%w: %w", store.ContextError(ctx), store.ErrLocked)
 	}
 }
 

@@ -30,6 +30,9 @@ type Future[T any] struct {
 // names of its durable calls are prefixed by name, so that different branches may use the same names. [Future.Wait] returns
 // what fn returned. The result of fn is not recorded: in every replay the recorded calls of fn return the same values, so that
 // fn returns the same result. The run does not end before its branches have returned.
+//
+// A branch that only waits for the end of its Ctx should return context.Cause of the Ctx. If such a branch returns nil when the run is
+// unloaded from memory, nil may be a result that the run lacks, so the run is executed again after delays that double each time.
 func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 	f := new(Future[T])
 	var zero T

@@ -78,6 +78,8 @@ type Event struct {
 	// The meaning of Old and New depends on the type of the event. The comments of some types describe it. For these types, it
 	// is:
 	//
+	//   - EventPaused: if the run was paused because it was held or because its processes died, New is the reason, as in
+	//     [RunInfo.Reason]. If somebody requested the pause, New is empty, and Reason is the reason of the request.
 	//   - EventMovedToQueue: Old and New are the queue before and after the change.
 	//   - EventPriorityChanged: Old and New are the priority before and after the change.
 	//   - EventVersionChanged: Old and New are the version before and after the change.

@@ -383,4 +383,16 @@ func holdWithSecret(t *testing.T, d *rawDatabase, c durable.Codec) {
 	if all := read(e.Divergences(ctx, "held"))(t); len(all) != 1 || !strings.Contains(all[0].Reason, "decode") || !strings.Contains(info.Reason, "decode") {
 		t.Errorf("the run is held because of %q, %+v", info.Reason, all)
 	}
+	reasons := func(events []durable.Event, err error) (found []string) {
+		for _, event := range events {
+			if event.Type == durable.EventPaused && event.ID == "held" {
+				found = append(found, event.New)
+			}
+		}
+		return found
+	}
+	waitFor(t, func() bool {
+		want := []string{info.Reason}
+		return slices.Equal(reasons(e.LatestEvents(ctx, durable.Page{})), want) && slices.Equal(reasons(e.Events(ctx, durable.Page{Limit: 1000})), want)
+	})
 }

@@ -175,11 +175,13 @@ func claimRun(x executor, q *store.ClaimQuery, due *dueRun) (store.ClaimedRun, b
 		err = writeEvent(x, id, store.EventLeaseLost, q.Now)
 	}
 	if err == nil && run.Status == store.Paused {
-		pause := store.ActorAndReason{At: q.Now}
+		pause, event := store.ActorAndReason{At: q.Now}, store.Event{Type: store.EventPaused, Run: id}
 		if halted {
 			pause.Actor, pause.Reason = row.PausedBy, row.PauseOrHoldReason
+		} else {
+			event.NewValue = run.PauseOrHoldReason
 		}
-		err = writeEventWithActor(x, &pause, &store.Event{Type: store.EventPaused, Run: id})
+		err = writeEventWithActor(x, &pause, &event)
 	}
 	if err != nil {
 		return store.ClaimedRun{}, false, err

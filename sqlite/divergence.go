@@ -21,7 +21,7 @@ func holdRunForDrift(x *writeTx, w *store.OwnershipEnd, row *runRow) error {
 		return err
 	}
 	w.RunState = store.RunState{Found: true, Status: store.Paused, Epoch: w.Epoch, Control: row.Control | store.HeldForDrift}
-	return announceOwnershipEnd(x, w, store.Paused, w.PauseActorAndReason(row.Control, row.PausedBy, row.PauseOrHoldReason))
+	return announceOwnershipEnd(x, w, store.Paused, w.PauseActorAndReason(row.Control, row.PausedBy, row.PauseOrHoldReason), eventHoldReason(row, w.HoldReason))
 }
 
 // RunsHeldForDrift implements store.DivergenceStore.

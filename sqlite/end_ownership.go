@@ -31,7 +31,7 @@ func writeOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 			return err
 		}
 	}
-	return announceOwnershipEnd(x, w, w.Status, store.ActorAndReason{})
+	return announceOwnershipEnd(x, w, w.Status, store.ActorAndReason{}, "")
 }
 
 // markPaused marks a run that was paused without a control request, so that it can be resumed.
@@ -85,7 +85,7 @@ func resolveUnwrittenOwnershipEnd(x *writeTx, w *store.OwnershipEnd) error {
 			return err
 		}
 	}
-	return announceOwnershipEnd(x, &end, end.Status, w.PauseActorAndReason(row.Control, row.PausedBy, row.PauseOrHoldReason))
+	return announceOwnershipEnd(x, &end, end.Status, w.PauseActorAndReason(row.Control, row.PausedBy, row.PauseOrHoldReason), "")
 }
 
 // decideOwnershipEndOutcome reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
@@ -160,7 +160,7 @@ func holdRejectedRun(x *writeTx, w *store.OwnershipEnd) error {
 	w.RunState = store.RunState{Found: true, Status: h.status, Epoch: w.Epoch, Control: h.control}
 	end := *w
 	end.WakeAt = h.wakeAt
-	return announceOwnershipEnd(x, &end, h.status, w.PauseActorAndReason(row.Control, row.PausedBy, row.PauseOrHoldReason))
+	return announceOwnershipEnd(x, &end, h.status, w.PauseActorAndReason(row.Control, row.PausedBy, row.PauseOrHoldReason), eventHoldReason(&row, h.reason))
 }
 
 // holdUpdateForPause returns the update of a held run whose pause was requested: the run is paused, and no crash is counted.
@@ -195,8 +195,17 @@ func holdUpdateForCrash(w *store.OwnershipEnd, row *runRow, reached int64) heldR
 	return h
 }
 
+// eventHoldReason returns the reason of a hold for the event of the run. If a pause was requested, the event has the reason of the pause
+// instead.
+func eventHoldReason(row *runRow, reason string) string {
+	if row.Control&store.PausedMask != 0 {
+		return ""
+	}
+	return reason
+}
+
 // writeOwnershipEndEvent writes the event of a run that is paused or has ended.
-func writeOwnershipEndEvent(x executor, w *store.OwnershipEnd, status store.Status, pause store.ActorAndReason) error {
+func writeOwnershipEndEvent(x executor, w *store.OwnershipEnd, status store.Status, pause store.ActorAndReason, holdReason string) error {
 	switch {
 	case status < store.Paused:
 		return nil
@@ -206,16 +215,17 @@ func writeOwnershipEndEvent(x executor, w *store.OwnershipEnd, status store.Stat
 		pause = store.ActorAndReason{}
 	}
 	pause.At = ownershipEndTime(w)
-	return writeEventWithActor(x, &pause, &store.Event{Type: store.EventTypeOfStatus(status), Run: w.UUID})
+	return writeEventWithActor(x, &pause, &store.Event{Type: store.EventTypeOfStatus(status), Run: w.UUID, NewValue: holdReason})
 }
 
 // announceOwnershipEnd adds the hint and the event for the end of an ownership, and wakes the parent if the run has ended. The argument
-// pause has the actor and the reason of the pause, if the run is paused.
-func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status, pause store.ActorAndReason) error {
+// pause has the actor and the reason of the pause, if the run is paused. The argument holdReason tells why it is held, if nobody requested the
+// pause.
+func announceOwnershipEnd(x *writeTx, w *store.OwnershipEnd, status store.Status, pause store.ActorAndReason, holdReason string) error {
 	if status == store.Pending || status == store.Waiting && !w.WakeAt.IsZero() {
 		x.addHint(store.HintClaim)
 	}
-	if err := writeOwnershipEndEvent(x, w, status, pause); err != nil {
+	if err := writeOwnershipEndEvent(x, w, status, pause, holdReason); err != nil {
 		return err
 	}
 	if !status.IsTerminal() || !w.ParentToWake.Valid {

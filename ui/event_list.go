@@ -33,7 +33,13 @@ func (v *requestView) eventList(p durable.Page, read func(context.Context, durab
 		return page, false, err
 	}
 	isFull, page.Next = len(all) == p.Limit, all[len(all)-1].Cursor
-	if page.Events, err = v.visibleEvents(all); err != nil || !v.hasLimitedVisibility() {
+	page.Events, err = v.visibleEvents(all)
+	for i := range page.Events {
+		if e := &page.Events[i]; e.Type == durable.EventPaused {
+			(&redactor{redact: v.redact, workflow: e.Workflow}).redactText(FieldError, "", &e.New) // why the run is held
+		}
+	}
+	if err != nil || !v.hasLimitedVisibility() {
 		return page, isFull, err
 	}
 	if n := len(page.Events); n > 0 {

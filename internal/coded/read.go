@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/payload"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -135,4 +136,28 @@ func (s *Store) Divergences(ctx context.Context, run uuid.UUID) ([]store.Diverge
 		all[i].Detail = s.openText(all[i].Detail, divergenceSlot(run, &all[i]))
 	}
 	return all, err
+}
+
+// Events implements store.Store.
+func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {
+	events, err := s.Store.Events(ctx, after, limit)
+	s.openEvents(events)
+	return events, err
+}
+
+// EventsBefore implements store.Store.
+func (s *Store) EventsBefore(ctx context.Context, before string, limit int) ([]store.Event, error) {
+	events, err := s.Store.EventsBefore(ctx, before, limit)
+	s.openEvents(events)
+	return events, err
+}
+
+// openEvents decodes the reasons of holds; see sealHoldReason.
+func (s *Store) openEvents(events []store.Event) {
+	for i := range events {
+		if e := &events[i]; e.Type == store.EventPaused {
+			slot := payload.Slot{Run: e.Run, Kind: payload.Reason}
+			e.Reason, e.NewValue = s.openText(e.Reason, slot), s.openText(e.NewValue, slot)
+		}
+	}
 }

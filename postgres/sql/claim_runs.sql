@@ -20,7 +20,8 @@
 -- own leases at that time, and perhaps the owner could not either.
 --
 -- A run that is to be paused (control 1, 2), and whose owner died before it released the run, is paused
--- in the same way without a crash, and its event has the actor and the reason of the pause. Lost leases and pauses are recorded as events, and so is another version (7) of
+-- in the same way without a crash, and its event has the actor and the reason of the pause. The event of a run that
+-- crashed too often has the reason as its new value. Lost leases and pauses are recorded as events, and so is another version (7) of
 -- a run that was executed before.
 --
 -- An epoch has its count, which increases by one here, in the upper 32 bits, and the nonce of the claim
@@ -120,8 +121,9 @@ WITH own AS MATERIALIZED (
     SELECT $2::timestamptz, judged.shard, 1, judged.id, NULL, NULL, NULL, NULL FROM judged WHERE judged.lost
     UNION ALL
     SELECT $2::timestamptz, judged.shard, 104, judged.id,
-           CASE WHEN judged.halted THEN judged.paused_by END, CASE WHEN judged.halted THEN judged.reason END, NULL, NULL
-    FROM judged WHERE judged.hopeless OR judged.halted
+           CASE WHEN judged.halted THEN judged.paused_by END, CASE WHEN judged.halted THEN judged.reason END, NULL,
+           CASE WHEN judged.hopeless THEN taken.reason END
+    FROM judged JOIN taken ON taken.id = judged.id WHERE judged.hopeless OR judged.halted
     UNION ALL
     SELECT $2::timestamptz, judged.shard, 7, judged.id, NULL, NULL, judged.version_before, judged.next_version
     FROM judged WHERE judged.version_before IS NOT NULL AND NOT (judged.hopeless OR judged.halted)

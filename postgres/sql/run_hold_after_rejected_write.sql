@@ -45,10 +45,10 @@ WITH own AS MATERIALIZED (
     FROM decided
     WHERE r.shard = decided.shard AND r.id = decided.id
     RETURNING r.shard, r.id, r.status, r.epoch, r.control, CASE WHEN decided.halted THEN r.paused_by END AS paused_by,
-              CASE WHEN decided.halted THEN r.reason END AS pause_reason
+              CASE WHEN decided.halted THEN r.reason END AS pause_reason, CASE WHEN NOT decided.halted THEN r.reason END AS hold_reason
 ), told AS (
-    INSERT INTO durable.event (at, shard, type, run_id, actor, reason)
-    SELECT $4::timestamptz, held.shard, 104, held.id, held.paused_by, held.pause_reason FROM held WHERE held.status = 4
+    INSERT INTO durable.event (at, shard, type, run_id, actor, reason, new_value)
+    SELECT $4::timestamptz, held.shard, 104, held.id, held.paused_by, held.pause_reason, held.hold_reason FROM held WHERE held.status = 4
 )
 SELECT held.status, held.epoch, held.control
 FROM held;

@@ -133,11 +133,13 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 			r.Control |= store.PausedItself
 			r.PausedAt, r.PauseOrHoldReason = q.Now, store.CrashedTooOftenReason(r.Crashes)
 		}
-		pause := store.ActorAndReason{At: q.Now}
+		pause, event := store.ActorAndReason{At: q.Now}, store.Event{Type: store.EventPaused}
 		if halted {
 			pause.Actor, pause.Reason = r.PausedBy, r.PauseOrHoldReason
+		} else {
+			event.NewValue = r.PauseOrHoldReason
 		}
-		m.recordAct(r.UUID, pause, store.Event{Type: store.EventPaused})
+		m.recordAct(r.UUID, pause, event)
 		return store.ClaimedRun{Run: r.Run, ProgressAtLastCrash: r.ProgressAtLastCrash}
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil

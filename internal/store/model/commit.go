@@ -295,6 +295,7 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 	pause := w.PauseActorAndReason(r.Control, r.PausedBy, r.PauseOrHoldReason)
 	pause.At = w.Now
+	requested := r.Control&store.PausedMask != 0
 	r.Status, r.WakeAt, r.Owner, r.Woken = store.Pending, time.Time{}, uuid.NullUUID{}, false
 	if w.Trace != "" {
 		r.Trace = w.Trace
@@ -327,7 +328,11 @@ func (m *Model) holdRun(r *Run, w *store.OwnershipEnd) {
 	}
 	w.RunState = store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}
 	if r.Status == store.Paused {
-		m.recordAct(r.UUID, pause, store.Event{Type: store.EventPaused})
+		event := store.Event{Type: store.EventPaused}
+		if !requested {
+			event.NewValue = r.PauseOrHoldReason
+		}
+		m.recordAct(r.UUID, pause, event)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 var acts = []test{
 	{"who has paused and who has resumed a run", actResume},
 	{"the pause of a run that is running keeps its actor", actPauseLater},
+	{"why a run is held, if nobody has paused it", actHeld},
 	{"a resume of a tree", actResumeTree},
 	{"who has cancelled a run", actCancel},
 	{"a signal, if it is new", actSignal},
@@ -88,6 +89,25 @@ func actPauseLater(b *fixture) {
 	b.commitOwnershipEnd(store.OwnershipEnd{UUID: alone.UUID, Epoch: epochAt(1), Status: store.Paused, HoldReason: "broken"})
 	b.wantActs("parked paused ann/it's by hand >", "held paused ann/it's by hand >", "drifted paused ann/it's by hand >",
 		"crashed paused ann/it's by hand >", "alone paused / >")
+}
+
+func actHeld(b *fixture) {
+	crashed, held, drifted, released := b.commitPendingRun("crashed", b.now), b.commitRunningRun("held"), b.commitRunningRun("drifted"), b.commitRunningRun("released")
+	hold := func(r store.Run, end store.OwnershipEnd) {
+		end.UUID, end.Epoch, end.Status, end.HoldsRun, end.Now = r.UUID, epochAt(1), store.Pending, true, b.now
+		b.commitOwnershipEnd(end)
+	}
+	hold(held, store.OwnershipEnd{HoldReason: "refused", MaxCrashes: 1})
+	hold(drifted, store.OwnershipEnd{HoldReason: "drift", Divergence: &store.Divergence{Version: "v", At: b.now, Call: "charge", Detail: "renamed"}})
+	hold(released, store.OwnershipEnd{HoldReason: "refused", MaxCrashes: 2}) // claimable again, so there is no event
+	q := b.query(b.now)
+	b.claimOne(q, crashed.UUID)
+	again := b.query(q.LeaseUntil)
+	again.MaxCrashes = 1
+	if _, err := b.store.Claim(b.ctx, again); err != nil {
+		b.Fatal(err)
+	}
+	b.wantActs("held paused / >"+store.HeldTooOftenReason("refused", 1), "drifted paused / >drift", "crashed paused / >"+store.CrashedTooOftenReason(1))
 }
 
 func actCancel(b *fixture) {

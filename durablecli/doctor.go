@@ -32,8 +32,21 @@ func newFinding(level severity, check, text, fix string) finding {
 	return finding{Level: level, Check: check, Finding: text, Fix: fix}
 }
 
-// errProblems is returned when the doctor found a problem.
-var errProblems = errors.New("there are problems")
+// problemsError returns an error that counts the problems and the warnings, or nil if there is no problem.
+func problemsError(findings []finding) error {
+	counts := make(map[severity]int)
+	for _, f := range findings {
+		counts[f.Level]++
+	}
+	if counts[problem] == 0 {
+		return nil
+	}
+	text := "the doctor found " + wording.Count(counts[problem], "problem", "problems")
+	if n := counts[warning]; n > 0 {
+		text += " and " + wording.Count(n, "warning", "warnings")
+	}
+	return fmt.Errorf("%s, and exits with %d", text, ExitError)
+}
 
 func doctorCommand(f *globalFlags) []*cobra.Command {
 	cmd := &cobra.Command{
@@ -50,12 +63,7 @@ func doctorCommand(f *globalFlags) []*cobra.Command {
 		if err := s.printFindings(findings); err != nil {
 			return err
 		}
-		for _, f := range findings {
-			if f.Level == problem {
-				return errProblems
-			}
-		}
-		return nil
+		return problemsError(findings)
 	}
 	return []*cobra.Command{f.withoutEngine(cmd, do)}
 }

@@ -69,7 +69,7 @@ func TestStartAndSignal(t *testing.T) {
 			runOn(t, e, durablecli.ExitUsage, "", args...)
 		}
 		runOn(t, e, durablecli.ExitNotFound, "", "signal", "missing", "approve")
-		runOn(t, e, durablecli.ExitError, "", "complete", "forged")
+		runOn(t, e, durablecli.ExitUsage, "", "complete", "forged")
 	})
 }
 

@@ -76,7 +76,7 @@ func ExitCode(err error) int {
 		return ExitDatabase
 	case is(durable.ErrNotFound, durable.ErrNoStep, durable.ErrNoGraph):
 		return ExitNotFound
-	case is(durable.ErrInvalidConfig, durable.ErrInvalidName, durable.ErrInvalidCursor, durable.ErrNotEncodable, durable.ErrValueType, durable.ErrFromRequired):
+	case is(durable.ErrInvalidConfig, durable.ErrInvalidName, durable.ErrInvalidCursor, durable.ErrNotEncodable, durable.ErrValueType, durable.ErrFromRequired, durable.ErrInvalidToken):
 		return ExitUsage
 	}
 	return ExitError

@@ -82,13 +82,13 @@ func (d *dashboard) close() error {
 }
 
 // load loads a page, and returns how long that took.
-func (d *dashboard) load(ctx context.Context, path, turn string) (time.Duration, error) {
+func (d *dashboard) load(ctx context.Context, path, round string) (time.Duration, error) {
 	r, err := http.NewRequestWithContext(ctx, "GET", d.base+path, nil)
 	if err != nil {
 		return 0, err
 	}
-	if turn != "" {
-		r.Header.Set("Durable-Turn", turn)
+	if round != "" {
+		r.Header.Set("Durable-Round", round)
 	}
 	began := time.Now()
 	reply, err := d.client.Do(r)
@@ -116,11 +116,11 @@ func (d *dashboard) watch(ctx context.Context, path, run string) error {
 	}
 	defer reply.Body.Close()
 	for lines := bufio.NewScanner(reply.Body); lines.Scan(); {
-		turn, ok := strings.CutPrefix(lines.Text(), "data: ")
+		round, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok {
 			continue
 		}
-		if _, err := d.load(ctx, path, turn); err != nil {
+		if _, err := d.load(ctx, path, round); err != nil {
 			return err
 		}
 	}

@@ -49,19 +49,19 @@ func cacheKey(read string, args ...any) string { return fmt.Sprintf("%s %#v", re
 // readOncePerReloadRound reads a value once for all pages that are loaded in the same reload round. For a request that belongs to no round, it always
 // reads the value. Callers must not change the value.
 func readOncePerReloadRound[T any](v *requestView, key string, read func(context.Context) (T, error)) (T, error) {
-	turn := v.reloadRound()
-	if turn == "" {
+	round := v.reloadRound()
+	if round == "" {
 		return read(v.ctx())
 	}
-	value, _, err := cachedRead(v.ctx(), v.turnCache, turn+" "+key, turnPeriod, read)
+	value, _, err := cachedRead(v.ctx(), v.roundCache, round+" "+key, roundPeriod, read)
 	return value, err
 }
 
 // readOncePerRoundOrPeriod reads a value once for each reload round, because a round follows a change. For requests that belong to no round, it reads
 // the value at most once in a period.
 func readOncePerRoundOrPeriod[T any](v *requestView, key string, period time.Duration, read func(context.Context) (T, error)) (T, time.Time, error) {
-	if turn := v.reloadRound(); turn != "" {
-		return cachedRead(v.ctx(), v.turnCache, turn+" "+key, turnPeriod, read)
+	if round := v.reloadRound(); round != "" {
+		return cachedRead(v.ctx(), v.roundCache, round+" "+key, roundPeriod, read)
 	}
 	return cachedRead(v.ctx(), v.periodCache, key, period, read)
 }

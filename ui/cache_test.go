@@ -109,7 +109,7 @@ func TestCachedPayloadsAreBounded(t *testing.T) {
 		}
 		payload := make([]byte, 4<<20)
 		for i := range 200 {
-			_, _, err := cachedRead(t.Context(), c, fmt.Sprint("run ", i), turnPeriod, func(context.Context) (*durable.RunInfo, error) { return &durable.RunInfo{Input: payload}, nil })
+			_, _, err := cachedRead(t.Context(), c, fmt.Sprint("run ", i), roundPeriod, func(context.Context) (*durable.RunInfo, error) { return &durable.RunInfo{Input: payload}, nil })
 			if n := size(); err != nil || n > mostCachedBytes || n == 0 {
 				t.Fatalf("after %d reads the cache has %d bytes, %v", i+1, n, err)
 			}

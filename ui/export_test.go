@@ -13,8 +13,8 @@ func SearchFor(d time.Duration) Option {
 	return func(s *dashboard) error { s.searchTime, s.portionTime = d, d; return nil }
 }
 
-// GiveTurn gives a turn, as the streams of the handler do.
-func GiveTurn(h http.Handler) string { return h.(*dashboard).hub.turns.startRound() }
+// StartRound gives a round, as the streams of the handler do.
+func StartRound(h http.Handler) string { return h.(*dashboard).hub.rounds.startRound() }
 
 // Clock changes the clock of the process that serves the pages.
 func Clock(now func() time.Time) Option {

@@ -13,12 +13,12 @@ import (
 )
 
 // A page follows changes by loading itself again when its stream says so. The cost for the database is bounded for the whole process. Once a
-// second, one statement reads the new events, and one statement reads the marks of all runs whose pages are open. Then at most turnsPerTick
+// second, one statement reads the new events, and one statement reads the marks of all runs whose pages are open. Then at most pagesPerTick
 // pages are loaded again. All browsers that show the same page and may see the same runs load it in the same reload round, and share what is
 // read for it.
 const (
 	livePeriod         = time.Second
-	turnsPerTick       = 4
+	pagesPerTick       = 4
 	runReloadInterval  = 10 * time.Second // the children, queue and limits on the page of a run change without a change of its mark
 	listReloadInterval = 5 * time.Second  // the interval between two reloads of a list
 	keepAliveInterval  = 15 * time.Second // the interval at which an idle stream writes, so that proxies keep it open and its end is noticed
@@ -38,7 +38,7 @@ type streamHub struct {
 	servers       map[*http.Server]bool // whose shutdown ends the streams
 	closedServers map[*http.Server]bool
 	watchedPages  map[livePage]*watchedPage // of the watchers
-	turns         *reloadRounds
+	rounds        *reloadRounds
 }
 
 // livePage identifies a page that several people may have open.
@@ -63,7 +63,7 @@ type watchedPage struct {
 // streamWatcher is one stream.
 type streamWatcher struct {
 	livePage
-	turns     chan string  // the turn of the reload round in which its page is to be loaded
+	rounds    chan string  // the ID of the reload round in which its page is to be loaded
 	view      *requestView // the view of the stream's request; used for an overview
 	server    *http.Server
 	endStream context.CancelFunc
@@ -72,7 +72,7 @@ type streamWatcher struct {
 func newStreamHub(e *durable.Engine, reading readSlots) *streamHub {
 	return &streamHub{
 		engine: e, readSlots: reading, watchers: make(map[*streamWatcher]bool), servers: make(map[*http.Server]bool), closedServers: make(map[*http.Server]bool),
-		watchedPages: make(map[livePage]*watchedPage), turns: newReloadRounds(),
+		watchedPages: make(map[livePage]*watchedPage), rounds: newReloadRounds(),
 	}
 }
 
@@ -195,17 +195,17 @@ func (h *streamHub) startReloadRound(events []durable.Event, marks map[string]st
 	if len(chosen) == 0 {
 		return
 	}
-	turn := h.turns.startRound()
+	round := h.rounds.startRound()
 	for _, page := range chosen {
 		if !page.isOverview {
-			h.notifyPageWatchers(page, turn)
+			h.notifyPageWatchers(page, round)
 		}
 	}
 	for _, page := range chosen {
 		if !page.isOverview {
 			continue
 		}
-		own := h.turns.startRound() // the previous overview may have taken so long that the reads of its round are no longer shared
+		own := h.rounds.startRound() // the previous overview may have taken so long that the reads of its round are no longer shared
 		if v := h.findWatcherView(page); v != nil {
 			v.refreshOverview(own)
 		}
@@ -247,7 +247,7 @@ func (h *streamHub) choosePagesToReload(events []durable.Event, marks map[string
 		}
 		return a.loadedAt.Compare(b.loadedAt)
 	})
-	for _, p := range due[:min(len(due), turnsPerTick)] {
+	for _, p := range due[:min(len(due), pagesPerTick)] {
 		p.hasChanged, p.loadedAt = false, now
 		chosen = append(chosen, p.livePage)
 	}
@@ -267,7 +267,7 @@ func (h *streamHub) findWatcherView(page livePage) *requestView {
 }
 
 // notifyPageWatchers tells the streams of a page to load the page in the given reload round.
-func (h *streamHub) notifyPageWatchers(page livePage, turn string) {
+func (h *streamHub) notifyPageWatchers(page livePage, round string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers {
@@ -275,10 +275,10 @@ func (h *streamHub) notifyPageWatchers(page livePage, turn string) {
 			continue
 		}
 		select {
-		case <-w.turns: // removes an earlier turn that the stream has not written yet
+		case <-w.rounds: // removes an earlier round that the stream has not written yet
 		default:
 		}
-		w.turns <- turn // only this function sends
+		w.rounds <- round // only this function sends
 	}
 }
 
@@ -300,7 +300,7 @@ func (s *dashboard) findFollowedRun(ctx context.Context, v *requestView) (*visib
 // decided when the page is loaded.
 func (s *dashboard) serveReloadStream(w http.ResponseWriter, r *http.Request) {
 	v := s.newRequestView(r)
-	me := &streamWatcher{livePage: livePage{address: r.URL.Query().Get("page")}, turns: make(chan string, 1)}
+	me := &streamWatcher{livePage: livePage{address: r.URL.Query().Get("page")}, rounds: make(chan string, 1)}
 	if path, _, _ := strings.Cut(me.address, "?"); path == overviewAddress {
 		me.address, me.isOverview, me.view = path, true, v
 	}
@@ -338,8 +338,8 @@ func (s *dashboard) serveReloadStream(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-ctx.Done():
 			return
-		case turn := <-me.turns:
-			ok = say("data: " + turn + "\n\n")
+		case round := <-me.rounds:
+			ok = say("data: " + round + "\n\n")
 		case <-alive.C:
 			ok = say(": alive\n\n")
 		}

@@ -115,7 +115,7 @@ func TestStatementsOfWatchersAreBounded(t *testing.T) {
 		for _, path := range paths {
 			send(h, path, nil) // what is read once
 			before := count.sent.Load()
-			if got := send(h, path, nil, "Durable-Turn", ui.GiveTurn(h)); got.Code != http.StatusOK && got.Code != http.StatusForbidden {
+			if got := send(h, path, nil, "Durable-Round", ui.StartRound(h)); got.Code != http.StatusOK && got.Code != http.StatusForbidden {
 				t.Fatalf("%s gives %d: %s", path, got.Code, got.Body)
 			}
 			n := count.sent.Load() - before
@@ -142,7 +142,7 @@ func TestStatementsOfWatchersAreBounded(t *testing.T) {
 		_, next := stream(t, ctx, server.URL, "/live?"+url.Values{"run": {run}, "page": {path}}.Encode())
 		all.Go(func() {
 			for line := next(); line != ""; line = next() {
-				turn, found := strings.CutPrefix(line, "data: ")
+				round, found := strings.CutPrefix(line, "data: ")
 				if !found {
 					continue
 				}
@@ -151,7 +151,7 @@ func TestStatementsOfWatchersAreBounded(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				request.Header.Set("Durable-Turn", turn)
+				request.Header.Set("Durable-Round", round)
 				if reply, err := http.DefaultClient.Do(request); err == nil {
 					_, _ = io.Copy(io.Discard, reply.Body) // it fails when the test ends
 					reply.Body.Close()
@@ -184,11 +184,11 @@ func TestStatementsOfWatchersAreBounded(t *testing.T) {
 	})
 	first, before := <-ticks, count.sent.Load()
 	last := first
-	for range 2 { // with so many pages, each has a turn every three seconds
+	for range 2 { // with so many pages, each has a round every three seconds
 		select {
 		case last = <-ticks:
 		case <-ctx.Done():
-			t.Fatal("the page of a run that changes has no turns")
+			t.Fatal("the page of a run that changes has no rounds")
 		}
 	}
 	n, took := float64(count.sent.Load()-before), last.Sub(first).Seconds()
@@ -196,7 +196,7 @@ func TestStatementsOfWatchersAreBounded(t *testing.T) {
 	all.Wait()
 	t.Logf("%g statements in %.1f s, for %d loads of pages", n, took, loads.Load())
 	bound := min(mostOfASecond, 2+4*watched)
-	if n > float64(bound)*(took+1) { // the first and the last turn may be within the time
+	if n > float64(bound)*(took+1) { // the first and the last round may be within the time
 		t.Errorf("20 watchers cost %g statements in %.1f s, more than %d a second", n, took, bound)
 	}
 	if loads.Load() < 30 {

@@ -39,28 +39,28 @@ func stream(t *testing.T, ctx context.Context, base, path string) (status int, n
 	}
 }
 
-// A page in a turn shows what it shows outside of one, and those who load it in the same turn share what is read.
+// A page in a round shows what it shows outside of one, and those who load it in the same round share what is read.
 func TestTurnIsShared(t *testing.T) {
 	onStores(t, func(t *testing.T, e *durable.Engine) {
 		start(t, e, approval, "waits", "in", durable.Tag("team.owner", "ann"))
 		h := ui.Handler(e, ui.Authorize(anyone), ui.Redact(func(f ui.Field) string { return f.Value + "!" }))
 		fresh := send(h, runPage("waits"), nil).Body.String()
-		turn := ui.GiveTurn(h)
-		first := send(h, runPage("waits"), nil, "Durable-Turn", turn).Body.String()
-		send(h, runPage("waits"), nil, "Durable-Turn", "1")
-		send(h, runPage("waits"), nil, "Durable-Turn", ui.GiveTurn(ui.Handler(e)))
+		round := ui.StartRound(h)
+		first := send(h, runPage("waits"), nil, "Durable-Round", round).Body.String()
+		send(h, runPage("waits"), nil, "Durable-Round", "1")
+		send(h, runPage("waits"), nil, "Durable-Round", ui.StartRound(ui.Handler(e)))
 		if withoutTimes(first) != withoutTimes(fresh) || !strings.Contains(first, "ann!") || strings.Contains(first, "ann!!") {
-			t.Errorf("in a turn the page is\n%s\nand otherwise\n%s", first, fresh)
+			t.Errorf("in a round the page is\n%s\nand otherwise\n%s", first, fresh)
 		}
 		if _, err := e.Cancel(within(t), "waits"); err != nil {
 			t.Fatal(err)
 		}
-		if again := send(h, runPage("waits"), nil, "Durable-Turn", turn).Body.String(); withoutTimes(again) != withoutTimes(first) {
-			t.Errorf("the same turn reads twice: %s", again)
+		if again := send(h, runPage("waits"), nil, "Durable-Round", round).Body.String(); withoutTimes(again) != withoutTimes(first) {
+			t.Errorf("the same round reads twice: %s", again)
 		}
-		for _, turn := range []string{ui.GiveTurn(h), "", "1", ui.GiveTurn(ui.Handler(e))} { // one that nobody gave, and one that another process gave, are ignored
-			if body := send(h, runPage("waits"), nil, "Durable-Turn", turn).Body.String(); !strings.Contains(body, "cancel") || withoutTimes(body) == withoutTimes(first) {
-				t.Errorf("turn %q shows what was before: %s", turn, body)
+		for _, round := range []string{ui.StartRound(h), "", "1", ui.StartRound(ui.Handler(e))} { // one that nobody gave, and one that another process gave, are ignored
+			if body := send(h, runPage("waits"), nil, "Durable-Round", round).Body.String(); !strings.Contains(body, "cancel") || withoutTimes(body) == withoutTimes(first) {
+				t.Errorf("round %q shows what was before: %s", round, body)
 			}
 		}
 	})
@@ -94,11 +94,11 @@ func TestAChangeBeforeTheStreamIsTold(t *testing.T) {
 			defer cancel()
 			_, next := stream(t, ctx, server.URL, page.stream)
 			for line := next(); ; line = next() {
-				turn, told := strings.CutPrefix(line, "data: ")
+				round, told := strings.CutPrefix(line, "data: ")
 				if line == "" {
 					t.Errorf("four seconds after it was opened, the stream of %s has not told the change before it", page.path)
 				}
-				if line == "" || told && strings.Contains(send(h, page.path, nil, "Durable-Turn", turn).Body.String(), page.after) {
+				if line == "" || told && strings.Contains(send(h, page.path, nil, "Durable-Round", round).Body.String(), page.after) {
 					break
 				}
 			}
@@ -109,7 +109,7 @@ func TestAChangeBeforeTheStreamIsTold(t *testing.T) {
 	})
 }
 
-// A page names its whole address to its stream, so that only those who look at the same page share turns.
+// A page names its whole address to its stream, so that only those who look at the same page share rounds.
 func TestStreamsNameTheirPages(t *testing.T) {
 	onStores(t, func(t *testing.T, e *durable.Engine) {
 		const path = "/runs?status=live&workflow=order%26page%3D1"

@@ -36,9 +36,9 @@ func (s *dashboard) overviewPage(out *bufferedReply, r *http.Request) error {
 func (v *requestView) cachedOverview() (*renderedPage, error) {
 	visible := v.visibleFilter()
 	key := v.visibilityCacheKey(visible)
-	turn := v.reloadRound()
+	round := v.reloadRound()
 	oldest := time.Now().Add(-overviewPeriod)
-	if givenAt, isShared := v.hub.turns.findStartTime(turn); isShared {
+	if givenAt, isShared := v.hub.rounds.findStartTime(round); isShared {
 		oldest = givenAt
 	} else if v.hub.hasOverviewWatchers(key) {
 		oldest = time.Now().Add(-maxFollowedAge)
@@ -49,11 +49,11 @@ func (v *requestView) cachedOverview() (*renderedPage, error) {
 			return nil, err
 		}
 		defer release()
-		if turn == "" {
-			turn = v.hub.turns.startRound() // so that no part of what is read is older
+		if round == "" {
+			round = v.hub.rounds.startRound() // so that no part of what is read is older
 		}
 		reading := v.newRequestView(v.request.Clone(ctx))
-		reading.request.Header.Set(turnHeader, turn)
+		reading.request.Header.Set(roundHeader, round)
 		reading.fixedVisible = &visible // the page is shown to all for whom Visible has returned this filter, and to nobody else
 		d, err := reading.overviewData()
 		if err != nil {
@@ -78,13 +78,13 @@ func (v *requestView) visibilityCacheKey(visible durable.Filter) string {
 
 // refreshOverview reads the overview for a reload round, before the streams are notified. If this fails, the first request that loads the
 // overview reads it.
-func (v *requestView) refreshOverview(turn string) {
+func (v *requestView) refreshOverview(round string) {
 	// The functions of the options are called outside of a request. If one panics, it panics again in the requests of those who load the page.
 	defer func() { _ = recover() }()
 	ctx, cancel := context.WithTimeout(v.ctx(), overviewPeriod) // the other streams wait
 	defer cancel()
 	reading := v.newRequestView(v.request.Clone(ctx))
-	reading.request.Header.Set(turnHeader, turn)
+	reading.request.Header.Set(roundHeader, round)
 	_, _ = reading.cachedOverview()
 }
 

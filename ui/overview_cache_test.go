@@ -19,28 +19,28 @@ func TestOverviewIsReadBeforeItIsLoaded(t *testing.T) {
 	working, looking, count := counted(t)
 	start(t, working, order, "good", "in")
 	h := ui.Handler(looking, ui.Authorize(anyone))
-	load := func(turn string) (statements int64) {
+	load := func(round string) (statements int64) {
 		before := count.sent.Load()
-		if got := send(h, "/", nil, "Durable-Turn", turn); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), ">good</a>") {
+		if got := send(h, "/", nil, "Durable-Round", round); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), ">good</a>") {
 			t.Errorf("the overview is %d: %s", got.Code, got.Body)
 		}
 		return count.sent.Load() - before
 	}
-	turn := ui.GiveTurn(h)
-	if n := load(turn); n < 5 {
-		t.Errorf("the first load in a turn sends %d statements", n)
+	round := ui.StartRound(h)
+	if n := load(round); n < 5 {
+		t.Errorf("the first load in a round sends %d statements", n)
 	}
-	if n := load(turn) + load(turn) + load(""); n != 0 {
+	if n := load(round) + load(round) + load(""); n != 0 {
 		t.Errorf("further loads send %d statements", n)
 	}
-	if n := load(ui.GiveTurn(h)); n < 5 {
+	if n := load(ui.StartRound(h)); n < 5 {
 		t.Errorf("after a change, the overview is not read again: %d statements", n)
 	}
 	server := httptest.NewServer(h)
 	defer server.Close()
 	_, next := stream(t, within(t), server.URL, "/live?"+url.Values{"page": {"/"}}.Encode())
 	for line := next(); line != ""; line = next() {
-		if turn, told := strings.CutPrefix(line, "data: "); told && load(turn) == 0 { // else the stream has read its events meanwhile
+		if round, told := strings.CutPrefix(line, "data: "); told && load(round) == 0 { // else the stream has read its events meanwhile
 			return
 		}
 	}

@@ -18,7 +18,7 @@ import (
 func TestPagesReadInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &dashboard{engine: new(durable.Engine), readSlots: make(readSlots, maxConcurrentReads), now: time.Now, periodCache: newCache(), turnCache: newCache()}
+		s := &dashboard{engine: new(durable.Engine), readSlots: make(readSlots, maxConcurrentReads), now: time.Now, periodCache: newCache(), roundCache: newCache()}
 		release := make(chan bool)
 		var reading atomic.Int32
 		h := s.pageHandler(func(w http.ResponseWriter, _ *http.Request, _ *requestView) error {

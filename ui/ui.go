@@ -30,7 +30,7 @@ import (
 // Handler panics if an option is invalid, as http.ServeMux does for patterns, because an invalid option is a mistake in the
 // program.
 func Handler(e *durable.Engine, opts ...Option) http.Handler {
-	s := &dashboard{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, commandName: "durable", periodCache: newCache(), turnCache: newCache(), readSlots: make(readSlots, maxConcurrentReads), searchTime: searchTime, portionTime: portionTime, cursors: newCursorCipher()}
+	s := &dashboard{engine: e, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), now: time.Now, commandName: "durable", periodCache: newCache(), roundCache: newCache(), readSlots: make(readSlots, maxConcurrentReads), searchTime: searchTime, portionTime: portionTime, cursors: newCursorCipher()}
 	s.hub = newStreamHub(e, s.readSlots)
 	for _, opt := range opts {
 		if err := opt(s); err != nil {
@@ -85,7 +85,7 @@ type dashboard struct {
 	guard       *http.CrossOriginProtection
 	now         func() time.Time
 	periodCache *cache
-	turnCache   *cache // the reads of reload rounds
+	roundCache  *cache // the reads of reload rounds
 	readSlots   readSlots
 	hub         *streamHub
 	cursors     cursorCipher
@@ -174,7 +174,7 @@ func (s *dashboard) invokePage(w http.ResponseWriter, r *http.Request, p pageFun
 		return p(w, r, s.newRequestView(r))
 	}
 	defer func() { // the person who has acted sees the effect, even if somebody else loads a page in an earlier reload round
-		s.turnCache.clear()
+		s.roundCache.clear()
 		s.periodCache.clear()
 	}()
 	return p(w, r, s.newRequestView(r))

@@ -83,13 +83,13 @@ function replace(next) {
   showCopyButtons();
 }
 
-// Those who look at the same page load it in the same turn, and the server reads it once for all of them.
+// Those who look at the same page load it in the same reload round, and the server reads it once for all of them.
 async function load(event) {
   stale = true;
   if (loading || inUse()) return;
   loading = true;
   try {
-    const reply = await fetch(location.href, event?.data ? { headers: { "Durable-Turn": event.data } } : {});
+    const reply = await fetch(location.href, event?.data ? { headers: { "Durable-Round": event.data } } : {});
     if (reply.ok && reply.url === location.href.split("#")[0]) {
       const next = new DOMParser().parseFromString(await reply.text(), "text/html");
       if (next.getElementById("main") && !inUse()) {

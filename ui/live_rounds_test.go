@@ -9,14 +9,14 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// However many streams there are, a second has four turns; runs that have changed are first, and nobody is left out.
-func TestTurnsAreBounded(t *testing.T) {
+// However many streams there are, at most four pages have a round in a second; runs that have changed are first, and nobody is left out.
+func TestRoundsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newStreamHub(nil, make(readSlots, maxConcurrentReads))
 	now := time.Now()
 	runs := make(map[string]*streamWatcher)
 	for i, run := range []string{"", "", "", "", "", "", "a", "b", "c", "d", "e", "f"} {
-		w := &streamWatcher{livePage: livePage{run: run, address: fmt.Sprint(i)}, turns: make(chan string, 1)}
+		w := &streamWatcher{livePage: livePage{run: run, address: fmt.Sprint(i)}, rounds: make(chan string, 1)}
 		h.watchers[w], runs[run] = true, w
 		h.watchedPages[w.livePage] = &watchedPage{watchers: 1, loadedAt: now}
 	}
@@ -26,9 +26,9 @@ func TestTurnsAreBounded(t *testing.T) {
 		h.startReloadRound(events, marks, reachable, now)
 		for w := range h.watchers {
 			select {
-			case turn := <-w.turns:
-				if want := fmt.Sprintf("%s-%d", h.turns.process, h.turns.last); turn != want {
-					t.Errorf("turn %s is told as %s", want, turn)
+			case round := <-w.rounds:
+				if want := fmt.Sprintf("%s-%d", h.rounds.process, h.rounds.last); round != want {
+					t.Errorf("round %s is told as %s", want, round)
 				}
 				told = append(told, w)
 			default:
@@ -50,21 +50,21 @@ func TestTurnsAreBounded(t *testing.T) {
 	seen := make(map[*streamWatcher]bool)
 	for range 3 {
 		told := told(true)
-		if len(told) != turnsPerTick {
-			t.Errorf("%d streams have a turn", len(told))
+		if len(told) != pagesPerTick {
+			t.Errorf("%d streams have a round", len(told))
 		}
 		for _, w := range told {
 			seen[w] = true
 		}
 	}
 	if len(seen) != len(h.watchers) {
-		t.Errorf("%d of %d streams had a turn", len(seen), len(h.watchers))
+		t.Errorf("%d of %d streams had a round", len(seen), len(h.watchers))
 	}
 	now = now.Add(time.Minute)
 	h.watchedPages[runs["f"].livePage].loadedAt = now
 	told(true)
 	if told := told(true, durable.Event{RunID: "f"}); !slices.Contains(told, runs["f"]) {
-		t.Error("the run with an event has no turn")
+		t.Error("the run with an event has no round")
 	}
 	for range 5 {
 		told(true)
@@ -72,23 +72,23 @@ func TestTurnsAreBounded(t *testing.T) {
 	if told := told(true); len(told) != 0 {
 		t.Errorf("%d streams are told twice in a moment", len(told))
 	}
-	second := &streamWatcher{livePage: runs["a"].livePage, turns: make(chan string, 1)}
+	second := &streamWatcher{livePage: runs["a"].livePage, rounds: make(chan string, 1)}
 	h.watchers[second] = true
 	marks["a"] = "1"
 	if told := told(true); len(told) != 2 || told[0].run != "a" || told[1].run != "a" {
-		t.Errorf("%d of the two streams of a page have their turn together", len(told))
+		t.Errorf("%d of the two streams of a page have their round together", len(told))
 	}
 }
 
-// An overview has a turn within a second after a change, and a list at most every five seconds, however often something changes.
-func TestListsHaveTurnsEveryFiveSeconds(t *testing.T) {
+// An overview has a round within a second after a change, and a list at most every five seconds, however often something changes.
+func TestListsHaveRoundsEveryFiveSeconds(t *testing.T) {
 	t.Parallel()
 	h := newStreamHub(nil, make(readSlots, maxConcurrentReads))
 	now := time.Now()
-	turns := make(map[string]int)
+	rounds := make(map[string]int)
 	pages := map[string]*streamWatcher{"/": {livePage: livePage{address: "/", isOverview: true}}, "/runs": {livePage: livePage{address: "/runs"}}}
 	for _, w := range pages {
-		w.turns = make(chan string, 1)
+		w.rounds = make(chan string, 1)
 		h.watchers[w] = true
 		h.watchedPages[w.livePage] = &watchedPage{watchers: 1, loadedAt: now}
 	}
@@ -97,13 +97,13 @@ func TestListsHaveTurnsEveryFiveSeconds(t *testing.T) {
 		h.startReloadRound([]durable.Event{{RunID: "a"}}, nil, true, now)
 		for address, w := range pages {
 			select {
-			case <-w.turns:
-				turns[address]++
+			case <-w.rounds:
+				rounds[address]++
 			default:
 			}
 		}
 	}
-	if turns["/"] != 20 || turns["/runs"] != 4 {
-		t.Errorf("in twenty seconds with a change in each, the turns are %v", turns)
+	if rounds["/"] != 20 || rounds["/runs"] != 4 {
+		t.Errorf("in twenty seconds with a change in each, the rounds are %v", rounds)
 	}
 }

@@ -57,3 +57,51 @@ func TestRunsThatWaitWhenTheirQueueGetsABoundCount(t *testing.T) {
 		}
 	})
 }
+
+// A run that began while its queue had no settings counts towards the bounds of its group key when the queue gets settings again, also if
+// the run had a StartBy.
+func TestARunThatBeganAfterDeleteQueueKeepsItsGroupKey(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		ctx := within(t)
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
+		e := engineOn(t, s, w)
+		setQueue := func() {
+			t.Helper()
+			if err := e.SetQueue(ctx, "mail", durable.QueueSettings{MaxInProgressPerKey: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		place := func(id string) *durable.QueuePlace { return orFail(e.Get(ctx, id))(t).Place }
+		start := func(id, key string, opts ...durable.StartOption) {
+			t.Helper()
+			orFail(w.Start(ctx, e, 0, append(opts, durable.ID(id), durable.InQueue("mail"), durable.GroupKey(key))...))(t)
+		}
+		setQueue()
+		if err := e.PauseQueue(ctx, "mail"); err != nil {
+			t.Fatal(err)
+		}
+		running(t, e)
+		start("plain", "ada")
+		start("start by", "bob", durable.StartBy(time.Hour))
+		for _, id := range []string{"plain", "start by"} {
+			await(t, "the line", func() bool { p := place(id); return p != nil && p.State == durable.PlaceInLine })
+		}
+		if err := e.DeleteQueue(ctx, "mail"); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"plain", "start by"} {
+			awaitStatus(t, e, id, durable.StatusWaiting)
+		}
+		setQueue()
+		for first, key := range map[string]string{"plain": "ada", "start by": "bob"} {
+			start("after "+first, key)
+			await(t, "the bound of the key", func() bool {
+				p := place("after " + first)
+				if p != nil && p.State == durable.PlaceExecuting {
+					t.Fatalf("a run of key %s executes while %q is in progress, which is %v", key, first, place(first))
+				}
+				return p != nil && p.State == durable.PlaceBehindKey
+			})
+		}
+	})
+}

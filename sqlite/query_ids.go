@@ -157,6 +157,7 @@ const (
 	qQueuePlaceInsert
 	qQueuePlaceOfRun
 	qQueuePlaceDeleteUnneeded
+	qQueuePlaceKeepGroupKey
 	qStartByDeadlineMarkSet
 	qStartByDeadlineMarkClear
 	qLimitDelete

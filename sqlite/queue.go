@@ -177,6 +177,9 @@ func (s *database) ClearStartByDeadline(ctx context.Context, run uuid.UUID, epoc
 		if kept = n == 1; err != nil || !kept {
 			return err
 		}
+		if n, err = x.exec(qQueuePlaceKeepGroupKey, bindShard(run), bindUUID(run)); err != nil || n == 1 {
+			return err
+		}
 		_, err = x.exec(qQueuePlaceDeleteUnneeded, bindShard(run), bindUUID(run), int64(store.UnreleasedLane))
 		return err
 	})

@@ -185,6 +185,7 @@ func sqlFileName(q queryID) string {
 		qQueuePlaceInsert:                  "queue_place_insert.sql",
 		qQueuePlaceOfRun:                   "queue_place_of_run.sql",
 		qQueuePlaceDeleteUnneeded:          "queue_place_delete_if_unneeded.sql",
+		qQueuePlaceKeepGroupKey:            "queue_place_keep_group_key.sql",
 		qStartByDeadlineMarkSet:            "start_by_deadline_mark_set.sql",
 		qStartByDeadlineMarkClear:          "start_by_deadline_mark_clear.sql",
 		qStartKeyRead:                      "start_key_read.sql",

@@ -193,8 +193,9 @@ type QueueStore interface {
 	// QueuePlaceOfRun returns the place of a run in its queue, or nil if the run has no place.
 	QueuePlaceOfRun(ctx context.Context, run uuid.UUID) (*QueuedRun, error)
 
-	// ClearStartByDeadline removes the control bit HasStartBy of a run that is running at the epoch. If the run's queue has no row,
-	// ClearStartByDeadline also deletes the run's place. ClearStartByDeadline reports whether the run is still running at that epoch.
+	// ClearStartByDeadline removes the control bit HasStartBy of a run that is running at the epoch. If the run's queue has no row, the
+	// run's place then only keeps the group key, because the queue may get settings again; ClearStartByDeadline deletes a place without a
+	// group key. ClearStartByDeadline reports whether the run is still running at that epoch.
 	ClearStartByDeadline(ctx context.Context, run uuid.UUID, epoch Epoch) (bool, error)
 }
 

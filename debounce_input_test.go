@@ -1,6 +1,7 @@
 package durable_test
 
 import (
+	"encoding/json/v2"
 	"testing"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // Get shows the input with which a debounced run will begin, also while the run is paused and with a codec: the input of the last
-// start, although the row of the run holds that of the first.
+// start, although the row of the run holds that of the first. An export and a fork have this input, too.
 func TestGetShowsTheLastInputOfADebouncedRun(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
@@ -32,6 +33,14 @@ func TestGetShowsTheLastInputOfADebouncedRun(t *testing.T) {
 			must(t)(e.Pause(ctx, id))
 			start(3)
 			check(id, "while it is paused", "3")
+			var exported durable.Exported
+			if err := json.Unmarshal(orFail(e.Export(ctx, id, durable.DecodePayloads()))(t), &exported); err != nil || string(exported.Run.Input) != "3" {
+				t.Errorf("%s: the export has the input %s, %v", what, exported.Run.Input, err)
+			}
+			orFail(e.Fork(ctx, id, durable.FromEnd(), durable.NewID("copy, "+what)))(t)
+			if info := orFail(e.Get(ctx, "copy, "+what))(t); string(info.Input) != "3" {
+				t.Errorf("%s: the fork has the input %s", what, info.Input)
+			}
 		}
 	})
 }

@@ -115,6 +115,9 @@ func (e *Engine) exportRun(ctx context.Context, id string, generation int, plain
 		return nil, err
 	}
 	generations, err := e.supersededParents(ctx, []*store.Run{r})
+	if err == nil {
+		_, err = e.inner.ReadWaitingInput(ctx, r)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("export run %q: %w", id, err)
 	}

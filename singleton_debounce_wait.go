@@ -52,10 +52,7 @@ func (w *KeyWait) String() string {
 
 // addStartKeyWaitToInfo adds what the run waits for, and the input with which it will begin, unless it may begin or has begun.
 func (e *Engine) addStartKeyWaitToInfo(ctx context.Context, r *store.Run, now time.Time, info *RunInfo) error {
-	if r.Epoch.Count > 0 || !r.WakeAt.IsZero() || r.Status != store.Pending && r.Status != store.Paused {
-		return nil
-	}
-	row, err := e.inner.Store().StartKeyOfWaitingRun(ctx, r.UUID)
+	row, err := e.inner.ReadWaitingInput(ctx, r)
 	if err != nil || row == nil {
 		return err
 	}

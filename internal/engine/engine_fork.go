@@ -35,6 +35,9 @@ func (e *Engine) Fork(ctx context.Context, ref string, q RepairRequest) (*Planne
 	if err != nil {
 		return nil, err
 	}
+	if _, err := e.ReadWaitingInput(ctx, row); err != nil {
+		return nil, fmt.Errorf("%s run %q: %w", ForkVerb, ref, err)
+	}
 	made, err := e.fork(ctx, row, history, &q)
 	if err != nil {
 		return nil, e.notFoundErrorIfDeleted(ctx, ref, fmt.Errorf("%s run %q: %w", ForkVerb, ref, err))

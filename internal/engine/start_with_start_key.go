@@ -210,3 +210,17 @@ func (t *stepTask) executeStartWithStartKey(ctx context.Context, q *StartRequest
 	}
 	return started, err
 }
+
+// ReadWaitingInput sets the input of a run that waits for its start key to the input with which the run will begin: a debounced run gets the
+// input of its last start, which the row of its key holds until then. ReadWaitingInput returns the row of the key, or nil if the run does
+// not wait for one.
+func (e *Engine) ReadWaitingInput(ctx context.Context, r *store.Run) (*store.StartKeyRow, error) {
+	if r.Epoch.Count > 0 || !r.WakeAt.IsZero() || r.Status != store.Pending && r.Status != store.Paused {
+		return nil, nil
+	}
+	row, err := e.store.StartKeyOfWaitingRun(ctx, r.UUID)
+	if err == nil && row != nil && row.WaitingInput != nil {
+		r.Input = row.WaitingInput
+	}
+	return row, err
+}

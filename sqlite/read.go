@@ -98,8 +98,8 @@ func findRun(x executor, ref store.RunRef, with store.PayloadSelection) (runRow,
 	return runByName(x, ref.UUIDOrName, uuid.NullUUID{}, ref.Shard(), with)
 }
 
-// crashesSinceProgress returns the number of crashes since the last new checkpoint. The stored number is corrected only by
-// the next claim after a crash.
+// crashesSinceProgress returns the number of crashes since the last new checkpoint. The stored number is corrected only when the run
+// leaves memory, and by the next claim after a crash.
 func crashesSinceProgress(x executor, row *runRow) (int16, error) {
 	if row.Crashes == 0 {
 		return 0, nil

@@ -6,7 +6,8 @@
 -- planner reads a whole shard through the primary key to find one name.
 --
 -- Crashes count since the last progress: if the run has more terminal checkpoints and children (6) together than at
--- the last crash (progress), there are none. The next claim that counts crashes updates the row itself.
+-- the last crash (progress), there are none. The row itself is updated when the run leaves memory, and by the
+-- next claim that counts crashes.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 --

@@ -11,6 +11,9 @@
 -- A run that is paused (4) without such a request counts as paused itself from now on, so that it can be
 -- resumed.
 --
+-- If a run with crashes has made progress since the last of them (see claim_runs.sql), its count of crashes begins again, so that
+-- it is no suspect any more.
+--
 -- It returns how many rows were changed; run_state.sql reads the others. Workers are notified if a run
 -- became claimable. If all runs finish and none has failed, run_finish.sql is used, which does less work.
 WITH ended AS (
@@ -30,6 +33,10 @@ WITH ended AS (
                       THEN coalesce(item.reason, r.reason) ELSE item.reason END,
         control = CASE WHEN item.status = 4 AND r.control & 7 = 0 THEN r.control | 1 ELSE r.control END,
         paused_at = CASE WHEN item.status = 4 AND r.control & 7 = 0 THEN item.at ELSE r.paused_at END,
+        crashes = CASE WHEN r.crashes > 0 AND (
+                           SELECT count(*) FILTER (WHERE s.status >= 3) + count(*) FILTER (WHERE s.kind = 6) FROM durable.step AS s
+                           WHERE s.shard = r.shard AND s.run_id = r.id
+                       ) > r.progress THEN 0 ELSE r.crashes END,
         owner = NULL, woken = false, ended_at = item.ended_at,
         output = item.output, error = item.error, failed_step = item.failed_step, failed_type = item.failed_type, trace = coalesce(item.trace, r.trace)
     FROM unnest(

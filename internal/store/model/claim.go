@@ -14,7 +14,7 @@ import (
 func lessUUID(l, r uuid.UUID) bool { return bytes.Compare(l[:], r[:]) < 0 }
 
 // claimState reports whether a claim may take the run, and whether the run is a suspect. Suspects are
-// determined from the recorded crashes: a claim counts new checkpoints only in the runs that it takes.
+// determined from the recorded crashes: only a claim that takes a run, and a run that leaves memory, count the new checkpoints.
 func (r *Run) claimState(q *store.ClaimQuery) (due, suspect bool) {
 	if r.WakeAt.IsZero() || r.WakeAt.After(q.Now) || !q.Filter.Includes(r.Queue, r.Workflow) {
 		return false, false

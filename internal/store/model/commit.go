@@ -255,7 +255,7 @@ func (m *Model) endOwnership(w *store.OwnershipEnd) bool {
 	if w.HasFailed() {
 		r.Failure = store.FailureKey{Workflow: r.Workflow, Step: w.FailedStep, Type: w.FailedType}
 	}
-	r.Owner, r.Woken = uuid.NullUUID{}, false
+	r.Owner, r.Woken, r.Crashes = uuid.NullUUID{}, false, r.crashesSinceProgress()
 	if w.Trace != "" {
 		r.Trace = w.Trace
 	}

@@ -12,6 +12,7 @@ var suspects = []test{
 	{"a claim that takes no suspect passes them by", suspectPassed},
 	{"one at a time, before the others and within the limit", suspectOne},
 	{"a checkpoint clears it", suspectCleared},
+	{"it leaves memory with a new checkpoint and is none any more", suspectParked},
 	{"its pause does not hold up others", suspectPaused},
 	{"an expired lease counts too", suspectExpired},
 }
@@ -81,6 +82,33 @@ func suspectCleared(b *fixture) {
 		}
 	}
 	b.Errorf("%d crashes are counted after a checkpoint, want the count to start again", run.Crashes)
+}
+
+// suspectParked checks that runs that crashed twice are claimed together again, if each of them has left memory with a new checkpoint. A run
+// that has left memory without one is still a suspect.
+func suspectParked(b *fixture) {
+	all, q := b.suspects(3)
+	q.Limit = 1
+	for i := range all {
+		run := b.claim(q).Runs[0].Run
+		if run.Crashes != store.SuspectAfterCrashes {
+			b.Fatalf("claim %d: %d crashes, want %d", i, run.Crashes, store.SuspectAfterCrashes)
+		}
+		if i > 0 {
+			b.commitStep(b.completed(run.UUID, run.Epoch, "progress"), false)
+		}
+		b.commitOwnershipEnd(store.OwnershipEnd{UUID: run.UUID, Epoch: run.Epoch, Status: store.Waiting, WakeAt: q.Now.Add(time.Minute), Now: q.Now})
+	}
+	q.Now, q.LeaseUntil, q.Limit, q.MaxSuspects = q.Now.Add(2*time.Minute), q.LeaseUntil.Add(2*time.Minute), 10, 0
+	got := b.claim(q).Runs
+	if len(got) != 2 {
+		b.Errorf("claimed %v, want the two that have a new checkpoint", describeClaims(got))
+	}
+	for i := range got {
+		if got[i].Run.Crashes != 0 {
+			b.Errorf("%d crashes since the checkpoint, want none", got[i].Run.Crashes)
+		}
+	}
 }
 
 func suspectPaused(b *fixture) {

@@ -45,7 +45,7 @@ func TestARepairInterruptsRunningSteps(t *testing.T) {
 		if page := send(h, runPage("busy"), nil).Body.String(); strings.Count(page, `name="interrupt_steps"`) < 4 {
 			t.Errorf("the forms of the page are %s", page)
 		}
-		ctx, cancel := context.WithTimeout(within(t), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(within(t), 3*time.Second) // the repair must have begun to wait by then, also on a machine that stands still meanwhile
 		defer cancel()
 		f := url.Values{"verb": {"rerun"}, "run": {"busy"}, "step": {"prepare"}}
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/act", strings.NewReader(f.Encode()))

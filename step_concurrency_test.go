@@ -89,12 +89,13 @@ func TestStepConcurrencyBoundsWhatIsExecutedAtOnce(t *testing.T) {
 
 // While a step waits for a free place it has not begun: it has no row, its timeouts have not begun, and a cancel ends the wait.
 func TestAStepThatWaitsForItsPlaceHasNotBegun(t *testing.T) {
+	const bound = 4 * time.Second // longer than a loaded machine stands still once the step has its place
 	hold := newGate()
 	var began atomic.Int32
 	holder := durable.Define("holder", func(c *durable.Ctx, _ int) (int, error) { return 0, c.Do("hold", hold.pass) })
 	waiter := durable.Define("waiter", func(c *durable.Ctx, _ int) (int, error) {
 		return c.Step("bounded", func(context.Context) (int, error) { began.Add(1); return 7, nil },
-			durable.AttemptTimeout(time.Second), durable.TotalTimeout(time.Second), durable.AtMostOnce())
+			durable.AttemptTimeout(bound), durable.TotalTimeout(bound), durable.AtMostOnce())
 	})
 	e := engineWith(t, openStore(t), durable.Config{Workflows: []durable.Definition{holder, waiter}, StepConcurrency: 1})
 	running(t, e)
@@ -116,7 +117,7 @@ func TestAStepThatWaitsForItsPlaceHasNotBegun(t *testing.T) {
 	if _, err := cancelled.Result(ctx); !errors.Is(err, durable.ErrCancelled) {
 		t.Errorf("the cancelled run: %v", err)
 	}
-	realtime.Pass(1200*time.Millisecond, "longer than the timeouts, and than it takes to leave a marker")
+	realtime.Pass(bound+200*time.Millisecond, "longer than the timeouts, and than it takes to leave a marker")
 	if history := historyOf(t, e, "patient"); len(history) != 0 || began.Load() != 0 {
 		t.Errorf("a step that waits for its place has left %+v", history)
 	}

@@ -248,7 +248,8 @@ func TestFaultsMustOccur(t *testing.T) {
 	if short.retired, short.aroundDeadline, short.forward = 0, 0, 0; short.print(settings{store: "postgres", seconds: longSoak - 1}) != nil {
 		t.Error("a short soak must have played what is rare")
 	}
-	if err := errors.Join(settings{store: "mysql", seconds: 60}.check(nil), settings{store: "sqlite", seconds: 1}.check(nil)); err == nil || strings.Count(err.Error(), "\n") != 1 {
+	if err := errors.Join(settings{store: "mysql", seconds: 60}.check(nil), settings{store: "sqlite", seconds: 1}.check(nil),
+		settings{store: "sqlite", seconds: 60, keep: "no folder"}.check(nil)); err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("wrong settings: %v", err)
 	}
 }

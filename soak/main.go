@@ -59,7 +59,7 @@ func main() {
 	flag.StringVar(&s.store, "store", "postgres", "postgres: four workers, and two servers that fail over; sqlite: two workers on one file")
 	flag.IntVar(&s.seconds, "seconds", 60, "for how many seconds faults are injected")
 	flag.Uint64Var(&s.seed, "seed", 1, "the seed of plans, operations and faults")
-	flag.StringVar(&s.keep, "keep", "", "a folder into which the ledger is copied")
+	flag.StringVar(&s.keep, "keep", "", "a folder that exists, into which the ledger is copied")
 	flag.Parse()
 	if err := s.check(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -89,6 +89,10 @@ func (s settings) check(rest []string) error {
 		return fmt.Errorf("%d seconds are too few for a fault of each kind: use -seconds=%d or more", s.seconds, minSeconds)
 	case len(rest) > 0:
 		return fmt.Errorf("unexpected arguments %q: see -help", rest)
+	case s.keep != "": // the ledger is copied at the end: a folder that is missing must not cost the run
+		if at, err := os.Stat(s.keep); err != nil || !at.IsDir() {
+			return fmt.Errorf("-keep=%s is no folder: create it", s.keep)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package queues
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,11 +13,14 @@ import (
 
 // passRecorder is a store that records the passes over queues, and sets their results.
 type passRecorder struct {
+	mu     sync.Mutex // a pass may begin by a timer, which synctest.Wait does not order after the test's last reading
 	passes []store.AdmissionRequest
 	result func(a *store.AdmissionRequest)
 }
 
 func (s *passRecorder) AdmitRuns(_ context.Context, a *store.AdmissionRequest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.passes = append(s.passes, *a)
 	s.result(a)
 	return nil
@@ -41,6 +45,8 @@ func TestQueuesGetAPassWhenARunHasLeft(t *testing.T) {
 		expect := func(when string, passes int, certain bool) {
 			t.Helper()
 			synctest.Wait()
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			if len(s.passes) != passes {
 				t.Fatalf("%s: %d passes, want %d", when, len(s.passes), passes)
 			}

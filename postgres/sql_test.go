@@ -123,7 +123,7 @@ var plans = map[string][]string{
 	"step_not_written_reasons.sql":           {"run_pkey", "step_pkey"},
 	"run_finish.sql":                         {"run_pkey"},
 	"run_finish_one.sql":                     {"run_pkey"},
-	"run_end_ownership.sql":                  {"run_pkey"},
+	"run_end_ownership.sql":                  {"run_pkey", "step_pkey"},
 	"retention_tree_lock.sql":                {"generation_pkey", "run_child", "run_pkey"},
 	"retention_tree_read.sql":                {"generation_archive", "generation_pkey", "run_child", "run_pkey"},
 	"retention_runs_delete.sql":              {"divergence_pkey", "generation_archive", "permit_pkey", "place_pkey", "run_pkey", "signal_pkey", "step_pkey", "tag_pkey"},

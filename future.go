@@ -68,12 +68,17 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 // withoutRecordedFailure returns nil if err is the recorded failure of a step or a run and does not also say that the run was suspended. A
 // recorded failure may wrap context.Canceled, but the end of a Ctx has not caused it.
 func withoutRecordedFailure(err error) error {
-	var step *StepError
-	var run *RunError
-	if !errors.Is(err, ErrSuspended) && (errors.As(err, &step) || errors.As(err, &run)) {
+	if isRecordedFailure(err) && !errors.Is(err, ErrSuspended) {
 		return nil
 	}
 	return err
+}
+
+// isRecordedFailure reports whether err is, or wraps, the recorded failure of a step or a run.
+func isRecordedFailure(err error) bool {
+	_, isOfStep := errors.AsType[*StepError](err)
+	_, isOfRun := errors.AsType[*RunError](err)
+	return isOfStep || isOfRun
 }
 
 // storeResult stores what the branch returned. It is called once.

@@ -182,15 +182,13 @@ func (e *nodeSkippedError) Unwrap() error { return ErrNodeSkipped }
 
 // nodeStateFromError returns the state of a node whose branch returned the error.
 func nodeStateFromError(err error) graph.State {
-	if err == nil { // before the variables, which are allocated
+	if err == nil { // before the new pointer, which is allocated
 		return graph.Completed
 	}
-	var step *StepError
-	var child *RunError
 	switch {
 	case errors.As(err, new(*nodeSkippedError)):
 		return graph.Skipped
-	case errors.As(err, &step), errors.As(err, &child):
+	case isRecordedFailure(err):
 		return graph.Failed
 	case errors.Is(err, ErrSuspended):
 		return graph.Running // the run leaves this process

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -98,21 +97,17 @@ func reportRepairs(p *printer, results []durable.RepairedRuns) error {
 		}
 	}
 	type row = durable.Repaired
-	columns := []column[row]{
+	err := printResults(p, repaired, func(r *row) string { return r.ID }, []column[row]{
 		{title: "ID", isShortenedLast: true, text: func(r *row) string { return r.ID }},
 		{title: "RUN ID", isWideOnly: true, text: func(r *row) string { return r.RunID }},
 		{title: "GENERATION", alignsRight: true, isShortenedLast: true, text: func(r *row) string { return fmt.Sprint(r.Generation) }},
 		{title: "KEPT", alignsRight: true, text: func(r *row) string { return fmt.Sprint(r.Kept) }},
-		{title: "VALUE SET", text: func(r *row) string { return strings.Join(r.Corrected, ", ") }},
+		{title: "VALUE SET", isHiddenIfEmpty: true, text: func(r *row) string { return strings.Join(r.Corrected, ", ") }},
 		{title: "EXECUTED AGAIN", text: func(r *row) string { return strings.Join(r.Dropped, ", ") }},
 		{title: "NEW KEYS", isWideOnly: true, text: func(r *row) string { return strings.Join(r.Renewed, ", ") }},
 		{title: "CHILDREN", alignsRight: true, text: func(r *row) string { return fmt.Sprint(len(r.Children)) }},
 		{title: "CANCELLED", alignsRight: true, text: func(r *row) string { return fmt.Sprint(len(r.Cancelled)) }},
-	}
-	if !slices.ContainsFunc(repaired, func(r row) bool { return len(r.Corrected) > 0 }) {
-		columns = slices.DeleteFunc(columns, func(c column[row]) bool { return c.title == "VALUE SET" })
-	}
-	err := printResults(p, repaired, func(r *row) string { return r.ID }, columns)
+	})
 	if refused > 0 {
 		err = errors.Join(err, fmt.Errorf("%w: %s", errRefused, wording.Count(refused, "run", "runs")))
 	}

@@ -15,6 +15,7 @@ type column[T any] struct {
 	text            func(*T) string
 	color           func(*T) color // nil: none
 	isWideOnly      bool           // it is shown with -o wide only
+	isHiddenIfEmpty bool           // it is shown only if a row has a text
 	alignsRight     bool           // its texts are aligned to the right
 	isShortenedLast bool           // it is shortened last, if the terminal is too narrow
 }
@@ -26,7 +27,9 @@ const (
 
 // renderTable returns the table. On a terminal, lines are not longer than its width. With -o wide, nothing is shortened.
 func renderTable[T any](p *printer, rows []T, columns []column[T]) string {
-	columns = slices.DeleteFunc(slices.Clone(columns), func(c column[T]) bool { return c.isWideOnly && p.format != formatWide })
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c column[T]) bool {
+		return c.isWideOnly && p.format != formatWide || c.isHiddenIfEmpty && !slices.ContainsFunc(rows, func(r T) bool { return c.text(&r) != "" })
+	})
 	cells, widths := make([][]string, 1+len(rows)), make([]int, len(columns))
 	for i := range cells {
 		cells[i] = make([]string, len(columns))

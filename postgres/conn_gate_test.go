@@ -144,8 +144,7 @@ func TestConnGateShrinks(t *testing.T) {
 	})
 }
 
-// A gate whose pool has had more connections than the bound allows for connIdleTime closes the surplus ones, one with each call, and
-// none if the bound grows meanwhile.
+// A gate whose pool has had more connections than the bound allows for connIdleTime closes the surplus ones, one with each call.
 func TestConnGateClosesSurplusConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := 3
@@ -176,15 +175,29 @@ func TestConnGateClosesSurplusConnections(t *testing.T) {
 				t.Error("the last connection is closed")
 			}
 		}
-		open = 3
-		for range 3 { // until connections are to be closed
+	})
+}
+
+// testWithTwoSurplusConns calls test with a gate that is to close two of the three open connections of its pool.
+func testWithTwoSurplusConns(t *testing.T, test func(t *testing.T, g *connGate, open *int)) {
+	synctest.Test(t, func(t *testing.T) {
+		open := 3
+		g := newConnGate(3, func() int { return open })
+		for range 3 {
 			time.Sleep(connIdleTime)
 			_ = g.acquireSlot(t.Context())
 			g.releaseSlot()
 		}
-		if g.surplusConns.Load() != 2 {
-			t.Fatalf("%d connections are to be closed", g.surplusConns.Load())
+		if n := g.surplusConns.Load(); n != 2 {
+			t.Fatalf("%d connections are to be closed", n)
 		}
+		test(t, g, &open)
+	})
+}
+
+// A gate closes no surplus connection if the bound grows meanwhile.
+func TestConnGateKeepsSurplusConnectionsWhenTheBoundGrows(t *testing.T) {
+	testWithTwoSurplusConns(t, func(t *testing.T, g *connGate, _ *int) {
 		g.raiseBound()
 		if g.takeSurplusConn() {
 			t.Error("a connection is closed although the bound has grown")
@@ -195,22 +208,12 @@ func TestConnGateClosesSurplusConnections(t *testing.T) {
 // A gate closes none of the remaining connections if the pool has closed the surplus ones itself, as it does with connections that are idle or lead to
 // another host.
 func TestConnGateKeepsConnectionsAfterThePoolClosedTheSurplus(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		open := 3
-		g := newConnGate(3, func() int { return open })
-		for range 3 { // until connections are to be closed
-			time.Sleep(connIdleTime)
-			_ = g.acquireSlot(t.Context())
-			g.releaseSlot()
-		}
-		if g.surplusConns.Load() != 2 {
-			t.Fatalf("%d connections are to be closed", g.surplusConns.Load())
-		}
-		open = 1
+	testWithTwoSurplusConns(t, func(t *testing.T, g *connGate, open *int) {
+		*open = 1
 		if g.takeSurplusConn() {
 			t.Error("the last connection is closed")
 		}
-		open = 2
+		*open = 2
 		if g.takeSurplusConn() {
 			t.Error("a connection is closed that was opened after the surplus ones were closed")
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,13 @@ type crew struct {
 	began chan string   // the names of runs whose function was called
 	free  chan struct{} // lets one of them return
 	over  bool          // the worker was let go
+}
+
+// recordLog makes the worker log to the returned builder.
+func (c *crew) recordLog() *strings.Builder {
+	log := new(strings.Builder)
+	c.w.log = slog.New(slog.NewTextHandler(log, nil))
+	return log
 }
 
 func newCrew(t *testing.T) *crew {

@@ -215,7 +215,7 @@ func (w *worker) register(ctx context.Context) error {
 		}
 		// Workers that start at the same time lock the same row of their version. The lock can last long if the commit waits for a
 		// standby.
-		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, store.ErrLocked) {
+		if !isOutage(err) && !errors.Is(err, store.ErrLocked) {
 			return err
 		}
 		w.logFailure("the worker could not be registered; trying again", err)

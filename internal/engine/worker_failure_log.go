@@ -35,12 +35,17 @@ type loggedFailure struct {
 	text string // of the error
 }
 
+// isOutage reports whether a call of a loop failed because the database was not available, or did not reply in time.
+func isOutage(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // logFailure logs that a loop has failed and tries again. It logs an outage of the database in the same words for all loops: at once, after
 // secondOutageLogDelay and then every failureLogInterval. It logs another failure at once, and then every failureLogInterval or when its
 // error changes. The lines in between have the level Debug.
 func (w *worker) logFailure(message string, err error, args ...any) {
 	level := slog.LevelWarn
-	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+	if isOutage(err) {
 		if w.failureLog.isOutageLineDue(time.Now()) {
 			message = "the database is not available; the worker tries again until it is"
 		} else {

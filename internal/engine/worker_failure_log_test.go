@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,8 +16,7 @@ import (
 func TestAnOutageIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t)
-		var log strings.Builder
-		c.w.log = slog.New(slog.NewTextHandler(&log, nil))
+		log := c.recordLog()
 		lines := func() (all []string) {
 			for line := range strings.Lines(log.String()) {
 				all = append(all, line)
@@ -71,8 +69,7 @@ func TestAnOutageIsLoggedOnceAMinute(t *testing.T) {
 func TestARejectionIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t)
-		var log strings.Builder
-		c.w.log = slog.New(slog.NewTextHandler(&log, nil))
+		log := c.recordLog()
 		for i := range 5 * 60 {
 			err := errors.New("permission denied for table run")
 			if i >= 90 {

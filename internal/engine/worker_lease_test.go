@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -51,8 +50,7 @@ func TestRenewal(t *testing.T) {
 func TestWarningOfTheStoreIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t)
-		var log strings.Builder
-		c.w.log = slog.New(slog.NewTextHandler(&log, nil))
+		log := c.recordLog()
 		for _, warning := range []string{"", "no connection left"} {
 			c.pulse = store.RenewResult{Warning: warning}
 			if _, err := c.w.renewLeases(t.Context(), nil); err != nil {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/google/uuid"
@@ -75,7 +74,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 			return // the worker is stopping: all of its runs have been released
 		}
 		w.logFailure("could not count the signals that wait for the runs here; trying again", err, telemetry.KeyCount, len(runs))
-		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+		if !isOutage(err) {
 			for _, r := range runs {
 				r.waitingReceives.deliverSignalCounts(nil, false)
 			}

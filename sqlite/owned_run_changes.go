@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -15,10 +16,13 @@ func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held [
 	if len(held) == 0 {
 		return store.OwnedRunChanges{}, nil
 	}
-	known := make(map[uuid.UUID]store.Lease, len(held))
-	for _, l := range held {
-		known[l.Run] = l
-	}
+	known := sync.OnceValue(func() map[uuid.UUID]store.Lease { // usually nothing has changed, and it is not needed
+		leases := make(map[uuid.UUID]store.Lease, len(held))
+		for _, l := range held {
+			leases[l.Run] = l
+		}
+		return leases
+	})
 	var changes store.OwnedRunChanges
 	var woken []store.Lease
 	err := s.withReadConn(ctx, "read the changes of owned runs", func(x executor) error {
@@ -30,14 +34,14 @@ func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held [
 			a := store.PendingControl{Run: c.uuid(), Epoch: store.DecodeEpoch(c.int()), Control: store.ControlBits(c.int())}
 			isWoken := c.int() != 0
 			// A run whose claim has not returned to the worker yet stays marked as woken.
-			if l, ok := known[a.Run]; !ok || l.Epoch != a.Epoch {
+			if l, ok := known()[a.Run]; !ok || l.Epoch != a.Epoch {
 				return c.err
 			}
 			if a.Control != 0 {
 				changes.ControlRequests = append(changes.ControlRequests, a)
 			}
 			if isWoken {
-				woken = append(woken, known[a.Run])
+				woken = append(woken, known()[a.Run])
 			}
 			return c.err
 		}, bindUUID(worker))
@@ -73,12 +77,12 @@ func (s *database) OwnedRunChanges(ctx context.Context, worker uuid.UUID, held [
 
 // addTerminatedRuns adds the held runs that were terminated. Each call reports them again, until the worker no longer passes them as
 // held.
-func addTerminatedRuns(x executor, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, changes *store.OwnedRunChanges) error {
+func addTerminatedRuns(x executor, worker uuid.UUID, held []store.Lease, known func() map[uuid.UUID]store.Lease, changes *store.OwnedRunChanges) error {
 	ended := make(map[uuid.UUID]bool)
 	err := x.query(qTerminationNoticesRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		run, epoch := c.uuid(), store.DecodeEpoch(c.int())
-		if l, ok := known[run]; ok && l.Epoch == epoch {
+		if l, ok := known()[run]; ok && l.Epoch == epoch {
 			ended[run] = true
 		}
 		return c.err

@@ -114,7 +114,7 @@ func (c *Child) commitStart(q StartRequest) error {
 		r.suspendAfterFailedWrite("start child", c.name, err)
 		return ErrSuspended
 	}
-	w, free, readsBefore := r.e.reserveSlotsForStarts([]StartRequest{q})
+	w, free, hintsBefore := r.e.reserveSlotsForStarts([]StartRequest{q})
 	defer free.Release()
 	starts, spans := r.e.PrepareStarts(r.stepsCtx, []StartRequest{q})
 	start := starts[0]
@@ -199,7 +199,7 @@ func (c *Child) commitStart(q StartRequest) error {
 	c.startRow, c.startedHere = step.Step, true
 	if own {
 		w.startExecution(&store.ClaimedRun{Run: start.Run}, 0, &free)
-		w.rereadChangesOfEnteredRuns(readsBefore)
+		w.rereadChangesOfEnteredRuns(hintsBefore)
 	} else {
 		r.w.wakeLoops()
 	}

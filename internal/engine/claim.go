@@ -88,7 +88,7 @@ func (w *worker) claimByQueueRules(shares []claimShare, maxSuspects int, setRule
 	q.MaxSuspects = maxSuspects
 	for i := range shares {
 		s := &shares[i]
-		s.changeReadsBefore = s.w.ownedRunChangeReads.Load()
+		s.changeHintsBefore = s.w.ownedRunChangeHints.Load()
 		defer s.reservedSlots.Release()
 		q.Limit += s.reservedSlots.Capacity()
 	}
@@ -119,7 +119,7 @@ func (w *worker) claimByQueueRules(shares []claimShare, maxSuspects int, setRule
 	}
 	if len(claims.Runs) > 0 {
 		for i := range shares {
-			shares[i].w.rereadChangesOfEnteredRuns(shares[i].changeReadsBefore)
+			shares[i].w.rereadChangesOfEnteredRuns(shares[i].changeHintsBefore)
 		}
 	}
 	return claimResult{runCount: len(claims.Runs), reachedLimit: len(claims.Runs) == q.Limit || capped, nextDue: claims.NextDue}, nil

@@ -127,7 +127,7 @@ func (g *workerClaimGroup) claimDelayAfterNotification(now time.Time) time.Durat
 type claimShare struct {
 	w                 *worker
 	reservedSlots     slots.Reservation
-	changeReadsBefore uint64 // worker.ownedRunChangeReads before the claim
+	changeHintsBefore uint64 // worker.ownedRunChangeHints before the claim
 }
 
 // reserveSlotsForClaim reserves slots of all members for a claim of at most pace.limit runs. If the last claim was not full, and no runs were

@@ -261,7 +261,7 @@ func (e *Engine) createRuns(ctx context.Context, by writeOptions, requests []Sta
 	if err := e.readBeforeWrite(ctx, by, func() error { return e.MarkStartsNeedingQueuePlace(ctx, requests) }); err != nil {
 		return nil, err
 	}
-	w, free, readsBefore := e.reserveSlotsForStarts(requests)
+	w, free, hintsBefore := e.reserveSlotsForStarts(requests)
 	defer free.Release()
 	starts, spans := e.PrepareStarts(ctx, requests)
 	rows := startsOfOneCall{starts: starts, localStarts: make([]*store.StartWrite, 0, free.UnassignedSlots())}
@@ -293,7 +293,7 @@ func (e *Engine) createRuns(ctx context.Context, by writeOptions, requests []Sta
 		}
 	}
 	if len(rows.localStarts) > 0 {
-		w.rereadChangesOfEnteredRuns(readsBefore)
+		w.rereadChangesOfEnteredRuns(hintsBefore)
 	}
 	free.Release()
 	if len(rows.localStarts) < len(starts) {
@@ -360,8 +360,8 @@ func (e *Engine) FinishCommittedStarts(ctx context.Context, starts []*store.Star
 	return startResults
 }
 
-// reserveSlotsForStarts reserves slots for the requests that can begin here at once. readsBefore is for rereadChangesOfEnteredRuns.
-func (e *Engine) reserveSlotsForStarts(requests []StartRequest) (w *worker, free slots.Reservation, readsBefore uint64) {
+// reserveSlotsForStarts reserves slots for the requests that can begin here at once. hintsBefore is for rereadChangesOfEnteredRuns.
+func (e *Engine) reserveSlotsForStarts(requests []StartRequest) (w *worker, free slots.Reservation, hintsBefore uint64) {
 	want := 0
 	for i := range requests {
 		if q := &requests[i]; !q.hasQueueRow && q.StartBy <= 0 && e.claimFilter.Includes(q.Queue, q.Workflow) {
@@ -371,5 +371,5 @@ func (e *Engine) reserveSlotsForStarts(requests []StartRequest) (w *worker, free
 	if w = e.worker(); w == nil || want == 0 {
 		return w, slots.Reservation{}, 0
 	}
-	return w, w.slots.Reserve(want, 0, 0), w.ownedRunChangeReads.Load()
+	return w, w.slots.Reserve(want, 0, 0), w.ownedRunChangeHints.Load()
 }

@@ -84,7 +84,7 @@ func (e *Engine) controlRuns(ctx context.Context, by writeOptions, o *store.Cont
 	}
 	e.logCancelledRuns(o)
 	if w := e.worker(); w != nil {
-		w.ownedRunChangesPending.Notify()
+		w.notifyOwnedRunChange()
 		w.wakeLoops()
 	}
 	return nil

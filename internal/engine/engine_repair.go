@@ -352,7 +352,7 @@ func (e *Engine) logRepairAndWakeWorkers(p *repairPlanner) {
 			telemetry.KeyActor, p.request.Actor, telemetry.KeyReason, p.request.Reason)
 	}
 	if w := e.worker(); w != nil {
-		w.ownedRunChangesPending.Notify()
+		w.notifyOwnedRunChange()
 		w.wakeLoops()
 	}
 }

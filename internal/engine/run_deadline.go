@@ -173,7 +173,7 @@ func (e *Engine) SetRunTimeout(ctx context.Context, ref string, d time.Duration,
 		if r := w.loadedRuns.get(row.UUID); r != nil {
 			r.deadline.update(change.NewDeadline) // other processes read the new deadline from the database
 		}
-		w.ownedRunChangesPending.Notify()
+		w.notifyOwnedRunChange()
 		w.wakeLoops()
 	}
 	return nil

@@ -209,7 +209,7 @@ func (r *run) cancelChildren() bool {
 		return false
 	}
 	r.e.logCancelledRuns(o)
-	r.w.ownedRunChangesPending.Notify()
+	r.w.notifyOwnedRunChange()
 	return true
 }
 

@@ -140,7 +140,7 @@ func (r *run) retryAsNextGeneration(failure *record.Failure) (over bool) {
 	r.logger().Warn("a run failed, and is retried", telemetry.KeyError, failure.Message, telemetry.KeyErrorType, failure.ErrorType(),
 		telemetry.KeyGeneration, p.runs[0].NewGeneration, telemetry.KeyNextAt, p.storeRequest.Runs[0].WakeAt)
 	r.w.wakeLoops()
-	r.w.ownedRunChangesPending.Notify() // the worker may execute children that were cancelled
+	r.w.notifyOwnedRunChange() // the worker may execute children that were cancelled
 	return true
 }
 

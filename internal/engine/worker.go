@@ -58,7 +58,7 @@ type worker struct {
 	claimGroup             *workerClaimGroup
 	firstClaimHint         wakeup.Chan   // a run may be claimable, or other workers see this worker
 	ownedRunChangesPending wakeup.Chan   // a run in memory may have a control request, or may have been woken
-	ownedRunChangeReads    atomic.Uint64 // how many reads of the changes of owned runs have begun; see rereadChangesOfEnteredRuns
+	ownedRunChangeHints    atomic.Uint64 // how often notifyOwnedRunChange was called; see rereadChangesOfEnteredRuns
 	scheduleHints          wakeup.Chan   // a schedule was changed
 	startKeyHints          wakeup.Chan   // a run that waits for its start key may have to be released, or a run that a start has replaced may have to be cancelled
 	permits                *permits.Batcher
@@ -361,7 +361,7 @@ func (w *worker) presenceLoop(ctx context.Context) {
 		case store.HintListenBegan, store.HintListenLost:
 			w.otherWorkers.SetListening(h == store.HintListenBegan)
 		case store.HintOwnedRunChange:
-			w.ownedRunChangesPending.Notify()
+			w.notifyOwnedRunChange()
 		case store.HintAdmitted:
 			w.hintClaimAfterBroadcast()
 		case store.HintQueues:

@@ -23,7 +23,6 @@ func (w *worker) ownedRunChangeLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		w.ownedRunChangeReads.Add(1) // before the runs are listed
 		runs := w.loadedRuns.all()
 		if len(runs) == 0 {
 			continue
@@ -41,11 +40,18 @@ func (w *worker) ownedRunChangeLoop(ctx context.Context) {
 	}
 }
 
-// rereadChangesOfEnteredRuns is called when runs have entered memory of which the worker has become the owner since ownedRunChangeReads was
-// before. A change of such a run notifies the worker from then on. If a read has begun meanwhile, the notification may be used up, without the
-// run in the read. The next one would follow only the renewal of leases, so the changes are read again.
+// notifyOwnedRunChange makes the worker read the changes of its runs, because one of them may have changed.
+func (w *worker) notifyOwnedRunChange() {
+	w.ownedRunChangeHints.Add(1)
+	w.ownedRunChangesPending.Notify()
+}
+
+// rereadChangesOfEnteredRuns is called when runs have entered memory of which the worker has become the owner since ownedRunChangeHints was
+// before. A change of such a run notifies the worker from then on. If the worker was notified meanwhile, it may have read the changes already,
+// without the run in the read. The next read would follow only the renewal of leases, so the changes are read again. This read counts as no
+// hint: otherwise the starts of a busy worker would make it read all the time.
 func (w *worker) rereadChangesOfEnteredRuns(before uint64) {
-	if w.ownedRunChangeReads.Load() != before {
+	if w.ownedRunChangeHints.Load() != before {
 		w.ownedRunChangesPending.Notify()
 	}
 }
@@ -59,12 +65,12 @@ func (w *worker) applyOwnedRunChanges(ctx context.Context, runs []*run) error {
 	ctx, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
 	defer cancel()
 	held := make([]store.Lease, len(runs))
-	here := make(map[uuid.UUID]*run, len(runs))
-	due := make([]bool, len(runs))
+	var due []*run
 	for i, r := range runs {
-		due[i] = r.deadline.hasCome.Load()
+		if r.deadline.hasCome.Load() {
+			due = append(due, r)
+		}
 		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, RunDeadline: r.deadline.expiryTime()}
-		here[r.row.UUID] = r
 	}
 	changes, err := w.e.store.OwnedRunChanges(ctx, w.id, held)
 	if err != nil {
@@ -72,6 +78,12 @@ func (w *worker) applyOwnedRunChanges(ctx context.Context, runs []*run) error {
 			r.recheckWaits()
 		}
 		return err
+	}
+	here := make(map[uuid.UUID]*run)
+	if !changes.IsEmpty() { // usually nothing has changed, and a busy worker has many runs
+		for _, r := range runs {
+			here[r.row.UUID] = r
+		}
 	}
 	for _, l := range changes.EndedLeases {
 		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
@@ -83,10 +95,8 @@ func (w *worker) applyOwnedRunChanges(ctx context.Context, runs []*run) error {
 			r.deadline.update(l.RunDeadline)
 		}
 	}
-	for i, r := range runs {
-		if due[i] {
-			r.deadline.expireIfDue()
-		}
+	for _, r := range due {
+		r.deadline.expireIfDue()
 	}
 	for _, a := range changes.ControlRequests {
 		if r := here[a.Run]; r != nil && r.row.Epoch == a.Epoch {

@@ -90,7 +90,7 @@ func (w *worker) retryHeldRun(ctx context.Context, id uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	readsBefore := w.ownedRunChangeReads.Load()
+	hintsBefore := w.ownedRunChangeHints.Load()
 	row, err := w.e.store.ClaimRunHeldForDrift(claiming, held[0], store.DivergedVersionsOf(divergences), q)
 	switch {
 	case err != nil:
@@ -105,7 +105,7 @@ func (w *worker) retryHeldRun(ctx context.Context, id uuid.UUID) error {
 		return nil
 	}
 	w.startExecution(&store.ClaimedRun{Run: *row, UnreadHistory: store.UnreadHistory{Exists: true}}, 0, &free)
-	w.rereadChangesOfEnteredRuns(readsBefore)
+	w.rereadChangesOfEnteredRuns(hintsBefore)
 	began := time.Now()
 	for wait := time.Millisecond; time.Since(began) < maxHeldRunTryDuration; wait = min(2*wait, maxHeldRunPoll) {
 		if r := w.loadedRuns.get(id); r == nil || r.pastReplay.Load() && !r.isSuspended() {

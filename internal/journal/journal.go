@@ -35,7 +35,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"time"
 
@@ -44,16 +43,12 @@ import (
 
 // Limits of one flush, measured on two cores; see docs/decisions.md.
 const (
-	maxFlushRows              = 512
-	maxFlushBytes             = 8 << 20
-	secondWriterThreshold     = 32                     // pending entries at which a second writer starts
-	maxArrivalYields          = 3                      // scheduler turns for callers that are about to append
-	maxCallerWait             = 200 * time.Microsecond // the longest wait for the callers of the last flush
-	maxCallerWaitYields       = 4096                   // scheduler turns in that wait, because a test's clock may stand still
-	flushesPerCallerWaitTrial = 16                     // every 16th flush waits for the callers of the last flush even if few returned in time before
-	flushTimeout              = 30 * time.Second
-	firstRetryDelay           = 5 * time.Millisecond
-	maxRetryDelay             = time.Second
+	maxFlushRows          = 512
+	maxFlushBytes         = 8 << 20
+	secondWriterThreshold = 32 // pending entries at which a second writer starts
+	flushTimeout          = 30 * time.Second
+	firstRetryDelay       = 5 * time.Millisecond
+	maxRetryDelay         = time.Second
 )
 
 // DefaultPatience is how long the journal retries a batch while the database is unavailable.
@@ -96,6 +91,7 @@ type Journal struct {
 	closed               bool
 	writersDone          chan struct{} // closed when the last writer ends after Close
 	callerReturnRate     float64       // moving average: the fraction of a flush's callers that append to the next flush in time
+	sleep                writerSleep   // of the writer that waits for the callers of its last flush
 }
 
 // New returns a journal that commits batches with the given function. If observe is not nil, the journal calls observe after each flush;
@@ -110,7 +106,7 @@ func New(commit CommitFunc, observe func(FlushStats), patience time.Duration) *J
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Journal{
 		commit: commit, onFlush: observe, patience: patience,
-		flushCtx: ctx, cancelFlushes: cancel, writersDone: make(chan struct{}),
+		flushCtx: ctx, cancelFlushes: cancel, writersDone: make(chan struct{}), sleep: newWriterSleep(),
 		separateTxSlots: make(chan struct{}, maxSeparateTransactions), waiterCountByLockKey: make(map[string]int),
 	}
 }
@@ -140,8 +136,9 @@ func (j *Journal) appendEntry(e *Entry, callerMayWrite bool) (own *transactionRu
 		return nil, nil
 	}
 	j.pendingEntries = append(j.pendingEntries, e)
+	j.sleep.wakeIfReached(len(j.pendingEntries))
 	first := j.activeWriters == 0
-	if first || (j.activeWriters == 1 && !j.hasSingleWriter && len(j.pendingEntries) >= secondWriterThreshold) {
+	if first || (j.activeWriters == 1 && !j.hasSingleWriter && !j.sleep.taken && len(j.pendingEntries) >= secondWriterThreshold) {
 		own = j.addWriter()
 	}
 	j.mu.Unlock()
@@ -202,48 +199,6 @@ func (j *Journal) writeOnce(own *transactionRuns) {
 	if more {
 		go j.writeUntilEmpty(own, len(entries))
 	}
-}
-
-// awaitMoreEntries gives callers time to append before a batch is taken. It yields to the scheduler a
-// few times, which costs nothing if no other goroutine is runnable. It waits longer for the callers
-// of the last flush, because most of them append their next step at once. They may run on another processor, so a few scheduler turns
-// on this one may be too short for them. If few callers returned in time recently, because their steps take longer, awaitMoreEntries
-// does not wait for them. In every 16th flush it waits nevertheless, to measure again.
-func (j *Journal) awaitMoreEntries(returning int) {
-	first := j.PendingEntries()
-	want := 0
-	if j.shouldAwaitReturningCallers(returning) {
-		want = returning
-	}
-	began, seen := time.Now(), first
-	limit := min(maxCallerWait, time.Duration(j.counters.averageTime.Load())/2)
-	for turn := 1; ; turn++ {
-		runtime.Gosched()
-		now := j.PendingEntries()
-		still := turn < maxArrivalYields && now != seen
-		if !still && (now-first >= want || turn >= maxCallerWaitYields || time.Since(began) >= limit) {
-			break
-		}
-		seen = now
-	}
-	j.updateCallerReturnRate(j.PendingEntries()-first, returning)
-}
-
-// shouldAwaitReturningCallers reports whether the next flush waits for the callers of the last one.
-func (j *Journal) shouldAwaitReturningCallers(returning int) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return returning > 0 && (j.callerReturnRate >= 0.5 || j.counters.flushes.Load()%flushesPerCallerWaitTrial == 0)
-}
-
-// updateCallerReturnRate records how many of the callers of the last flush appended in time.
-func (j *Journal) updateCallerReturnRate(returned, callers int) {
-	if callers == 0 {
-		return
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.callerReturnRate += (min(1, float64(returned)/float64(callers)) - j.callerReturnRate) / 4
 }
 
 // takeBatch moves the oldest pending entries, up to the limits of one flush, to entries. The last

@@ -212,8 +212,8 @@ func TestASeparateTxWriterRetriesWhileTheDatabaseIsUnavailable(t *testing.T) {
 		j := New(f.commit, nil, time.Minute)
 		alone := j.NewSeparateTxWriter()
 		defer alone.Close()
+		began := time.Now() // the writes of one writer share one patience, which begins at the first failure
 		must(t, alone.WriteStep(t.Context(), step("a")))
-		began := time.Now()
 		for _, want := range []error{store.ErrRejected, store.ErrUnavailable} {
 			err := alone.WriteStep(t.Context(), step("b"))
 			if failed, typed := errors.AsType[*WriteError](err); !errors.Is(err, want) || !typed || !failed.MayHaveCommitted {

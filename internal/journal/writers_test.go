@@ -164,3 +164,98 @@ func (j *Journal) expects() bool {
 	defer j.mu.Unlock()
 	return j.callerReturnRate >= 0.5
 }
+
+// A writer that waits for callers sleeps until enough entries are pending, or until the time is over.
+func TestAWriterSleepsUntilEnoughIsPending(t *testing.T) {
+	for _, enough := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			const limit = 200 * time.Microsecond
+			j := New(new(fake).commit, nil, 0)
+			own := j.addWriter() // so that no entry starts one
+			began := time.Now()
+			var wg sync.WaitGroup
+			wg.Go(func() { j.sleepUntilPending(2, limit) })
+			synctest.Wait()
+			j.sleepUntilPending(2, limit) // returns at once, because one writer sleeps already
+			appended := 1
+			if enough {
+				appended = 2
+			}
+			var last *Entry
+			for i := range appended {
+				last = j.newStepEntry(step(fmt.Sprint(i)))
+				_, err := j.appendEntry(last, false)
+				must(t, err)
+			}
+			wg.Wait()
+			want := limit
+			if enough {
+				want = 0
+			}
+			if slept := time.Since(began); slept != want {
+				t.Errorf("with %d entries pending, the writer slept %v, want %v", appended, slept, want)
+			}
+			if j.sleep.taken || j.sleep.wakeAt != 0 || len(j.sleep.woken) != 0 {
+				t.Errorf("the sleep left %+v behind", j.sleep)
+			}
+			go j.writeUntilEmpty(own, 0)
+			must(t, <-last.result)
+			closeNow(t, j)
+		})
+	}
+}
+
+// While a writer sleeps until callers return, their entries start no second writer, which would divide what is one batch.
+func TestNoSecondWriterWhileOneAwaitsCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := new(fake)
+		j := New(f.commit, nil, 0)
+		own := j.addWriter()
+		const callers = secondWriterThreshold + 8
+		go func() {
+			j.sleepUntilPending(callers, time.Hour)
+			j.writeUntilEmpty(own, 0)
+		}()
+		synctest.Wait()
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() { must(t, j.WriteStep(t.Context(), step(fmt.Sprint(i)))) })
+		}
+		wg.Wait()
+		closeNow(t, j)
+		if got := f.calls(); len(got) != 1 || len(got[0]) != callers {
+			t.Errorf("batches of %v, want one of %d", lengths(got), callers)
+		}
+	})
+}
+
+// If many entries are pending, a writer does not wait for the callers of its last flush.
+func TestALargeBatchWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := New(new(fake).commit, nil, 0)
+		j.callerReturnRate = 1
+		j.counters.averageTime.Store(int64(time.Hour))
+		own := j.addWriter()
+		var last *Entry
+		for i := range secondWriterThreshold {
+			if i > 0 {
+				began := time.Now()
+				j.awaitMoreEntries(1)
+				if waited := time.Since(began); waited == 0 {
+					t.Fatalf("with %d entries pending, the writer did not wait for a caller", i)
+				}
+				j.callerReturnRate = 1
+			}
+			last = j.newStepEntry(step(fmt.Sprint(i)))
+			j.pendingEntries = append(j.pendingEntries, last)
+		}
+		began := time.Now()
+		j.awaitMoreEntries(1)
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("with %d entries pending, the writer waited %v for a caller", secondWriterThreshold, waited)
+		}
+		go j.writeUntilEmpty(own, 0)
+		must(t, <-last.result)
+		closeNow(t, j)
+	})
+}

@@ -240,6 +240,11 @@ type OwnedRunChanges struct {
 	EndedLeases []Lease
 }
 
+// IsEmpty reports whether nothing has changed.
+func (c *OwnedRunChanges) IsEmpty() bool {
+	return len(c.ControlRequests)+len(c.Woken)+len(c.ChangedDeadlines)+len(c.EndedLeases) == 0
+}
+
 // PendingControl is a run whose pause or cancel is requested, with the current epoch of the run.
 type PendingControl struct {
 	Run     uuid.UUID

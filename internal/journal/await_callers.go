@@ -12,6 +12,7 @@ const (
 	maxCallerWait             = 200 * time.Microsecond // the longest wait for the callers of the last flush
 	maxCallerWaitYields       = 4096                   // scheduler turns in that wait, because a test's clock may stand still
 	flushesPerCallerWaitTrial = 16                     // every 16th flush waits for the callers of the last flush even if few returned in time before
+	minCallersToSleep         = 2                      // one caller leaves the other processor free
 	minCallerReturnRate       = 0.5                    // below this rate, the other flushes do not wait for them
 )
 
@@ -32,7 +33,7 @@ func (j *Journal) awaitMoreEntries(returning int) {
 	began, seen := time.Now(), first
 	limit := min(maxCallerWait, time.Duration(j.counters.averageTime.Load())/2)
 	want, certain := j.callersToAwait(returning)
-	if certain > 0 && limit > 0 {
+	if certain >= minCallersToSleep && limit > 0 {
 		j.sleepUntilPending(first+certain, limit)
 	}
 	for turn := 1; ; turn++ {

@@ -240,9 +240,9 @@ func TestALargeBatchWaitsForNobody(t *testing.T) {
 		for i := range secondWriterThreshold {
 			if i > 0 {
 				began := time.Now()
-				j.awaitMoreEntries(1)
+				j.awaitMoreEntries(minCallersToSleep)
 				if waited := time.Since(began); waited == 0 {
-					t.Fatalf("with %d entries pending, the writer did not wait for a caller", i)
+					t.Fatalf("with %d entries pending, the writer did not wait for callers", i)
 				}
 				j.callerReturnRate = 1
 			}
@@ -250,9 +250,9 @@ func TestALargeBatchWaitsForNobody(t *testing.T) {
 			j.pendingEntries = append(j.pendingEntries, last)
 		}
 		began := time.Now()
-		j.awaitMoreEntries(1)
+		j.awaitMoreEntries(minCallersToSleep)
 		if waited := time.Since(began); waited != 0 {
-			t.Errorf("with %d entries pending, the writer waited %v for a caller", secondWriterThreshold, waited)
+			t.Errorf("with %d entries pending, the writer waited %v for callers", secondWriterThreshold, waited)
 		}
 		go j.writeUntilEmpty(own, 0)
 		must(t, <-last.result)

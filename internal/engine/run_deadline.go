@@ -101,7 +101,7 @@ func (d *runDeadline) onDue() {
 		return
 	}
 	d.hasCome.Store(true)
-	d.r.w.ownedRunChangesPending.Notify()
+	d.r.w.notifyOwnedRunChange() // counts as a hint, because the run may not have entered memory yet
 }
 
 // expireIfDue begins to end the run with the status Expired if its present deadline has passed.

@@ -41,7 +41,7 @@ func (w *worker) renewLeasesLoop(ctx context.Context) {
 			return
 		}
 		wait = every
-		w.ownedRunChangesPending.Notify()
+		w.notifyOwnedRunChange() // counts as a hint: without notifications, nothing else tells of a cancel
 		if err != nil {
 			w.stopIfFatal(err)
 			w.logFailure("could not renew leases; trying again", err)

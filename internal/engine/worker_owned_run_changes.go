@@ -40,7 +40,8 @@ func (w *worker) ownedRunChangeLoop(ctx context.Context) {
 	}
 }
 
-// notifyOwnedRunChange makes the worker read the changes of its runs, because one of them may have changed.
+// notifyOwnedRunChange makes the worker read the changes of its runs, because one of them may have changed: after a notification, at the
+// deadline of a run, and after each renewal of leases, where notifications may be missing.
 func (w *worker) notifyOwnedRunChange() {
 	w.ownedRunChangeHints.Add(1)
 	w.ownedRunChangesPending.Notify()

@@ -33,9 +33,7 @@ func (j *Journal) awaitMoreEntries(returning int) {
 	began, seen := time.Now(), first
 	limit := min(maxCallerWait, time.Duration(j.counters.averageTime.Load())/2)
 	want, certain := j.callersToAwait(returning)
-	if certain >= minCallersToSleep && limit > 0 {
-		j.sleepUntilPending(first+certain, limit)
-	}
+	late := certain >= minCallersToSleep && limit > 0 && !j.sleepUntilPending(first+certain, limit)
 	for turn := 1; ; turn++ {
 		runtime.Gosched()
 		now := j.PendingEntries()
@@ -45,7 +43,11 @@ func (j *Journal) awaitMoreEntries(returning int) {
 		}
 		seen = now
 	}
-	j.updateCallerReturnRate(j.PendingEntries()-first, returning)
+	returned := j.PendingEntries() - first
+	if late { // the timer may have been late too, so some of them have not returned in time
+		returned = min(returned, certain-1)
+	}
+	j.updateCallerReturnRate(returned, returning)
 }
 
 // callersToAwait returns how many callers of the last flush the next flush waits for, and how many of them are so likely to return in time
@@ -92,19 +94,21 @@ func (s *writerSleep) wakeIfReached(pending int) {
 	}
 }
 
-// sleepUntilPending waits until so many entries are pending, or until the limit is over. It returns at once if another writer sleeps.
-func (j *Journal) sleepUntilPending(entries int, limit time.Duration) {
+// sleepUntilPending waits until so many entries are pending. It returns false if the limit was over before. It returns at once if another
+// writer sleeps.
+func (j *Journal) sleepUntilPending(entries int, limit time.Duration) (inTime bool) {
 	s := &j.sleep
 	j.mu.Lock()
 	if s.taken || len(j.pendingEntries) >= entries {
 		j.mu.Unlock()
-		return
+		return true
 	}
 	s.taken, s.wakeAt = true, entries
 	j.mu.Unlock()
 	s.timer.Reset(limit)
 	select {
 	case <-s.woken:
+		inTime = true
 	case <-s.timer.C:
 	}
 	s.timer.Stop()
@@ -115,4 +119,5 @@ func (j *Journal) sleepUntilPending(entries int, limit time.Duration) {
 	default:
 	}
 	s.taken, s.wakeAt = false, 0
+	return inTime
 }

@@ -212,7 +212,7 @@ func TestASeparateTxWriterRetriesWhileTheDatabaseIsUnavailable(t *testing.T) {
 		j := New(f.commit, nil, time.Minute)
 		alone := j.NewSeparateTxWriter()
 		defer alone.Close()
-		began := time.Now() // the writes of one writer share one patience, which begins at the first failure
+		began := time.Now() // the writes of one writer share one patience, which begins with the first of them
 		must(t, alone.WriteStep(t.Context(), step("a")))
 		for _, want := range []error{store.ErrRejected, store.ErrUnavailable} {
 			err := alone.WriteStep(t.Context(), step("b"))

@@ -174,7 +174,8 @@ func TestAWriterSleepsUntilEnoughIsPending(t *testing.T) {
 			own := j.addWriter() // so that no entry starts one
 			began := time.Now()
 			var wg sync.WaitGroup
-			wg.Go(func() { j.sleepUntilPending(2, limit) })
+			var inTime bool
+			wg.Go(func() { inTime = j.sleepUntilPending(2, limit) })
 			synctest.Wait()
 			j.sleepUntilPending(2, limit) // returns at once, because one writer sleeps already
 			appended := 1
@@ -192,8 +193,8 @@ func TestAWriterSleepsUntilEnoughIsPending(t *testing.T) {
 			if enough {
 				want = 0
 			}
-			if slept := time.Since(began); slept != want {
-				t.Errorf("with %d entries pending, the writer slept %v, want %v", appended, slept, want)
+			if slept := time.Since(began); slept != want || inTime != enough {
+				t.Errorf("with %d entries pending, the writer slept %v, want %v, and it says in time: %v", appended, slept, want, inTime)
 			}
 			if j.sleep.taken || j.sleep.wakeAt != 0 || len(j.sleep.woken) != 0 {
 				t.Errorf("the sleep left %+v behind", j.sleep)
@@ -256,6 +257,37 @@ func TestALargeBatchWaitsForNobody(t *testing.T) {
 		}
 		go j.writeUntilEmpty(own, 0)
 		must(t, <-last.result)
+		closeNow(t, j)
+	})
+}
+
+// Callers that return after the time of a sleep do not count as callers that returned in time, although the writer may wake up late and find
+// their entries.
+func TestLateCallersDoNotCountAsReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := New(new(fake).commit, nil, 0)
+		j.callerReturnRate = 1
+		j.counters.averageTime.Store(int64(time.Hour))
+		own := j.addWriter()
+		const callers = 16
+		for range 12 {
+			go func() {
+				time.Sleep(maxCallerWait) // ends together with the sleep of the writer, perhaps before the writer looks
+				j.mu.Lock()
+				defer j.mu.Unlock()
+				for i := range callers {
+					j.pendingEntries = append(j.pendingEntries, j.newStepEntry(step(fmt.Sprint(i))))
+				}
+			}()
+			j.awaitMoreEntries(callers)
+			time.Sleep(maxCallerWait) // if the writer has not slept, the callers come now
+			synctest.Wait()
+			j.pendingEntries = nil
+		}
+		if j.callerReturnRate >= minCallerReturnRate {
+			t.Errorf("callers that are always late have the return rate %.2f", j.callerReturnRate)
+		}
+		j.writeUntilEmpty(own, 0)
 		closeNow(t, j)
 	})
 }

@@ -27,7 +27,7 @@ const (
 // the last callers the writer yields, because a timer may be late by a millisecond.
 func (j *Journal) awaitMoreEntries(returning int) {
 	first := j.PendingEntries()
-	if first >= secondWriterThreshold {
+	if first >= max(secondWriterThreshold, returning/4) {
 		return // the batch is large enough to be written at once, and the callers prepare the next one meanwhile
 	}
 	began, seen := time.Now(), first

@@ -11,9 +11,10 @@
 //
 // A writer is a goroutine that flushes as long as entries are pending. It is the goroutine of a
 // caller if that caller can wait without a limit and no writer is active. Usually there is one
-// writer. A second one starts only when many entries are pending, because two small transactions
-// cost more than one, and never where the store serializes commits (see UseSingleWriter). Two writers
-// keep the writes of a run and its release in order; see transaction_runs.go.
+// writer. A second one starts only when many entries are pending and no writer sleeps (see
+// await_callers.go), because two small transactions cost more than one, and never where the store
+// serializes commits (see UseSingleWriter). Two writers keep the writes of a run and its release in
+// order; see transaction_runs.go.
 //
 // A flush can fail for three reasons:
 //   - The database is unavailable, or rolled the transaction back. The journal retries the same batch with backoff, including the
@@ -122,8 +123,9 @@ func (j *Journal) PendingEntries() int {
 	return len(j.pendingEntries)
 }
 
-// appendEntry queues the entry. If no writer is active, or many entries are pending, it starts a writer. If no writer is active and
-// callerMayWrite is true, appendEntry starts no goroutine and returns own, with which the caller must then call writeOnce.
+// appendEntry queues the entry. If no writer is active, or many entries are pending and no writer sleeps, it starts a writer. If no
+// writer is active and callerMayWrite is true, appendEntry starts no goroutine and returns own, with which the caller must then call
+// writeOnce.
 func (j *Journal) appendEntry(e *Entry, callerMayWrite bool) (own *transactionRuns, err error) {
 	j.mu.Lock()
 	if j.closed {

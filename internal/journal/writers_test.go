@@ -162,7 +162,7 @@ func TestAFlushWaitsForReturningCallers(t *testing.T) {
 func (j *Journal) expects() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.callerReturnRate >= 0.5
+	return j.callerReturnRate >= minCallerReturnRate
 }
 
 // A writer that waits for callers sleeps until enough entries are pending, or until the time is over.
@@ -199,7 +199,7 @@ func TestAWriterSleepsUntilEnoughIsPending(t *testing.T) {
 			if j.sleep.taken || j.sleep.wakeAt != 0 || len(j.sleep.woken) != 0 {
 				t.Errorf("the sleep left %+v behind", j.sleep)
 			}
-			go j.writeUntilEmpty(own, 0)
+			j.writeUntilEmpty(own, 0)
 			must(t, <-last.result)
 			closeNow(t, j)
 		})
@@ -230,13 +230,18 @@ func TestNoSecondWriterWhileOneAwaitsCallers(t *testing.T) {
 	})
 }
 
+// newJournalThatAwaitsCallers returns a journal whose flushes are slow, and whose callers have always returned in time, and a writer of it.
+func newJournalThatAwaitsCallers() (j *Journal, own *transactionRuns) {
+	j = New(new(fake).commit, nil, 0)
+	j.callerReturnRate = 1
+	j.counters.averageTime.Store(int64(time.Hour))
+	return j, j.addWriter()
+}
+
 // If many entries are pending, a writer does not wait for the callers of its last flush.
 func TestALargeBatchWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := New(new(fake).commit, nil, 0)
-		j.callerReturnRate = 1
-		j.counters.averageTime.Store(int64(time.Hour))
-		own := j.addWriter()
+		j, own := newJournalThatAwaitsCallers()
 		var last *Entry
 		for i := range secondWriterThreshold {
 			if i > 0 {
@@ -255,7 +260,7 @@ func TestALargeBatchWaitsForNobody(t *testing.T) {
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("with %d entries pending, the writer waited %v for callers", secondWriterThreshold, waited)
 		}
-		go j.writeUntilEmpty(own, 0)
+		j.writeUntilEmpty(own, 0)
 		must(t, <-last.result)
 		closeNow(t, j)
 	})
@@ -265,10 +270,7 @@ func TestALargeBatchWaitsForNobody(t *testing.T) {
 // their entries.
 func TestLateCallersDoNotCountAsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := New(new(fake).commit, nil, 0)
-		j.callerReturnRate = 1
-		j.counters.averageTime.Store(int64(time.Hour))
-		own := j.addWriter()
+		j, own := newJournalThatAwaitsCallers()
 		const callers = 16
 		for range 12 {
 			go func() {
